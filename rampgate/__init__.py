@@ -1,0 +1,1 @@
+"""The front door: settings, wiring, command line, embedded services, web console."""

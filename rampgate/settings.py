@@ -1,0 +1,176 @@
+"""Settings: read once, validated whole, frozen, passed down (contracts §7).
+
+Each field is an environment variable `RAMPGATE_<NAME>`, a key of the same name in `rampgate.toml` and, where a person
+would type it, a flag. Precedence: flag, environment, file, default. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+
+DAY = 86_400.0
+PREFIX = "RAMPGATE_"
+_SECRETS = ("opik_api_key", "token", "model_key")
+
+
+class SettingsError(ValueError):
+    """A setting that can't be used; the message names where it came from, the field and the remedy."""
+
+
+class KafkaSecurity(BaseModel):
+    """`RAMPGATE_KAFKA_SECURITY` as JSON. Secrets are named by file, never given inline."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    user: str | None = None
+    secret_file: Path | None = None
+    ca_file: Path | None = None
+    allow_plaintext: bool = False
+
+    def secret(self) -> str:
+        if self.secret_file is None:
+            raise SettingsError("kafka_security.secret_file is missing: name the file that holds the password")
+        return self.secret_file.read_text().strip()
+
+
+class Settings(BaseModel):
+    """Everything an operator can change. Durations in seconds, sizes in bytes unless the name says otherwise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kafka: str = "127.0.0.1:9092"
+    kafka_security: KafkaSecurity = KafkaSecurity()
+    group: str = "rampgate"
+    topic_prefix: str = "rampgate."
+    audit_topic: str = "ps5.query_audit"
+    redis: str = "redis://127.0.0.1:6379/0"
+    redis_prefix: str = "rg:"
+    opik: str = "http://127.0.0.1:5173/api"
+    opik_workspace: str = "default"
+    opik_api_key: SecretStr | None = None
+    opik_api_key_file: Path | None = None
+    configs: Path = Path("configs")
+    http: str = "127.0.0.1:8350"
+    token: SecretStr | None = None
+    token_file: Path | None = None
+    model_url: str | None = None
+    model_key: SecretStr | None = None
+    model_key_file: Path | None = None
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+
+    write: bool = Field(False, description="The writer's flag `ai_assistant_eval_correlation_pipeline_enabled`")
+    mirror_legacy_names: bool = False
+    lookback_seconds: float = Field(7 * DAY, gt=0)
+    missing_trace_seconds: float = Field(900.0, ge=0)
+    trace_lookup_seconds: float = Field(2.0, ge=0, description="Wait before a parked signal's trace is sought in Opik")
+    judge_settle_seconds: float = Field(300.0, ge=0)
+    reroll_window_seconds: float = Field(300.0, gt=0)
+    future_tolerance_seconds: float = Field(DAY, ge=0)
+
+    batch_records: int = Field(2000, ge=1, le=10_000)
+    batches_in_flight: int = Field(8, ge=1, le=64)
+    max_record_bytes: int = Field(1_000_000, ge=1_000)
+    bad_records_in_a_row: int = Field(1_000, ge=1, description="This many undecodable records in a row stop the worker")
+    opik_writes_in_flight: int = Field(8, ge=1)
+    opik_timeout_seconds: float = Field(10.0, gt=0)
+    opik_retry_seconds: float = Field(60.0, ge=0, description="Total time one write may be retried")
+    opik_lookups_per_minute: float = Field(25.0, gt=0, description="Search and list calls; Opik's own limit is 30")
+    session_timeout_seconds: float = Field(6.0, ge=1)
+    commit_interval_seconds: float = Field(1.0, gt=0)
+    group_instance_id: str | None = None
+
+    thumbs_table: str = "thumbs"
+    dynamodb_endpoint: str | None = None
+    dynamodb_region: str = "us-east-1"
+    attribute_message_id: str = "MessageId"
+    attribute_user_id: str = "UserId"
+    attribute_response_id: str = "ResponseId"
+    attribute_thumbs: str = "Thumbs"
+    attribute_created_at: str = "CreatedAt"
+    attribute_vertical: str = "Vertical"
+
+    @field_validator("opik")
+    @classmethod
+    def _strip_slash(cls, value: str) -> str:
+        return value.rstrip("/")
+
+    @field_validator("http")
+    @classmethod
+    def _address_and_port(cls, value: str) -> str:
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65_535:
+            raise ValueError("must be address:port, for example 127.0.0.1:8350 (port 0 takes a free one)")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _secrets_from_files(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for name in _SECRETS:
+                file = data.get(f"{name}_file")
+                if file and not data.get(name):
+                    try:
+                        data[name] = Path(file).read_text().strip()
+                    except OSError as error:
+                        raise ValueError(f"{name}_file: can't read {file}: {error.strerror}") from error
+        return data
+
+    @model_validator(mode="after")
+    def _no_plaintext_off_loopback(self) -> Self:
+        local = all(b.rpartition(":")[0] in ("127.0.0.1", "localhost", "[::1]", "::1") for b in self.kafka.split(","))
+        security = self.kafka_security
+        if security.protocol in ("PLAINTEXT", "SASL_PLAINTEXT") and not local and not security.allow_plaintext:
+            raise ValueError(
+                f"kafka: {self.kafka} is not on this machine and the connection would be in the clear; "
+                'set kafka_security to {"protocol": "SASL_SSL", …} or, knowingly, {"allow_plaintext": true}'
+            )
+        return self
+
+    @property
+    def brokers(self) -> list[str]:
+        return [broker.strip() for broker in self.kafka.split(",") if broker.strip()]
+
+
+def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None) -> Settings:
+    """Settings from flags over environment over `rampgate.toml` over defaults.
+
+    Raises SettingsError naming the source, the field and what to do; unknown keys are errors in every source.
+    """
+    path = file or Path(os.environ.get(f"{PREFIX}SETTINGS", "rampgate.toml"))
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    if path.exists():
+        try:
+            values = tomllib.loads(path.read_text())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path}: not valid TOML: {error}") from error
+        origin = {key: str(path) for key in values}
+    elif file is not None:
+        raise SettingsError(f"{path}: no such settings file")
+    for key, text in os.environ.items():
+        name = key.removeprefix(PREFIX).lower()
+        if key.startswith(PREFIX) and name != "settings":
+            values[name] = KafkaSecurity.model_validate_json(text) if name == "kafka_security" else text
+            origin[name] = key
+    for name, value in (flags or {}).items():
+        if value is not None:
+            values[name] = value
+            origin[name] = "--" + name.replace("_", "-")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        lines = []
+        for item in error.errors():
+            name = str(item["loc"][0]) if item["loc"] else ""
+            where = origin.get(name, name or "settings")
+            hint = "; no such setting, see `rampgate settings`" if item["type"] == "extra_forbidden" else ""
+            lines.append(f"{where}: {'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{hint}")
+        raise SettingsError("\n".join(lines)) from error

@@ -1,0 +1,1 @@
+"""The machinery under the agents: Kafka, Redis state, gateways, feed, replay."""
