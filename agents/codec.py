@@ -1,0 +1,90 @@
+"""From bytes to checked dicts: what all codecs share. A batch is validated by one call; one bad record costs only itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from agents.items import Bad, Decoded, ItemT
+from agents.policy import Policy
+from schemas.dead_letters import Record, clean
+from schemas.outcomes import Cause
+
+EARLIEST_MS = 1_000_000_000_000  # 2001: below it the number is no time of ours
+
+
+def load(records: Sequence[Record], policy: Policy, bad: list[Bad]) -> list[tuple[int, Any]]:
+    """JSON of each record with its index; what can't be one goes to `bad`."""
+    loads, limit = orjson.loads, policy.max_record_bytes
+    out: list[tuple[int, Any]] = []
+    for index, record in enumerate(records):
+        value = record.value
+        if value is None:
+            bad.append(Bad(index, Cause.MALFORMED, "the value is null; an event was expected"))
+        elif len(value) > limit:
+            bad.append(Bad(index, Cause.TOO_LARGE, f"{len(value)} bytes; at most {limit} are taken (max_record_bytes)"))
+        else:
+            try:
+                out.append((index, loads(value)))
+            except orjson.JSONDecodeError as error:
+                bad.append(Bad(index, Cause.MALFORMED, f"not JSON: {error.msg} at byte {error.pos}"))
+    return out
+
+
+def validate(
+    adapter: TypeAdapter[Any],
+    rows: list[tuple[int, Any]],
+    bad: list[Bad],
+    build: Callable[[int, Any], ItemT | None],
+    out: Decoded[ItemT],
+) -> None:
+    """Check all rows in one call, then build an item from each; failures name the field and go to `bad`."""
+    while rows:
+        try:
+            values = adapter.validate_python([value for _, value in rows])
+            break
+        except ValidationError as error:
+            reasons: dict[int, str] = {}
+            for problem in error.errors(include_url=False, include_input=False, include_context=False):
+                row = int(problem["loc"][0])
+                field = ".".join(str(part) for part in problem["loc"][1:]) or "event"
+                reasons.setdefault(row, f"{field}: {problem['msg']}")
+            bad.extend(Bad(rows[row][0], Cause.MALFORMED, clean(reason)) for row, reason in reasons.items())
+            rows = [pair for row, pair in enumerate(rows) if row not in reasons]
+    else:
+        return
+    for (index, _), value in zip(rows, values, strict=True):
+        try:
+            item = build(index, value)
+        except (ValueError, OverflowError) as error:
+            bad.append(Bad(index, Cause.MALFORMED, clean(str(error))))
+        else:
+            if item is not None:
+                out.items.append(item)
+
+
+def time_ms(value: str | float | None, field: str, now: int, policy: Policy) -> int:
+    """Milliseconds since 1970 of an ISO text or a number of seconds. ValueError names the field."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"{field}: {value!r} is not an ISO 8601 time") from None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        try:
+            ms = round(moment.timestamp() * 1000)
+        except (OverflowError, ValueError):
+            raise ValueError(f"{field}: {value!r} is no usable time") from None
+    elif value is None or not math.isfinite(value):
+        raise ValueError(f"{field}: a time is required")
+    else:
+        ms = round(value * 1000)
+    if not EARLIEST_MS <= ms <= now + policy.future:
+        raise ValueError(f"{field}: {value!r} is before 2001 or further in the future than future_tolerance_seconds")
+    return ms

@@ -1,0 +1,127 @@
+"""DynamoDB stream records, bare or in the envelopes they travel in, as thumbs (contracts §1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.codec import time_ms
+from agents.items import Dropped, Thumb
+from agents.policy import Policy
+from agents.turn import sequence_bytes
+from schemas.events import Image, StreamRecord
+from schemas.outcomes import FilterReason
+
+VALUES = {"up": 1, "down": -1, None: 0}
+TTL_PRINCIPAL = "dynamodb.amazonaws.com"
+MAX_NESTED = 10_000
+
+
+def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Thumb | Dropped:
+    """One stream record. INSERT and MODIFY set, REMOVE withdraws, REMOVE by time-to-live changes nothing."""
+    change, names = record["dynamodb"], policy.attributes
+    removed = record["eventName"] == "REMOVE"
+    image = change.get("OldImage") if removed else change.get("NewImage")
+    at = change.get("ApproximateCreationDateTime")
+    if at is None and image:
+        at = scalar(image, names.created_at)
+    time = time_ms(at, "dynamodb.ApproximateCreationDateTime", now, policy)
+    if removed and (record.get("userIdentity") or {}).get("principalId") == TTL_PRINCIPAL:
+        return Dropped(index, FilterReason.TTL_EXPIRY, time)
+    if not image:
+        side = "OldImage" if removed else "NewImage"
+        raise ValueError(f"dynamodb.{side}: missing; set the stream's view type to NEW_AND_OLD_IMAGES")
+    response_id = scalar(image, names.response_id)
+    if not response_id or len(response_id) > 512:
+        raise ValueError(f"dynamodb image: attribute {names.response_id} is missing or no usable string")
+    return Thumb(
+        index,
+        response_id,
+        0 if removed else thumb_value(image, names.thumbs),
+        time,
+        sequence_of(change["SequenceNumber"], "dynamodb.SequenceNumber"),
+    )
+
+
+def unwrap(event: Any) -> list[dict[str, Any]]:
+    """The stream records inside a bare, Lambda, EventBridge Pipes or Debezium message; [] if it is none of these."""
+    if isinstance(event, list):
+        found = [change for item in event[:MAX_NESTED] for change in unwrap(item)]
+        return found if len(found) == len(event) else []
+    if not isinstance(event, dict):
+        return []
+    if "dynamodb" in event:
+        return [event]
+    for name in ("Records", "records", "detail", "payload"):
+        if isinstance(event.get(name), (dict, list)):
+            return unwrap(event[name])
+    if "op" in event and ("after" in event or "before" in event):
+        return [from_debezium(event)]
+    return []
+
+
+def from_debezium(event: dict[str, Any]) -> dict[str, Any]:
+    """Debezium's before/after/op as a stream record. Wrong parts are left for the schema to name."""
+    given = event.get("source")
+    source: dict[str, Any] = given if isinstance(given, dict) else {}
+    sequence = source.get("sequence") or source.get("sequenceNumber") or event.get("sequence")
+    moment = source.get("ts_ms") or event.get("ts_ms")
+    change: dict[str, Any] = {
+        "Keys": {},
+        "NewImage": typed(event.get("after")),
+        "OldImage": typed(event.get("before")),
+        "SequenceNumber": str(sequence) if sequence is not None else str(moment),
+        "ApproximateCreationDateTime": moment / 1000 if isinstance(moment, (int, float)) else moment,
+    }
+    name = {"c": "INSERT", "r": "INSERT", "u": "MODIFY", "d": "REMOVE"}.get(str(event["op"]), str(event["op"]))
+    return {"eventID": str(source.get("eventID") or sequence or moment), "eventName": name, "dynamodb": change}
+
+
+def typed(image: Any) -> Any:
+    """DynamoDB's typed attributes; plain values get their type."""
+    if not isinstance(image, dict):
+        return image
+    return {
+        name: value
+        if isinstance(value, dict)
+        else {"NULL": True}
+        if value is None
+        else {"N": str(value)}
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else {"S": str(value)}
+        for name, value in image.items()
+    }
+
+
+def scalar(image: Image, name: str) -> str | None:
+    """A string or number attribute as text; None where it is absent or NULL."""
+    value = image.get(name)
+    if not value:
+        return None
+    text = value.get("S", value.get("N"))
+    return text if isinstance(text, str) else None
+
+
+def thumb_value(image: Image, name: str) -> int:
+    """1, -1 or 0. A NULL or absent attribute is a withdrawal: the user took the thumb back."""
+    attribute = image.get(name)
+    if attribute is None or attribute.get("NULL"):
+        return 0
+    text = scalar(image, name)
+    if text in ("up", "down"):
+        return VALUES[text]
+    if text in ("1", "-1", "0") and "N" in attribute:
+        return int(text)
+    raise ValueError(f"dynamodb.NewImage.{name}: {text!r} is not up, down, 1 or -1")
+
+
+def sequence_of(value: int | str | None, field: str) -> bytes:
+    """A sequence number as bytes that order like the number; b"" for none."""
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        if not value.isascii() or not value.isdigit() or len(value) > 60:
+            raise ValueError(f"{field}: {value[:60]!r} is not a sequence number")
+        value = int(value)
+    if not 0 <= value < 1 << 256:
+        raise ValueError(f"{field}: {value} is not a sequence number")
+    return sequence_bytes(value)

@@ -1,0 +1,42 @@
+"""What an operator decided that a handler has to know; made once from the settings, frozen, passed down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OWN_AGENT = "rampgate-judge"
+"""`metadata.agent_id` of Rampgate's own judge calls; such traces are never joined or judged."""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """Names of the thumbs table's attributes (contracts §1)."""
+
+    message_id: str = "MessageId"
+    user_id: str = "UserId"
+    response_id: str = "ResponseId"
+    thumbs: str = "Thumbs"
+    created_at: str = "CreatedAt"
+    vertical: str = "Vertical"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Durations in ms."""
+
+    write: bool = True
+    mirror_legacy_names: bool = False
+    lookback: int = 7 * 86_400_000
+    missing_trace: int = 900_000
+    trace_lookup: int = 2_000
+    judge_settle: int = 300_000
+    future: int = 86_400_000
+    reroll_window: int = 300_000
+    reroll_windows: Mapping[str, int] = field(default_factory=dict)
+    max_record_bytes: int = 1_000_000
+    attributes: Attributes = Attributes()
+
+    def window_of(self, vertical: str) -> int:
+        """The vertical's reroll window, else the default (PF-9 §5.4)."""
+        return self.reroll_windows.get(vertical, self.reroll_window)

@@ -1,0 +1,129 @@
+"""What the agents need from outside, as small Protocols; `streams` has the real ones, `agents.memory` the twins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from agents.items import TraceFacts
+from schemas.dead_letters import DeadLetter, Record
+from schemas.outcomes import Cause
+
+Cell = str
+"""The name of one stored value: `t:<response_id>` for a turn, `s:<session_id>`, `w:<topic>:<partition>`."""
+
+
+class StateLost(Exception):
+    """The store no longer holds what this partition had put there: emptied, or replaced by an older copy.
+
+    The records have to be read again from `resume_at`, or from the start of the lookback window where it is None.
+    """
+
+    def __init__(self, topic: str, partition: int, resume_at: int | None) -> None:
+        super().__init__(f"{topic}/{partition}: state resumes at {resume_at}")
+        self.topic, self.partition, self.resume_at = topic, partition, resume_at
+
+
+class Unavailable(Exception):
+    """A part is out of reach for longer than was bearable. Nothing was acknowledged; try again later."""
+
+
+class Unauthorized(Exception):
+    """Opik refuses our key. Retrying can't help and dead-lettering would drain the topic, so the worker stops."""
+
+
+class Write(NamedTuple):
+    """One score to put, or to delete where `value` is None."""
+
+    trace_id: str
+    project: str
+    name: str
+    value: float | None
+    label: str
+
+
+class Refusal(NamedTuple):
+    cause: Cause
+    detail: str
+
+
+@dataclass
+class Change:
+    """One atomic step: applied whole if every check still holds, else not at all.
+
+    `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: cell -> field ->
+    increment, with the cell's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
+    """
+
+    checks: dict[Cell, bytes] = field(default_factory=dict)
+    sets: dict[Cell, tuple[bytes, int]] = field(default_factory=dict)
+    counts: dict[Cell, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    due: dict[str, int | None] = field(default_factory=dict)
+
+    def count(self, cell: Cell, expires: int, name: str, by: int) -> None:
+        if by:
+            fields = self.counts.setdefault(cell, (expires, {}))[1]
+            fields[name] = fields.get(name, 0) + by
+
+
+class Store(Protocol):
+    """Join state. May block on the network, retries within bounds, raises Unavailable after that."""
+
+    async def read(self, cells: Sequence[Cell]) -> list[bytes]:
+        """Values in order, b"" for absent."""
+        ...
+
+    async def apply(self, change: Change) -> list[Cell]:
+        """Apply and return [], or return the cells whose check failed and change nothing."""
+        ...
+
+    async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
+        """Response ids due by `now`; each is hidden from others until `now + lease_ms`."""
+        ...
+
+    async def counts(self, cells: Sequence[Cell]) -> list[dict[str, int]]:
+        """The counters of each cell."""
+        ...
+
+
+class Scores(Protocol):
+    async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+        """Outcome of each write in order; None is stored. Never drops one. Raises Unauthorized."""
+        ...
+
+
+class DeadLetters(Protocol):
+    async def put(self, letters: Sequence[DeadLetter]) -> None:
+        """Return once all are durable; raises Unavailable otherwise."""
+        ...
+
+
+class Records(Protocol):
+    async def fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
+        """The records at (topic, partition, offset); None where Kafka no longer has it."""
+        ...
+
+
+class Traces(Protocol):
+    async def find(self, since_ms: Mapping[str, int]) -> dict[str, TraceFacts]:
+        """Traces in Opik whose `metadata.response_id` is a key; `since_ms` bounds how far back to look for each."""
+        ...
+
+    async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
+        """Of response id -> (trace id, project, time): those whose trace carries judge scores."""
+        ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    store: Store
+    scores: Scores
+    dead_letters: DeadLetters
+    records: Records
+    traces: Traces
+    clock: Clock

@@ -1,0 +1,57 @@
+"""Reroll events from the history middleware (PF-9 §5.4). The score goes to the turn rerolled away from."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+from agents.codec import load, time_ms, validate
+from agents.items import Bad, Decoded, Dropped, Reroll
+from agents.join import merge_reroll
+from agents.policy import Policy
+from agents.ports import Ports
+from agents.steps import Agent, Batch, Carried
+from agents.work import Work
+from schemas.dead_letters import Record
+from schemas.events import REROLLS, RerollEvent
+from schemas.outcomes import Cause, FilterReason, Kind
+
+
+def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Reroll]:
+    """A reroll slower than the vertical's window is none: filtered as `out_of_window`, as is one before the lookback."""
+    out: Decoded[Reroll] = Decoded()
+    rows = []
+    for index, event in load(records, policy, out.bad):
+        if isinstance(event, dict) and ("response_id" in event or "new_response_id" in event):
+            rows.append((index, event))
+        else:
+            out.bad.append(Bad(index, Cause.UNKNOWN_SCHEMA, "not a reroll event: response_id is missing"))
+    earliest = now - policy.lookback
+
+    def build(index: int, event: RerollEvent) -> Reroll | None:
+        time = time_ms(event["occurred_at"], "occurred_at", now, policy)
+        elapsed = event["elapsed_seconds"] * 1000
+        if not 0 <= elapsed < 1e15:
+            raise ValueError(f"elapsed_seconds: {event['elapsed_seconds']!r} is no duration")
+        if event["response_id"] == event["new_response_id"]:
+            raise ValueError("new_response_id: the same as response_id")
+        if time < earliest or elapsed > policy.window_of(event.get("vertical") or ""):
+            out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, time))
+            return None
+        return Reroll(index, event["response_id"], time, zlib.crc32(event["event_id"].encode()) & 0xFFFF)
+
+    validate(REROLLS, rows, out.bad, build, out)
+    return out
+
+
+async def merge(batch: Batch, items: Sequence[Reroll], work: Work, ports: Ports) -> list[Carried]:
+    out = []
+    for item in items:
+        loaded = work.turns[item.response_id]
+        won = merge_reroll(loaded.turn, item, batch.partition, batch.records[item.index].offset)
+        loaded.touched |= won
+        out.append(Carried(item.index, item.time, loaded, loaded.turn.reroll if won else None))
+    return out
+
+
+AGENT = Agent(Kind.REROLL, decode, merge)

@@ -1,0 +1,142 @@
+"""A batch, step by step: decode, read, merge, write, letter, record. One shape for every topic."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.counting import field_of
+from agents.items import Decoded
+from agents.policy import Policy
+from agents.ports import Ports, StateLost
+from agents.turn import Signal
+from agents.work import ATTEMPTS, Loaded, Memory, Report, Work, exhausted, record
+from agents.writing import letters_for, send_letters, write_scores
+from schemas.dead_letters import DeadLetter, Record
+from schemas.outcomes import Kind, State
+from schemas.topics import Topics
+
+FOREVER = 1 << 46
+"""Expiry of a watermark: it lives as long as the store does (ms since 1970, the year 4199)."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records of one partition, in order. `base`: where the consumer stood before them; nothing between was skipped."""
+
+    topic: str
+    partition: int
+    base: int
+    records: Sequence[Record]
+
+    @property
+    def cell(self) -> str:
+        return f"w:{self.topic}:{self.partition}"
+
+    @property
+    def end(self) -> int:
+        return self.records[-1].offset + 1
+
+
+@dataclass(slots=True)
+class Carried:
+    """What became of an item: the signal it put into its turn, or none; then it ends as `otherwise`."""
+
+    index: int
+    time: int
+    loaded: Loaded
+    signal: Signal | None
+    otherwise: str = State.SUPERSEDED
+
+    @property
+    def field(self) -> str:
+        signal, turn = self.signal, self.loaded.turn
+        return (
+            field_of(signal)
+            if signal is not None and (signal is turn.thumbs or signal is turn.reroll)
+            else self.otherwise
+        )
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What makes a topic's agent: its codec, and how its items merge into turns (which may read more of the state)."""
+
+    kind: Kind
+    decode: Callable[[Sequence[Record], int, Policy], Decoded[Any]]
+    merge: Callable[[Batch, Sequence[Any], Work, Ports], Awaitable[list[Carried]]]
+
+
+async def handle(batch: Batch, agent: Agent, ports: Ports, policy: Policy, topics: Topics) -> Report:
+    """Bring a batch to its end. On return every record has one of the five outcomes, durably.
+
+    Raises StateLost, Unauthorized or Unavailable; nothing is acknowledged then, and a repetition is harmless.
+    """
+    decoded = agent.decode(batch.records, ports.clock.now_ms(), policy)
+    memory = Memory()
+    for _ in range(ATTEMPTS):
+        report = await attempt(batch, decoded, agent, ports, policy, topics, memory)
+        if report is not None:
+            return report
+    raise exhausted()
+
+
+async def attempt(
+    batch: Batch, decoded: Decoded[Any], agent: Agent, ports: Ports, policy: Policy, topics: Topics, memory: Memory
+) -> Report | None:
+    now = ports.clock.now_ms()
+    work = Work(now, policy)
+    response_ids = list({item.response_id for item in decoded.items})
+    mark, *blobs = await ports.store.read([batch.cell, *("t:" + response_id for response_id in response_ids)])
+    seen = watermark(batch, mark)
+    work.load(response_ids, blobs)
+    carried = await agent.merge(batch, decoded.items, work, ports)
+    records = batch.records
+    refused = await write_scores(work, ports, memory)
+
+    def at_hand(topic: str, partition: int, offset: int) -> Record | None:
+        if topic != batch.topic or partition != batch.partition or not batch.base <= offset < batch.end:
+            return None
+        return next((r for r in records if r.offset == offset), None)
+
+    letters = [
+        DeadLetter(records[bad.index], bad.cause, bad.detail, f"{agent.kind}.decode", now) for bad in decoded.bad
+    ]
+    if refused:
+        letters += await letters_for(refused, ports, topics, at_hand, f"{agent.kind}.write")
+    if letters:
+        await send_letters(ports, memory, letters)
+    count(batch, decoded, carried, work, agent.kind, seen)
+    if batch.end > seen:
+        work.change.checks[batch.cell] = mark
+        work.change.sets[batch.cell] = (str(batch.end).encode(), FOREVER)
+    return work.report if await record(work, ports, memory) else None
+
+
+def watermark(batch: Batch, mark: bytes) -> int:
+    """Up to where the state has this partition's records. StateLost if it lacks any before this batch."""
+    seen = int(mark) if mark else None
+    if seen is None or seen < batch.base:
+        raise StateLost(batch.topic, batch.partition, seen)
+    return seen
+
+
+def count(batch: Batch, decoded: Decoded[Any], carried: list[Carried], work: Work, kind: Kind, seen: int) -> None:
+    """Each record the state had not seen yet is consumed, and in exactly one state."""
+    records = batch.records
+    for one in carried:
+        if records[one.index].offset >= seen:
+            work.consumed(kind, one.time, one.field)
+    for dropped in decoded.dropped:
+        if records[dropped.index].offset >= seen:
+            work.consumed(kind, arrival(records[dropped.index], work), f"{State.FILTERED}:{dropped.reason}")
+    for bad in decoded.bad:
+        if records[bad.index].offset >= seen:
+            work.consumed(kind, arrival(records[bad.index], work), f"{State.DEAD_LETTERED}:{bad.cause}")
+
+
+def arrival(record: Record, work: Work) -> int:
+    """When a record that tells no usable time is counted: its Kafka timestamp, if that is in the window."""
+    inside = work.now - work.policy.lookback <= record.timestamp <= work.now
+    return record.timestamp if inside else work.now

@@ -1,0 +1,93 @@
+"""Thumbs: a DynamoDB stream record, bare or wrapped, or the plain form (contracts §1)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from agents.codec import load, time_ms, validate
+from agents.dynamodb import VALUES, of_change, sequence_of, unwrap
+from agents.items import Bad, Decoded, Dropped, Thumb
+from agents.join import merge_thumb
+from agents.policy import Policy
+from agents.ports import Ports
+from agents.steps import Agent, Batch, Carried
+from agents.work import Work
+from schemas.dead_letters import Record
+from schemas.events import PLAIN_THUMBS, STREAM_RECORDS, PlainThumb, StreamRecord
+from schemas.outcomes import Cause, FilterReason, Kind
+
+
+def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Thumb]:
+    """Every record becomes thumbs, a bad one or a dropped one. A wrapper that holds several changes gives several."""
+    out: Decoded[Thumb] = Decoded()
+    plain: list[tuple[int, Any]] = []
+    changes: list[tuple[int, Any]] = []
+    for index, event in load(records, policy, out.bad):
+        if type(event) is dict and "response_id" in event:
+            plain.append((index, event))
+        else:
+            found = unwrap(event)
+            if found:
+                changes.extend((index, change) for change in found)
+            else:
+                out.bad.append(Bad(index, Cause.UNKNOWN_SCHEMA, unknown(event)))
+    earliest = now - policy.lookback
+
+    def from_plain(index: int, event: PlainThumb) -> Thumb | None:
+        time = time_ms(event["occurred_at"], "occurred_at", now, policy)
+        observed = event.get("observed_at")
+        thumb = Thumb(
+            index,
+            event["response_id"],
+            VALUES[event["value"]],
+            time,
+            sequence_of(event.get("sequence"), "sequence"),
+            observed=time_ms(observed, "observed_at", now, policy) if observed is not None else 0,
+        )
+        if not thumb.seq:
+            thumb.tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
+        return keep(thumb, out, earliest)
+
+    def from_change(index: int, record: StreamRecord) -> Thumb | None:
+        found = of_change(index, record, now, policy)
+        if isinstance(found, Dropped):
+            out.dropped.append(found)
+            return None
+        return keep(found, out, earliest)
+
+    validate(PLAIN_THUMBS, plain, out.bad, from_plain, out)
+    validate(STREAM_RECORDS, changes, out.bad, from_change, out)
+    return out
+
+
+def keep(thumb: Thumb, out: Decoded[Thumb], earliest: int) -> Thumb | None:
+    if thumb.time < earliest:
+        out.dropped.append(Dropped(thumb.index, FilterReason.OUT_OF_WINDOW, thumb.time))
+        return None
+    return thumb
+
+
+def unknown(event: Any) -> str:
+    if isinstance(event, dict):
+        kind = f"an object with {', '.join(sorted(map(str, event))[:8]) or 'no fields'}"
+    else:
+        kind = type(event).__name__
+    return f"neither a DynamoDB stream record nor a plain thumb: {kind}"
+
+
+async def merge(batch: Batch, items: Sequence[Thumb], work: Work, ports: Ports) -> list[Carried]:
+    """The highest version of an item wins, whatever the order of arrival."""
+    turns, records, partition = work.turns, batch.records, batch.partition
+    out = []
+    for item in items:
+        loaded = turns[item.response_id]
+        won = merge_thumb(loaded.turn, item, partition, records[item.index].offset)
+        if won:
+            loaded.touched = True
+        out.append(Carried(item.index, item.time, loaded, loaded.turn.thumbs if won else None))
+    return out
+
+
+AGENT = Agent(Kind.THUMBS, decode, merge)

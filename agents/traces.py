@@ -1,0 +1,112 @@
+"""Completed traces: the other side of the join (PF-9 §5.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from agents.codec import load, time_ms, validate
+from agents.items import Bad, Decoded, Dropped, TraceFacts
+from agents.join import merge_trace
+from agents.policy import OWN_AGENT, Policy
+from agents.ports import Ports
+from agents.sessions import derive
+from agents.settling import next_check
+from agents.steps import Agent, Batch, Carried
+from agents.work import Work
+from schemas.dead_letters import Record
+from schemas.events import TRACES, TraceEvent
+from schemas.outcomes import Cause, FilterReason, Kind, State
+
+RESERVED = "user_signal_"
+LEGACY = frozenset({"thumbs", "reroll"})
+TEXT_LIMIT = 128
+
+
+def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[TraceFacts]:
+    out: Decoded[TraceFacts] = Decoded()
+    rows = []
+    for index, event in load(records, policy, out.bad):
+        if isinstance(event, dict) and ("trace_id" in event or "response_id" in event):
+            rows.append((index, event))
+        else:
+            out.bad.append(Bad(index, Cause.UNKNOWN_SCHEMA, "not a trace event: trace_id and response_id are missing"))
+    earliest = now - policy.lookback
+
+    def build(index: int, event: TraceEvent) -> TraceFacts | None:
+        started = time_ms(event["started_at"], "started_at", now, policy)
+        ended = started if event["ended_at"] is None else time_ms(event["ended_at"], "ended_at", now, policy)
+        metadata = event["metadata"]
+        facts = TraceFacts(
+            response_id=event["response_id"],
+            trace=trace_bytes(event["trace_id"]),
+            project=event["project_name"],
+            vertical=short(metadata.get("vertical"), "metadata.vertical"),
+            sub_agent=short(metadata.get("sub_agent"), "metadata.sub_agent"),
+            category=short(metadata.get("category"), "metadata.category"),
+            started=started,
+            ended=ended,
+            judged=any(
+                is_judge_score(score["name"], score.get("source")) for score in event.get("feedback_scores") or ()
+            ),
+            session=metadata.get("session_id") or "",
+            said=input_hash(event["input"]) if event.get("input") is not None else b"",
+            index=index,
+        )
+        if ended < earliest:
+            out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))
+            return None
+        if metadata.get("agent_id") == OWN_AGENT:
+            out.dropped.append(Dropped(index, FilterReason.OWN_TRAFFIC, ended))
+            return None
+        return facts
+
+    validate(TRACES, rows, out.bad, build, out)
+    return out
+
+
+def is_judge_score(name: str, source: str | None) -> bool:
+    """Whether a feedback score is a judge's: not a user signal's name, and not set by a person in Opik's own pages."""
+    return not name.startswith(RESERVED) and name not in LEGACY and source != "ui"
+
+
+def input_hash(value: Any) -> bytes:
+    """Eight bytes that are equal for equal input, whatever the order of an object's keys."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()[:8]
+
+
+def trace_bytes(text: str) -> bytes:
+    try:
+        return uuid.UUID(text).bytes
+    except ValueError:
+        raise ValueError(f"trace_id: {text[:64]!r} is not a UUID") from None
+
+
+def short(text: str | None, field: str) -> str:
+    if text is None:
+        return ""
+    if len(text) > TEXT_LIMIT:
+        raise ValueError(f"{field}: longer than {TEXT_LIMIT} characters")
+    return text
+
+
+async def merge(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: Ports) -> list[Carried]:
+    """Waiting signals get their trace; a trace without judge scores is looked at again while judges may still run."""
+    out = []
+    for facts in items:
+        loaded = work.turns[facts.response_id]
+        changed = merge_trace(loaded.turn, facts)
+        if changed:
+            loaded.touched = True
+            if not loaded.turn.judged:
+                work.change.due[facts.response_id] = next_check(work.now, facts.ended, work.policy, first=True)
+        out.append(Carried(facts.index, facts.ended, loaded, None, State.DONE if changed else State.SUPERSEDED))
+    await derive(batch, items, work, ports)
+    return out
+
+
+AGENT = Agent(Kind.TRACE, decode, merge)

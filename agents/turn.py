@@ -1,0 +1,116 @@
+"""A turn: what is known of one response, and what Opik holds of it. Pure; the join's whole memory (PF-9 FR-6).
+
+Kept small, since there is one for each turn of the lookback window. Times are milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import uuid
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from schemas.outcomes import Cause
+
+
+class Mark(IntEnum):
+    """Where the record that carried a signal's present value stands."""
+
+    NEW = 0
+    PARKED = 1
+    WITHHELD = 2
+    DONE = 3
+    DEAD = 4
+
+
+class Origin(IntEnum):
+    """What a signal came from. A derived one has no record of its own and is not counted as consumed."""
+
+    DERIVED = 0
+    THUMBS = 1
+    REROLLS = 2
+    TRACES = 3
+
+
+CAUSES: Final = tuple(Cause)
+
+
+class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
+    """One user signal at its winning version.
+
+    `value`: 1, -1 or 0 (withdrawn) for thumbs, 1 for a reroll. `time`: when it occurred. `seq`: the DynamoDB sequence
+    number, big-endian; empty where only time orders. `asof`: the time that orders versions, less `time`.
+    `partition`, `offset`: its record, kept while it may still become a dead letter.
+    """
+
+    value: int
+    time: int
+    seq: bytes = b""
+    mark: int = Mark.NEW
+    origin: int = Origin.DERIVED
+    partition: int = 0
+    offset: int = 0
+    asof: int = 0
+    tie: int = 0
+    parked_at: int = 0
+    cause: int = 0
+
+    def newer_than(self, other: Signal) -> bool:
+        """Sequence numbers order where both have one; else time, then a tie-break that any order of arrival gives."""
+        if self.seq and other.seq:
+            return (len(self.seq), self.seq) > (len(other.seq), other.seq)
+        return (self.time + self.asof, self.tie) > (other.time + other.asof, other.tie)
+
+    def same_version(self, other: Signal) -> bool:
+        if self.seq and other.seq:
+            return self.seq == other.seq
+        return (self.time + self.asof, self.tie) == (other.time + other.asof, other.tie)
+
+
+class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
+    """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known.
+
+    `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
+    """
+
+    trace: bytes = b""
+    project: str = ""
+    vertical: str = ""
+    sub_agent: str = ""
+    category: str = ""
+    time: int = 0
+    judged: int = 0
+    wrote_thumbs: int = 0
+    wrote_reroll: int = 0
+    thumbs: Signal | None = None
+    reroll: Signal | None = None
+
+    @property
+    def trace_id(self) -> str:
+        return str(uuid.UUID(bytes=self.trace))
+
+    @property
+    def active(self) -> bool:
+        """Whether the user has said anything that still stands."""
+        return (self.thumbs is not None and self.thumbs.value != 0) or self.reroll is not None
+
+
+class Session(msgspec.Struct, array_like=True, gc=False):
+    """One completed turn of a session, for finding rerolls: `said` is the hash of its input."""
+
+    said: bytes
+    started: int
+    ended: int
+    response_id: str
+
+
+encode_turn = msgspec.msgpack.Encoder().encode
+decode_turn = msgspec.msgpack.Decoder(Turn).decode
+encode_session = msgspec.msgpack.Encoder().encode
+decode_session = msgspec.msgpack.Decoder(list[Session]).decode
+
+
+def sequence_bytes(sequence: int) -> bytes:
+    """Minimal big-endian bytes, so that length, then content, order as the numbers do."""
+    return sequence.to_bytes((sequence.bit_length() + 7) // 8 or 1, "big")
