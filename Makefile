@@ -1,0 +1,117 @@
+# `make` lists the targets. Needs a POSIX shell, GNU make and Python 3.11 to 3.13; package registries are reached through
+# pip's and uv's own settings.
+ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
+
+ifneq ($(CURDIR),$(ROOT))
+# Called as `make -f elsewhere/Makefile`: do the same from the project's own folder.
+GOALS := $(or $(MAKECMDGOALS),help)
+.PHONY: $(GOALS) elsewhere
+$(GOALS): elsewhere ; @:
+elsewhere: ; @$(MAKE) --no-print-directory -C "$(ROOT)" $(GOALS)
+else
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+TOOLS := .cache/tools
+PYTEST_ARGS ?=
+# Everything that reads a lock or the project file writes one of these, so a second run does nothing.
+STAMP_BASE := $(VENV)/.stamp-base
+STAMP_RUN := $(VENV)/.stamp-runtime
+STAMP_DEV := $(VENV)/.stamp-dev
+INSTALL = if $(BIN)/uv --version >/dev/null 2>&1; \
+	then set -- $(BIN)/uv pip install --quiet --python $(PY); \
+	else set -- $(PY) -m pip install --quiet --disable-pip-version-check; fi; "$$@"
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-header $(if $(UPGRADE),--upgrade)
+
+.PHONY: help setup setup-dev demo test check lint format types contract unit stream faults bench lock docs tools jars \
+	secrets compose-check clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
+
+setup: $(STAMP_RUN) ## the program and what it needs to run, at .venv/bin/rampgate
+
+setup-dev: $(STAMP_DEV) ## the same and what the tests and checks need
+
+$(STAMP_BASE): requirements-build.lock scripts/make_venv.sh
+	@PYTHON="$(PYTHON)" sh scripts/make_venv.sh $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
+	@touch $@
+
+$(STAMP_RUN): $(STAMP_BASE) requirements.lock pyproject.toml
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo "ready: $(BIN)/rampgate"
+
+$(STAMP_DEV): $(STAMP_BASE) requirements-dev.lock pyproject.toml
+	@$(INSTALL) --require-hashes -r requirements-dev.lock
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@ $(STAMP_RUN)
+	@echo "ready: $(BIN)/rampgate, with the tools for tests"
+
+demo: setup ## a seeded day of traffic through everything, embedded
+	@$(BIN)/rampgate demo
+
+test: setup-dev jars tools check ## what CI runs: checks, then every test but the long fault runs
+	@$(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
+
+check: lint types contract ## lint, types and import contract
+
+lint: setup-dev ## ruff, rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: setup-dev ## let ruff repair what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: setup-dev ## mypy, strict
+	@$(BIN)/mypy
+
+contract: setup-dev ## imports go one way
+	@$(BIN)/lint-imports --no-logo
+
+unit: setup-dev ## tests that need no service
+	@$(PY) -m pytest tests/unit $(PYTEST_ARGS)
+
+stream: setup-dev jars ## tests on real Kafka and Redis
+	@$(PY) -m pytest tests/contract tests/stream -m "not slow" $(PYTEST_ARGS)
+
+faults: setup-dev jars ## parts killed on purpose; long
+	@$(PY) -m pytest tests/fault $(PYTEST_ARGS)
+
+bench: setup-dev jars ## events a second and latency, on this machine
+	@$(PY) -m benchmarks
+
+docs: setup-dev ## write the generated pages again
+	@$(PY) -m streams.metrics > docs/metrics.md.new
+	@mv docs/metrics.md.new docs/metrics.md
+
+lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
+	@$(COMPILE) --all-extras pyproject.toml -o requirements-dev.lock
+	@$(COMPILE) --extra embedded -c requirements-dev.lock pyproject.toml -o requirements.lock
+	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
+	@! grep -nE '[a-z]+://|^ *--(index|extra-index|find-links)' requirements.lock requirements-dev.lock \
+		requirements-build.lock || { echo "a lock names a host" >&2; exit 1; }
+
+tools: ## promtool, into .cache/tools unless it is on PATH
+	@sh scripts/get_promtool.sh $(TOOLS)
+
+jars: setup-dev ## the jars of Kafka and DynamoDB Local, through Maven, once
+	@$(PY) scripts/fetch_jars.py
+
+secrets: ## the secret files docker-compose.yml mounts, made once
+	@sh scripts/make_secrets.sh secrets
+
+compose-check: setup-dev ## the compose file and image file, without an engine where there is none
+	@$(PY) -m pytest tests/unit/test_compose.py -q $(PYTEST_ARGS)
+
+clean: ## everything that was made here
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+
+endif

@@ -1,0 +1,23 @@
+"""`make jars`: bring the jars of Apache Kafka and DynamoDB Local. Without Maven: exit 1 under CI, a word elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rampgate.services.jars import DYNAMODB, KAFKA, jar_folder
+from rampgate.services.unavailable import ServiceUnavailable
+
+
+def main() -> int:
+    try:
+        for jars in (KAFKA, DYNAMODB):
+            jar_folder(jars)
+    except ServiceUnavailable as error:
+        print(f"jars: {error}", file=sys.stderr)
+        return 1 if os.environ.get("CI") else 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,294 @@
+"""Every metric there is, in one typed list (contracts §6); `python -m streams.metrics` prints it as docs/metrics.md.
+
+The `eval_*` names are PF-9's (§4.1 FR-11, §5.4, §10.2) and PC5's (§10.2) with dots as underscores and seconds for
+milliseconds; the `rampgate_*` ones are ours. A label whose values form a closed list is declared with them: those
+series stand at zero from the start, so that `rate` and `increase` see the first event too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from schemas.outcomes import Cause, FilterReason, Kind, ParkReason, State
+
+Values = tuple[str, ...]
+OPEN: Final[Values] = ()
+SIGNALS: Final[Values] = tuple(dict.fromkeys([*(kind.value for kind in Kind), "ramp_step"]))
+WRITTEN: Final[Values] = (Kind.THUMBS.value, Kind.REROLL.value)
+CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
+MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
+VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
+OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
+FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
+
+SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
+RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
+SCORES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """One metric as exposed: `name` is the exposed one (`_total` included), `labels` maps a label to its closed list
+    of values or to OPEN."""
+
+    name: str
+    kind: str
+    help: str
+    labels: dict[str, Values]
+
+
+class Metrics:
+    """The metrics of one process, in a registry of their own (or the one handed in). Nothing global is touched but
+    prometheus-client's switch for `_created` series, which are left out."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left it without types
+        self.registry = registry or CollectorRegistry(auto_describe=True)
+        self.specs: list[MetricSpec] = []
+        self._correlation()
+        self._gates_and_judges()
+        self._flow()
+        self._parts()
+        self._suite()
+
+    def _correlation(self) -> None:
+        """PF-9 FR-11, §5.4 and §10.2: the join of signals and judge scores."""
+        self.missing_trace = self._gauge(
+            "eval_correlation_coverage_missing_trace_count",
+            "Turns in the lookback window with a user signal and no Opik trace.",
+            vertical=OPEN,
+        )
+        self.missing_signal = self._gauge(
+            "eval_correlation_coverage_missing_signal_count",
+            "Turns in the lookback window whose trace carries judge scores and no user signal.",
+            vertical=OPEN,
+        )
+        self.both_present = self._gauge(
+            "eval_correlation_coverage_both_present_count",
+            "Turns in the lookback window with judge scores and a user signal on one trace.",
+            vertical=OPEN,
+        )
+        self.coverage_rate = self._gauge(
+            "eval_correlation_coverage_rate_ratio",
+            "Both present / (both present + missing trace + missing signal); no series where there is no turn.",
+            vertical=OPEN,
+        )
+        self.dead_letters = self._counter(
+            "eval_correlation_deadletter_count_total",
+            "Records sent to the dead-letter topic.",
+            cause=CAUSES,
+            signal=SIGNALS,
+        )
+        self.records_written = self._counter(
+            "eval_correlation_records_written_total",
+            "Feedback scores that Opik has confirmed.",
+            vertical=OPEN,
+            sub_agent=OPEN,
+            category=OPEN,
+            signal=WRITTEN,
+        )
+        self.pipeline_lag = self._histogram(
+            "eval_correlation_pipeline_lag_seconds",
+            "From the arrival of the last input a score needs to Opik's confirmation (NFR-1: p95 under 300 s).",
+            WAITS,
+            signal=WRITTEN,
+        )
+
+    def _gates_and_judges(self) -> None:
+        """PC5 §10.2 and PF-9 §10.2: gates, rules, judges and their calibration."""
+        self.gates_fired = self._counter("eval_gate_fired_total", "Gates that ran.", milestone=MILESTONES)
+        self.gate_verdicts = self._counter(
+            "eval_gate_verdict_total",
+            "Verdicts of gates; error is a gate that could not be evaluated, and its verdict is fail.",
+            milestone=MILESTONES,
+            verdict=VERDICTS,
+        )
+        self.gate_duration = self._histogram(
+            "eval_gate_duration_seconds", "From the request to the gate's verdict.", RUNS, milestone=MILESTONES
+        )
+        self.judge_scores = self._histogram(
+            "eval_judge_score_distribution",
+            "Scores a judge gave in gates, in its own scale.",
+            SCORES,
+            judge_id=OPEN,
+            milestone=MILESTONES,
+        )
+        self.rule_validation_failed = self._counter(
+            "eval_rule_validation_failed_total", "Findings in rule files.", rule_id=OPEN, error_type=OPEN
+        )
+        self.manifest_drift = self._counter(
+            "eval_manifest_drift_total",
+            "Judges that a manifest names and no rule file defines, or the other way round.",
+        )
+        self.rollback_duration = self._histogram(
+            "eval_rollback_duration_seconds", "From the start of a rules rollback to its confirmation.", RUNS
+        )
+        self.registry_lookup = self._histogram(
+            "eval_judge_registry_lookup_latency_seconds",
+            "Lookups in the judge registry (NFR-2: p95 under 0.05 s).",
+            SHORT,
+        )
+        self.recalibration_duration = self._histogram(
+            "eval_recalibration_cycle_duration_seconds",
+            "Wall-clock time of one recalibration cycle (NFR-3: under 14,400 s).",
+            RUNS,
+            vertical=OPEN,
+        )
+        self.recalibration_overdue = self._gauge(
+            "eval_calibration_recalibration_overdue",
+            "1 where a judge's recalibration_due is past, else 0.",
+            judge_id=OPEN,
+        )
+        self.inverted_judges = self._gauge(
+            "eval_inverted_judge_count", "Judges whose scores run against the human ones (FR-10).", vertical=OPEN
+        )
+
+    def _flow(self) -> None:
+        """Records on their way: conservation, lag, parked signals, the worker's own state."""
+        self.records = self._counter(
+            "rampgate_records_total",
+            "Consumed records by the state they ended in; reason is set for parked and filtered only.",
+            zeros=_record_states(),
+            signal=SIGNALS,
+            state=tuple(state.value for state in State),
+            reason=OPEN,
+        )
+        self.consumer_lag = self._gauge(
+            "rampgate_consumer_lag_records",
+            "Records between the committed offset and the end of an assigned partition.",
+            topic=OPEN,
+            partition=OPEN,
+        )
+        self.parked = self._gauge("rampgate_parked_signals", "Signals in durable state that wait to be written.")
+        self.conservation_difference = self._gauge(
+            "rampgate_conservation_difference",
+            "Consumed minus done, superseded, dead-lettered, parked and filtered; anything but 0 is a bug or a loss.",
+            signal=SIGNALS,
+        )
+        self.write_enabled = self._gauge(
+            "rampgate_write_enabled", "1 while scores are written, 0 while the feature flag withholds them."
+        )
+        self.state_rebuilding = self._gauge(
+            "rampgate_state_rebuilding", "1 while the join state is rebuilt from the topics, else 0."
+        )
+        self.state_rebuilds = self._counter("rampgate_state_rebuilds_total", "Rebuilds of the join state begun.")
+        self.bad_records_in_a_row = self._gauge(
+            "rampgate_bad_records_in_a_row",
+            "Undecodable records since the last good one; at the limit the worker stops.",
+        )
+        self.loop_lag = self._gauge("rampgate_loop_lag_seconds", "How late the event loop ran its last timer.")
+        self.last_progress = self._gauge(
+            "rampgate_last_progress_timestamp_seconds",
+            "Unix time at which the worker started, last settled a batch or last found nothing to do.",
+        )
+        self.build_info = self._gauge("rampgate_build_info", "1, labelled with the version that runs.", version=OPEN)
+
+    def _parts(self) -> None:
+        """The gateway to Opik and the DynamoDB feed."""
+        self.opik_requests = self._counter(
+            "rampgate_opik_requests_total", "Requests to Opik.", operation=OPEN, outcome=OPIK_OUTCOMES
+        )
+        self.opik_seconds = self._histogram(
+            "rampgate_opik_request_seconds", "Duration of one request to Opik, retries apart.", SHORT, operation=OPEN
+        )
+        self.feed_records = self._counter(
+            "rampgate_feed_records_total", "DynamoDB stream records the feed has handled.", outcome=FEED_OUTCOMES
+        )
+        self.feed_behind = self._gauge(
+            "rampgate_feed_behind_seconds",
+            "Age of the oldest stream record not yet published; the stream forgets records after 86,400 s.",
+        )
+        self.feed_gaps = self._counter(
+            "rampgate_feed_gaps_total", "Times the feed's place in a shard was gone: records may be lost, sweep them."
+        )
+        self.feed_heartbeat = self._gauge(
+            "rampgate_feed_heartbeat_timestamp_seconds", "Unix time of the feed's last complete round over its shards."
+        )
+
+    def _suite(self) -> None:
+        """The offline suite's own four; a command that ends leaves them in a textfile or pushes them."""
+        self.suite_turnaround = self._histogram(
+            "rampgate_suite_turnaround_seconds", "From the start of a suite to its report.", RUNS
+        )
+        self.judge_cache_hits = self._gauge(
+            "rampgate_judge_cache_hit_ratio", "Judgements answered from the cache / all, in the last suite."
+        )
+        self.suite_detection = self._gauge(
+            "rampgate_suite_detection_ratio", "Planted regressions found / planted, in the last check.", slice=OPEN
+        )
+        self.suite_false_alarms = self._gauge(
+            "rampgate_suite_false_alarm_ratio",
+            "Unchanged candidates a gate refused / all, in the last check.",
+            gate=OPEN,
+        )
+
+    def exposition(self) -> bytes:
+        """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, text: str, zeros: Iterable[Values] | None = None, **labels: Values) -> Counter:
+        counter = Counter(name, text, list(labels), registry=self.registry)
+        self._declare(counter, MetricSpec(name, "counter", text, labels), zeros)
+        return counter
+
+    def _gauge(self, name: str, text: str, **labels: Values) -> Gauge:
+        gauge = Gauge(name, text, list(labels), registry=self.registry)
+        self._declare(gauge, MetricSpec(name, "gauge", text, labels))
+        return gauge
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], **labels: Values) -> Histogram:
+        histogram = Histogram(name, text, list(labels), registry=self.registry, buckets=buckets)
+        self._declare(histogram, MetricSpec(name, "histogram", text, labels))
+        return histogram
+
+    def _declare(
+        self, metric: Counter | Gauge | Histogram, spec: MetricSpec, zeros: Iterable[Values] | None = None
+    ) -> None:
+        self.specs.append(spec)
+        if zeros is None and spec.labels and OPEN not in spec.labels.values():
+            zeros = itertools.product(*spec.labels.values())
+        for combination in zeros or ():
+            metric.labels(*combination)
+
+
+def _record_states() -> Iterable[Values]:
+    """(signal, state, reason) as they can occur."""
+    reasons: dict[State, Values] = {
+        State.PARKED: tuple(reason.value for reason in ParkReason),
+        State.FILTERED: tuple(reason.value for reason in FilterReason),
+    }
+    for signal, state in itertools.product(SIGNALS, State):
+        for reason in reasons.get(state, ("",)):
+            yield signal, state.value, reason
+
+
+def as_markdown(specs: Iterable[MetricSpec]) -> str:
+    """The page docs/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "Written by `make docs` from `streams/metrics.py`; don't edit. `GET /metrics` exposes them; counters end in",
+        "`_total`, durations are seconds. Series whose labels all have listed values stand at 0 from the start.",
+        "",
+        "| name | kind | labels | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for spec in specs:
+        labels = "; ".join(
+            f"`{label}`" + (f": {', '.join(values)}" if values else "") for label, values in spec.labels.items()
+        )
+        lines.append(f"| `{spec.name}` | {spec.kind} | {labels or '–'} | {spec.help} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(as_markdown(Metrics().specs))
