@@ -1,0 +1,104 @@
+"""Real services for every suite: started once a session (a worker process under xdist), at the first test that asks.
+
+On a developer's machine a service that can't be had skips its tests and says why; under CI it fails them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+import redis
+
+from rampgate.services.broker import MockBroker
+from rampgate.services.dynamodb import DynamoDBLocal
+from rampgate.services.kafka import KafkaCluster
+from rampgate.services.opik import LocalOpik
+from rampgate.services.redis import RedisServer
+from rampgate.services.stack import Name, Stack
+from rampgate.services.unavailable import ServiceUnavailable
+
+
+@pytest.fixture(scope="session")
+def _services() -> Iterator[Stack]:
+    stack = Stack("real", dynamodb=True, opik=True)
+    yield stack
+    stack.close()
+
+
+@pytest.fixture(scope="session")
+def kafka(_services: Stack) -> KafkaCluster:
+    """One node of Apache Kafka. Topics are shared by the session: name them with `topic_prefix`."""
+    _need(_services, "kafka")
+    return cast("KafkaCluster", _services.kafka)
+
+
+@pytest.fixture(scope="session")
+def redis_server(_services: Stack) -> RedisServer:
+    _need(_services, "redis")
+    return _services.redis
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """An empty Redis, ours alone."""
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.flushall()
+    return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def dynamodb(_services: Stack) -> DynamoDBLocal:
+    """Tables are shared by the session: name them with `topic_prefix`."""
+    _need(_services, "dynamodb")
+    return _services.dynamodb
+
+
+@pytest.fixture(scope="session")
+def local_opik(_services: Stack) -> LocalOpik:
+    """The stand-in for Opik. Its database is shared by the session: use a project of your own."""
+    _need(_services, "opik")
+    return _services.opik
+
+
+@pytest.fixture(scope="session")
+def stack(_services: Stack) -> Stack:
+    """All of the above at once, the very same servers."""
+    _need(_services, *_services.wanted)
+    return _services
+
+
+@pytest.fixture(scope="session")
+def mock_broker() -> Iterator[MockBroker]:
+    """librdkafka's mock broker: quick, but `offsets_for_times` finds nothing and topics always have 4 partitions."""
+    broker = MockBroker()
+    try:
+        broker.start()
+    except ServiceUnavailable as error:
+        _give_up(error)
+    yield broker
+    broker.close()
+
+
+@pytest.fixture
+def topic_prefix(request: pytest.FixtureRequest) -> str:
+    """Starts names nobody else uses: of topics, groups, tables, projects."""
+    test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:40].strip("-")
+    return f"{test}.{uuid.uuid4().hex[:8]}."
+
+
+def _need(services: Stack, *names: Name) -> None:
+    try:
+        services.start(*names)
+    except ServiceUnavailable as error:
+        _give_up(error)
+
+
+def _give_up(error: ServiceUnavailable) -> None:
+    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        pytest.fail(str(error), pytrace=False)
+    pytest.skip(str(error))
