@@ -1,0 +1,11 @@
+"""A local Opik: the part of Opik's REST API that Rampgate uses, over SQLite. A stand-in, not the Opik product.
+
+For `rampgate dev`, `rampgate demo` and tests. The official `opik` SDK works against it unmodified. Its behaviour
+follows the project's Opik contract, runtime facts included; what it doesn't serve it refuses with 404 and a log line.
+"""
+
+from __future__ import annotations
+
+from rampgate.localopik.server import Running, start
+
+__all__ = ["Running", "start"]
