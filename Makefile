@@ -21,11 +21,10 @@ PYTEST_ARGS ?=
 STAMP_BASE := $(VENV)/.stamp-base
 STAMP_RUN := $(VENV)/.stamp-runtime
 STAMP_DEV := $(VENV)/.stamp-dev
-INSTALL = if $(BIN)/uv --version >/dev/null 2>&1; \
-	then set -- $(BIN)/uv pip install --quiet --python $(PY); \
-	else set -- $(PY) -m pip install --quiet --disable-pip-version-check; fi; "$$@"
+INSTALL = sh scripts/install.sh $(VENV)
+PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-header $(if $(UPGRADE),--upgrade)
+	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
 .PHONY: help setup setup-dev demo test check lint format types contract unit stream faults bench lock docs tools jars \
 	secrets compose-check clean
@@ -39,7 +38,10 @@ setup-dev: $(STAMP_DEV) ## the same and what the tests and checks need
 
 $(STAMP_BASE): requirements-build.lock scripts/make_venv.sh
 	@PYTHON="$(PYTHON)" sh scripts/make_venv.sh $(VENV)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
+	@$(PIP) --only-binary :all: --require-hashes -r requirements-build.lock || { \
+		echo "setup: no uv for this platform, going on with pip" >&2; \
+		awk '/^[a-z]/ { skip = /^uv==/ } !skip' requirements-build.lock > $(VENV)/build.lock; \
+		$(PIP) --require-hashes -r $(VENV)/build.lock; }
 	@touch $@
 
 $(STAMP_RUN): $(STAMP_BASE) requirements.lock pyproject.toml
