@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 DAY = 86_400.0
 PREFIX = "RAMPGATE_"
+_NOT_SETTINGS = ("settings", "cache")
+"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
 _SECRETS = ("opik_api_key", "token", "model_key")
 
 
@@ -157,7 +159,7 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
         raise SettingsError(f"{path}: no such settings file")
     for key, text in os.environ.items():
         name = key.removeprefix(PREFIX).lower()
-        if key.startswith(PREFIX) and name != "settings":
+        if key.startswith(PREFIX) and name not in _NOT_SETTINGS:
             values[name] = KafkaSecurity.model_validate_json(text) if name == "kafka_security" else text
             origin[name] = key
     for name, value in (flags or {}).items():

@@ -1,0 +1,176 @@
+"""The Faust app: one agent per topic over batches, and what ties it to state and pipelines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import faust
+import structlog
+from faust.types import TP
+
+from agents.policy import Policy
+from agents.ports import Ports, StateLost
+from agents.steps import Agent, Batch
+from agents.work import Report
+from schemas.settings import KafkaAccess
+from schemas.topics import Topics
+from streams.pipeline import Pipeline
+from streams.positions import Positions
+from streams.transport import BatchConsumer, BatchTransport
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a worker consumes. Times in seconds."""
+
+    group: str = "rampgate"
+    batch_records: int = 2_000
+    batches_in_flight: int = 8
+    bad_records_in_a_row: int = 1_000
+    session_timeout: float = 6.0
+    commit_interval: float = 1.0
+    group_instance_id: str | None = None
+    fetch_bytes: int = 4_194_304
+
+
+class RampgateApp(faust.App):
+    """Faust's app with our transport; the consumer asks it where each partition starts."""
+
+    positions: Positions
+    batch_records: int
+
+    def _new_transport(self) -> Any:
+        return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
+
+    async def start_of_partition(self, tp: TP, committed: int | None) -> int:
+        consumer: Any = self.consumer
+        return await self.positions.start(tp, committed, consumer)
+
+
+@dataclass
+class Consumption:
+    """The app and its pipelines. `failure` is set once with what must stop the worker."""
+
+    app: RampgateApp
+    pipelines: dict[str, Pipeline] = field(default_factory=dict)
+    failure: asyncio.Future[BaseException] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    _rewinding: set[TP] = field(default_factory=set)
+
+    @property
+    def consumer(self) -> BatchConsumer:
+        return cast(BatchConsumer, self.app.consumer)
+
+    async def stop(self, grace: float = 10.0) -> None:
+        """Settle what is in flight, commit, and leave the group."""
+        await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
+        await self.app.stop()
+
+    def fatal(self, error: BaseException) -> None:
+        if not self.failure.done():
+            self.failure.set_result(error)
+
+    async def lost(self, lost: StateLost, batch: Batch) -> None:
+        """Read a partition again from where the state left off, unless that is under way."""
+        tp = TP(batch.topic, batch.partition)
+        if tp in self._rewinding or not self.consumer.current(batch):
+            return
+        await self.rewind(tp)
+
+    async def rewind(self, tp: TP) -> None:
+        self._rewinding.add(tp)
+        try:
+            consumer = self.consumer
+            await consumer.rewind(tp, await self.app.start_of_partition(tp, consumer.committed(tp)))
+        except Exception as error:
+            log.exception("rewind_failed", topic=tp.topic, partition=tp.partition)
+            self.fatal(error)
+        finally:
+            self._rewinding.discard(tp)
+
+
+def consume(
+    access: KafkaAccess,
+    tuning: Tuning,
+    topics: Topics,
+    agents: Mapping[str, Agent],
+    ports: Ports,
+    policy: Policy,
+    positions: Positions,
+    *,
+    observe: Callable[[Agent, Report, Batch], None],
+    ready: Callable[[], Any],
+) -> Consumption:
+    """An app that consumes each topic with its agent; not started yet."""
+    app = RampgateApp(
+        tuning.group,
+        broker=[f"kafka://{broker}" for broker in access.brokers],
+        broker_credentials=credentials(access),
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        store="memory://",
+        web_enabled=False,
+        autodiscover=False,
+        stream_wait_empty=True,
+        stream_buffer_maxsize=4,
+        stream_recovery_delay=0.0,
+        broker_max_poll_records=tuning.batch_records,
+        broker_session_timeout=tuning.session_timeout,
+        broker_heartbeat_interval=max(tuning.session_timeout / 6, 0.5),
+        broker_rebalance_timeout=30.0,
+        broker_commit_interval=tuning.commit_interval,
+        broker_check_crcs=True,
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=tuning.fetch_bytes,
+        consumer_group_instance_id=tuning.group_instance_id or "",
+        consumer_metadata_max_age_ms=30_000,
+        worker_redirect_stdouts=False,
+    )
+    app.positions, app.batch_records = positions, tuning.batch_records
+    consumption = Consumption(app)
+    for name, agent in agents.items():
+        pipeline = Pipeline(
+            agent,
+            ports,
+            policy,
+            topics,
+            in_flight=tuning.batches_in_flight,
+            bad_in_a_row=tuning.bad_records_in_a_row,
+            consumer=lambda: consumption.consumer,
+            observe=observe,
+            lost=consumption.lost,
+            fatal=consumption.fatal,
+            ready=ready,
+        )
+        consumption.pipelines[name] = pipeline
+        register(app, topics[name], name, pipeline)
+    app.finalize()
+    return consumption
+
+
+def register(app: RampgateApp, topic: str, name: str, pipeline: Pipeline) -> None:
+    """An ordinary Faust agent. It acknowledges by hand, so that an error can't acknowledge anything."""
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.noack().events():
+            await pipeline.submit(event.value, event.ack)
+
+    app.agent(app.topic(topic, key_serializer="raw", value_serializer="raw"), name=name, concurrency=1)(agent)
+
+
+def credentials(access: KafkaAccess) -> Any:
+    if access.protocol == "PLAINTEXT":
+        return None
+    import ssl
+
+    context = ssl.create_default_context(cafile=access.ca_file) if access.protocol.endswith("SSL") else None
+    if access.protocol == "SSL":
+        return faust.SSLCredentials(context)
+    return faust.SASLCredentials(
+        username=access.user, password=access.password, ssl_context=context, mechanism=access.mechanism or "PLAIN"
+    )

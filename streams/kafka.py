@@ -1,0 +1,152 @@
+"""Kafka without Faust: our producer, topics, and records read back by their place."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from agents.ports import Unavailable
+from schemas.dead_letters import DeadLetter, Record
+from schemas.settings import KafkaAccess
+
+PRODUCE_SECONDS = 30.0
+
+
+def client_options(access: KafkaAccess) -> dict[str, Any]:
+    """aiokafka's connection options."""
+    options: dict[str, Any] = {"bootstrap_servers": list(access.brokers), "security_protocol": access.protocol}
+    if access.protocol.endswith("SSL"):
+        options["ssl_context"] = ssl.create_default_context(cafile=access.ca_file)
+    if access.protocol.startswith("SASL"):
+        options |= {
+            "sasl_mechanism": access.mechanism,
+            "sasl_plain_username": access.user,
+            "sasl_plain_password": access.password,
+        }
+    return options
+
+
+class Producer:
+    """Idempotent, acks=all. A producer that has fallen over is replaced, since aiokafka's can stay wedged."""
+
+    def __init__(self, access: KafkaAccess, *, max_bytes: int = 1_048_576) -> None:
+        self._options = client_options(access)
+        self._max_bytes = max_bytes
+        self._producer: AIOKafkaProducer | None = None
+        self._lock = asyncio.Lock()
+
+    async def _ready(self) -> AIOKafkaProducer:
+        async with self._lock:
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    **self._options,
+                    acks="all",
+                    enable_idempotence=True,
+                    request_timeout_ms=int(PRODUCE_SECONDS * 1000),
+                    max_request_size=self._max_bytes + 65_536,
+                    linger_ms=2,
+                )
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
+                self._producer = producer
+            return self._producer
+
+    async def send(
+        self, messages: Sequence[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]]
+    ) -> list[tuple[str, int, int]]:
+        """Send (topic, key, value, headers) and return where each landed, once all are durable; else Unavailable."""
+        try:
+            producer = await self._ready()
+            pending = [
+                await producer.send(topic, key=key, value=value, headers=list(headers))
+                for topic, key, value, headers in messages
+            ]
+            done = await asyncio.wait_for(asyncio.gather(*pending), PRODUCE_SECONDS)
+        except (KafkaError, OSError, TimeoutError) as error:
+            await self.close()
+            raise Unavailable(f"Kafka producer: {type(error).__name__}: {error}") from error
+        return [(at.topic, at.partition, at.offset) for at in done]
+
+    async def close(self) -> None:
+        async with self._lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            try:
+                await asyncio.wait_for(producer.stop(), 5.0)
+            except (KafkaError, OSError, TimeoutError):
+                pass
+
+
+class KafkaDeadLetters:
+    """Dead letters on their topic, with original key, bytes and headers."""
+
+    def __init__(self, producer: Producer, topic: str, max_bytes: int) -> None:
+        self._producer, self._topic, self._max_bytes = producer, topic, max_bytes
+
+    async def put(self, letters: Sequence[DeadLetter]) -> None:
+        messages = []
+        for letter in letters:
+            key, value, headers = letter.encode(self._max_bytes)
+            messages.append((self._topic, key, value, headers))
+        await self._producer.send(messages)
+
+
+class KafkaRecords:
+    """Reads single records back by place, with a consumer of its own that belongs to no group."""
+
+    def __init__(self, access: KafkaAccess) -> None:
+        self._options = client_options(access)
+        self._consumer: AIOKafkaConsumer | None = None
+        self._lock = asyncio.Lock()
+
+    async def fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
+        """The record at each place, None where it is gone. Places of a partition are read in one pass."""
+        async with self._lock:
+            try:
+                return await asyncio.wait_for(self._fetch(places), PRODUCE_SECONDS)
+            except (KafkaError, OSError, TimeoutError) as error:
+                await self._drop()
+                raise Unavailable(f"Kafka: reading records back: {type(error).__name__}: {error}") from error
+
+    async def _fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
+        if self._consumer is None:
+            self._consumer = AIOKafkaConsumer(**self._options, enable_auto_commit=False, auto_offset_reset="earliest")
+            await self._consumer.start()
+        consumer = self._consumer
+        wanted: dict[TopicPartition, set[int]] = {}
+        for topic, partition, offset in places:
+            wanted.setdefault(TopicPartition(topic, partition), set()).add(offset)
+        found: dict[tuple[str, int, int], Record] = {}
+        consumer.assign(list(wanted))
+        bounds = await consumer.beginning_offsets(list(wanted)), await consumer.end_offsets(list(wanted))
+        for tp, offsets in wanted.items():
+            consumer.pause(*[other for other in wanted if other != tp])
+            consumer.resume(tp)
+            held = sorted(o for o in offsets if bounds[0][tp] <= o < bounds[1][tp])
+            while held:
+                consumer.seek(tp, held[0])
+                # A run of near offsets comes in one fetch; a far one is worth a seek.
+                batch = (await consumer.getmany(tp, timeout_ms=5_000, max_records=1_000)).get(tp, [])
+                if not batch:
+                    raise TimeoutError(f"no records at {tp.topic}/{tp.partition} from {held[0]}")
+                found |= {(tp.topic, tp.partition, r.offset): r for r in batch if r.offset in offsets}
+                last = batch[-1].offset
+                held = [o for o in held if o > last]
+        return [found.get(place) for place in places]
+
+    async def _drop(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.stop()
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._drop()

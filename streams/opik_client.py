@@ -1,0 +1,131 @@
+"""Opik's own async REST client, with a fast way through it for batches of scores, and the rules for trying again.
+
+The generated client turns each score into a model, a dict and a JSON-able dict, one by one; a thousand scores cost it
+some 60 ms of the event loop. `EncodedScores` passes through it untouched and is put on the wire as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import httpx
+import structlog
+from opik.rest_api.client import AsyncOpikApi
+from opik.rest_api.core.api_error import ApiError
+
+from agents.ports import Unauthorized
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+LONGEST_PAUSE = 60.0
+
+
+class EncodedScores(str):
+    """Stands for the list of scores in a call of Opik's client; `body` is the whole request body."""
+
+    body: bytes
+
+    def __new__(cls, body: bytes) -> EncodedScores:
+        self = super().__new__(cls, "scores")
+        self.body = body
+        return self
+
+
+class _Client(httpx.AsyncClient):
+    async def request(self, method: str, url: Any, **options: Any) -> httpx.Response:
+        body = options.get("json")
+        if isinstance(body, dict) and isinstance(body.get("scores"), EncodedScores):
+            options["json"], options["content"] = None, body["scores"].body
+        return await super().request(method, url, **options)
+
+
+class OutOfTries(Exception):
+    """Opik gave no usable answer within the time allowed; `last` says what it gave."""
+
+    def __init__(self, last: str) -> None:
+        super().__init__(last)
+        self.last = last
+
+
+def make_client(url: str, workspace: str, api_key: str | None, timeout: float, connections: int) -> AsyncOpikApi:
+    """An `AsyncOpikApi` that follows no redirects and keeps `connections` open."""
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    http = _Client(timeout=httpx.Timeout(timeout), limits=limits, follow_redirects=False)
+    return AsyncOpikApi(base_url=url, workspace_name=workspace, api_key=api_key, httpx_client=http)
+
+
+async def close_client(client: AsyncOpikApi) -> None:
+    await client._client_wrapper.httpx_client.httpx_client.aclose()
+
+
+async def persist(
+    call: Callable[[], Awaitable[T]],
+    *,
+    seconds: float,
+    observe: Callable[[str], None] = lambda outcome: None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    now: Callable[[], float] | None = None,
+) -> T:
+    """Call until it answers; other 4xx come out as the client's ApiError.
+
+    429 and 5xx and broken connections are tried again, after the server's own hint where it gives one, else after
+    growing pauses, for `seconds` in all; then OutOfTries. 401 and 403 raise Unauthorized at once.
+    """
+    clock = now or asyncio.get_running_loop().time
+    deadline, attempt = clock() + seconds, 0
+    while True:
+        pause = min(0.2 * 2**attempt, 10.0) * (0.75 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+        try:
+            answer = await call()
+        except ApiError as error:
+            status = error.status_code or 0
+            if status in (401, 403):
+                observe("unauthorized")
+                raise Unauthorized(f"Opik answers {status}: {reason(error)}; set RAMPGATE_OPIK_API_KEY") from error
+            if status not in RETRIED:
+                observe("rejected")
+                raise
+            observe("rate_limited" if status == 429 else "unavailable")
+            last, pause = f"{status}: {reason(error)}", max(hint(error.headers or {}), 0.0) or pause
+        except (httpx.HTTPError, OSError) as error:
+            observe("unavailable")
+            last = f"{type(error).__name__}: {error}".rstrip(": ")
+        else:
+            observe("ok")
+            return answer
+        attempt += 1
+        if clock() + pause > deadline:
+            raise OutOfTries(last)
+        log.warning("opik_retry", after=last, attempt=attempt, pause=round(pause, 2))
+        await sleep(pause)
+
+
+def hint(headers: Mapping[str, str]) -> float:
+    """Seconds the server asks us to wait: `Retry-After`, `RateLimit-Reset`, or a bucket's remaining time; 0 for none."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    for name in ("retry-after", "ratelimit-reset", "x-ratelimit-reset"):
+        value = lower.get(name, "")
+        if value.replace(".", "", 1).isdigit():
+            return min(float(value), LONGEST_PAUSE)
+    ttls = [
+        float(value)
+        for name, value in lower.items()
+        if name.endswith("-remaining-limit-ttl-millis")
+        and value.isdigit()
+        and lower.get(name.removesuffix("-ttl-millis"), "0") == "0"
+    ]
+    return min(max(ttls) / 1000, LONGEST_PAUSE) if ttls else 0.0
+
+
+def reason(error: ApiError) -> str:
+    """Opik's own words, of either error shape."""
+    body = error.body
+    if isinstance(body, dict):
+        errors = body.get("errors")
+        text = "; ".join(map(str, errors)) if isinstance(errors, list) else body.get("message")
+        return str(text or body)[:300]
+    return str(body)[:300]

@@ -1,0 +1,115 @@
+"""Feedback scores to Opik, by the batch, each with its own outcome (PF-9 §5.4, Decision 14).
+
+`traces.score_batch_of_traces` is the call under the SDK's `log_traces_feedback_scores`; here its answer is awaited. A
+batch that Opik refuses is halved until the refused score stands alone, so that it does not take the others with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+from opik.rest_api.client import AsyncOpikApi
+from opik.rest_api.core.api_error import ApiError
+
+from agents.ports import Refusal, Write
+from schemas.outcomes import Cause
+from streams.opik_client import EncodedScores, OutOfTries, persist, reason
+
+MOST = 1_000
+Observe = Callable[[str, str], None]
+
+
+class OpikScores:
+    """The agents' `Scores`. At most `in_flight` calls at once over all batches; `observe(operation, outcome)`."""
+
+    def __init__(
+        self,
+        client: AsyncOpikApi,
+        *,
+        in_flight: int,
+        retry_seconds: float,
+        observe: Observe = lambda operation, outcome: None,
+    ) -> None:
+        self._client = client
+        self._room = asyncio.Semaphore(in_flight)
+        self._seconds = retry_seconds
+        self._observe = observe
+
+    async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+        out: list[Refusal | None] = [None] * len(writes)
+        puts: list[int] = []
+        jobs = []
+        for index, write in enumerate(writes):
+            if uuid_version(write.trace_id) != "7":
+                out[index] = Refusal(Cause.OPIK_REJECTED, f"trace id {write.trace_id} is no UUID version 7")
+            elif write.value is None:
+                jobs.append(self._delete(index, write, out))
+            else:
+                puts.append(index)
+        jobs += [self._put(writes, puts[start : start + MOST], out) for start in range(0, len(puts), MOST)]
+        if len(jobs) == 1:
+            await jobs[0]
+        else:
+            async with asyncio.TaskGroup() as group:
+                for job in jobs:
+                    group.create_task(job)
+        return out
+
+    async def _put(self, writes: Sequence[Write], indexes: list[int], out: list[Refusal | None]) -> None:
+        refusal = await self._call("put", self._client.traces.score_batch_of_traces, scores=encode(writes, indexes))
+        if refusal is None:
+            return
+        if refusal.cause is Cause.OPIK_UNAVAILABLE or len(indexes) == 1:
+            for index in indexes:
+                out[index] = refusal
+            return
+        middle = len(indexes) // 2
+        await self._put(writes, indexes[:middle], out)
+        await self._put(writes, indexes[middle:], out)
+
+    async def _delete(self, index: int, write: Write, out: list[Refusal | None]) -> None:
+        out[index] = await self._call(
+            "delete", self._client.traces.delete_trace_feedback_score, write.trace_id, name=write.name
+        )
+
+    async def _call(self, operation: str, method: Any, *args: Any, **kwargs: Any) -> Refusal | None:
+        async with self._room:
+            try:
+                await persist(
+                    lambda: method(*args, **kwargs),
+                    seconds=self._seconds,
+                    observe=lambda outcome: self._observe(operation, outcome),
+                )
+            except ApiError as error:
+                return Refusal(Cause.OPIK_REJECTED, f"Opik answers {error.status_code}: {reason(error)}")
+            except OutOfTries as error:
+                return Refusal(
+                    Cause.OPIK_UNAVAILABLE, f"no usable answer in {self._seconds:g} s, the last: {error.last}"
+                )
+            return None
+
+
+def encode(writes: Sequence[Write], indexes: Sequence[int]) -> EncodedScores:
+    """The request body. `source` is Opik's own closed list; our source label travels as the reason."""
+    scores = []
+    for index in indexes:
+        trace_id, project, name, value, label = writes[index]
+        scores.append(
+            {
+                "id": trace_id,
+                "project_name": project,
+                "name": name,
+                "value": value,
+                "source": "sdk",
+                "reason": label,
+            }
+        )
+    return EncodedScores(orjson.dumps({"scores": scores}))
+
+
+def uuid_version(text: str) -> str:
+    return text[14:15] if len(text) == 36 else str(uuid.UUID(text).version)
