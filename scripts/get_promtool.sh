@@ -25,7 +25,10 @@ if command -v apt-get >/dev/null 2>&1 && command -v dpkg >/dev/null 2>&1; then
 fi
 if command -v go >/dev/null 2>&1; then
     echo "tools: building promtool with Go; this takes some minutes, once"
-    if GOBIN=$(cd "$folder" && pwd) go install "${module%@*}/cmd/promtool@${module#*@}"; then
+    # In a module of our own: `go install` refuses a module that replaces others.
+    target=$(cd "$folder" && pwd)/promtool
+    if (cd "$work" && go mod init promtool >/dev/null 2>&1 && go get "${module%@*}/cmd/promtool@${module#*@}" 2>/dev/null &&
+        go build -o "$target" "${module%@*}/cmd/promtool"); then
         exit 0
     fi
 fi
