@@ -1,4 +1,4 @@
-"""From bytes to checked dicts: what all codecs share. A batch is validated by one call; one bad record costs only itself."""
+"""From bytes to checked dicts: shared by all codecs. A batch is checked by one call; a bad record costs only itself."""
 
 from __future__ import annotations
 

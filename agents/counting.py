@@ -1,4 +1,4 @@
-"""Coverage and conservation as increments: they move by state transition, never by message (PF-9 FR-11, contracts §2)."""
+"""Coverage and conservation as increments: moved by state transitions, not messages (PF-9 FR-11, contracts §2)."""
 
 from __future__ import annotations
 
@@ -54,8 +54,14 @@ def field_of(signal: Signal) -> str:
     return ("", "parked:no_trace", "parked:withheld", "done")[signal.mark]
 
 
-def coverage_cell(hour: int, vertical: str) -> str:
-    return f"c:{hour}:{vertical}"
+def coverage_cell(hour: int) -> str:
+    """Fields `<vertical>|<class>`: turns of the whole hour."""
+    return f"c:{hour}"
+
+
+def edge_cell(hour: int) -> str:
+    """Fields `<vertical>|<class>|<second of the hour>`: for windows that begin or end inside the hour."""
+    return f"e:{hour}"
 
 
 def conservation_cell(hour: int, kind: Kind) -> str:
@@ -76,9 +82,9 @@ def move(change: Change, before: Standing, after: Standing, now: int, lookback: 
             hour, rest = divmod(place.time, HOUR)
             expires = expiry(hour, lookback)
             if expires > now:
-                cell = coverage_cell(hour, place.vertical)
-                change.count(cell, expires, place.name, by)
-                change.count(cell, expires, f"{place.name}:{rest // 1000}", by)
+                name = f"{place.vertical}|{place.name}"
+                change.count(coverage_cell(hour), expires, name, by)
+                change.count(edge_cell(hour), expires, f"{name}|{rest // 1000}", by)
 
 
 def tally(change: Change, kind: Kind, time: int, field: str, by: int, now: int, lookback: int) -> None:

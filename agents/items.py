@@ -30,7 +30,7 @@ class Reroll(msgspec.Struct, gc=False):
 
 
 class TraceFacts(msgspec.Struct, gc=False):
-    """A trace as far as the join needs it. `trace` is the id's 16 bytes, times in ms; `said` is the hash of its input."""
+    """A trace as far as the join needs it. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms."""
 
     response_id: str
     trace: bytes

@@ -1,4 +1,4 @@
-"""The join itself: merge what came into a turn, say what Opik should hold, note what it holds. Pure (PF-9 FR-6, §5.4)."""
+"""The join itself: merge events into a turn, say what Opik should hold, note what it holds. Pure (PF-9 FR-6, §5.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING_TRACE: Final = CAUSES.index(Cause.MISSING_TRACE)
 
 
 class Wanted(NamedTuple):
-    """A difference between what Opik should hold and what it holds. `code` is what the turn notes once it is written."""
+    """A difference between what Opik should hold and what it holds. `code` is noted once it is written."""
 
     owner: Signal
     name: str

@@ -66,6 +66,12 @@ class MemoryStore:
         now = self.clock.now_ms()
         yield [(k[2:], v) for k, (v, expires) in self.values.items() if k.startswith("t:") and expires > now]
 
+    async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        (held,) = await self.read([cell])
+        if held == instead_of:
+            self.values[cell] = (value, expires)
+        return self.values[cell][0]
+
     def flush(self) -> None:
         for part in (self.values, self.counters, self.due):
             part.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -84,6 +84,10 @@ class Store(Protocol):
 
     async def counts(self, cells: Sequence[Cell]) -> list[dict[str, int]]:
         """The counters of each cell."""
+        ...
+
+    def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """All turns in pages of (response id, blob); one that changes meanwhile may come twice or in either form."""
         ...
 
 

@@ -18,7 +18,7 @@ from schemas.outcomes import Cause, FilterReason, Kind
 
 
 def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Reroll]:
-    """A reroll slower than the vertical's window is none: filtered as `out_of_window`, as is one before the lookback."""
+    """A reroll slower than the vertical's window is none: filtered as `out_of_window`, like one before the lookback."""
     out: Decoded[Reroll] = Decoded()
     rows = []
     for index, event in load(records, policy, out.bad):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.join import bury, merge_trace
 from agents.items import TraceFacts
+from agents.join import bury, merge_trace
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
 from agents.turn import Mark, Signal, Turn

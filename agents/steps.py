@@ -23,12 +23,22 @@ FOREVER = 1 << 46
 
 @dataclass(frozen=True)
 class Batch:
-    """Records of one partition, in order. `base`: where the consumer stood before them; nothing between was skipped."""
+    """Records of one partition, in order.
+
+    `base`: where the consumer stood before them; nothing between was skipped. `floor`: the base of the oldest batch of
+    this partition that is still in flight, from which on the state must have it all. `settled`: records below this
+    offset were brought to an end once before (a rebuild reads them again), so their dead letters exist. `generation`
+    tells batches fetched before a rewind. `turn` returns when the partition's earlier batches are recorded, or raises.
+    """
 
     topic: str
     partition: int
     base: int
     records: Sequence[Record]
+    floor: int | None = None
+    settled: int = 0
+    generation: int = 0
+    turn: Callable[[], Awaitable[None]] | None = None
 
     @property
     def cell(self) -> str:
@@ -86,7 +96,7 @@ async def attempt(
     batch: Batch, decoded: Decoded[Any], agent: Agent, ports: Ports, policy: Policy, topics: Topics, memory: Memory
 ) -> Report | None:
     now = ports.clock.now_ms()
-    work = Work(now, policy)
+    work = Work(now, policy, replaying=batch.end <= batch.settled)
     response_ids = list({item.response_id for item in decoded.items})
     mark, *blobs = await ports.store.read([batch.cell, *("t:" + response_id for response_id in response_ids)])
     seen = watermark(batch, mark)
@@ -101,23 +111,27 @@ async def attempt(
         return next((r for r in records if r.offset == offset), None)
 
     letters = [
-        DeadLetter(records[bad.index], bad.cause, bad.detail, f"{agent.kind}.decode", now) for bad in decoded.bad
+        DeadLetter(records[bad.index], bad.cause, bad.detail, f"{agent.kind}.decode", now)
+        for bad in decoded.bad
+        if records[bad.index].offset >= batch.settled
     ]
     if refused:
         letters += await letters_for(refused, ports, topics, at_hand, f"{agent.kind}.write")
     if letters:
         await send_letters(ports, memory, letters)
     count(batch, decoded, carried, work, agent.kind, seen)
+    if batch.turn is not None:
+        await batch.turn()
     if batch.end > seen:
-        work.change.checks[batch.cell] = mark
+        work.change.checks[batch.cell] = str(max(seen, batch.base)).encode()
         work.change.sets[batch.cell] = (str(batch.end).encode(), FOREVER)
     return work.report if await record(work, ports, memory) else None
 
 
 def watermark(batch: Batch, mark: bytes) -> int:
-    """Up to where the state has this partition's records. StateLost if it lacks any before this batch."""
+    """Up to where the state has this partition's records. StateLost if it lacks any before the oldest in flight."""
     seen = int(mark) if mark else None
-    if seen is None or seen < batch.base:
+    if seen is None or seen < (batch.base if batch.floor is None else batch.floor):
         raise StateLost(batch.topic, batch.partition, seen)
     return seen
 

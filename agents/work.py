@@ -47,10 +47,12 @@ class Loaded:
 
 @dataclass
 class Work:
-    """The turns of one step. `now` in ms; `memory` outlives a repetition of the step."""
+    """The turns of one step. `now` in ms. `replaying`: its records were settled once before the state was lost, so a
+    later one may overrule what they ask for; writes wait until they all have been read (see `write_scores`)."""
 
     now: int
     policy: Policy
+    replaying: bool = False
     turns: dict[str, Loaded] = field(default_factory=dict)
     change: Change = field(default_factory=Change)
     report: Report = field(default_factory=Report)

@@ -1,4 +1,4 @@
-"""Writing: what touched turns want goes to Opik in one call; what it refuses becomes dead letters with original bytes."""
+"""Writing: what touched turns want goes to Opik in one call; what it refuses becomes dead letters, bytes and all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from agents.work import Loaded, Memory, Work
 from schemas.dead_letters import DeadLetter, Record
 from schemas.topics import Topics
 
+AFTER_REPLAY_MS = 10_000
 Refused = tuple[str, Signal, Refusal]
 
 
@@ -28,9 +29,11 @@ async def write_scores(work: Work, ports: Ports, memory: Memory) -> list[Refused
             continue
         turn = loaded.turn
         pending = wanted(turn, response_id in forced)
-        if not pending or not policy.write:
+        if not pending or not policy.write or work.replaying:
             if rest(turn, now, pending):
                 work.change.due[response_id] = now + policy.trace_lookup
+            elif pending and policy.write:
+                work.change.due[response_id] = now + AFTER_REPLAY_MS
             continue
         wants.append((response_id, loaded, pending))
         trace_id = turn.trace_id

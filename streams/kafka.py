@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -79,10 +80,8 @@ class Producer:
         async with self._lock:
             producer, self._producer = self._producer, None
         if producer is not None:
-            try:
+            with suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(producer.stop(), 5.0)
-            except (KafkaError, OSError, TimeoutError):
-                pass
 
 
 class KafkaDeadLetters:

@@ -7,6 +7,7 @@ series stand at zero from the start, so that `rate` and `increase` see the first
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -228,6 +229,16 @@ class Metrics:
             "Unchanged candidates a gate refused / all, in the last check.",
             gate=OPEN,
         )
+
+    def observe_many(self, histogram: Histogram, seconds: list[float]) -> None:
+        """Many observations for the price of one sort: a batch has thousands, and each `observe` costs a microsecond."""
+        ordered = sorted(seconds)
+        last = 0
+        for bound, bucket in zip(histogram._upper_bounds, histogram._buckets, strict=True):
+            upto = bisect.bisect_right(ordered, bound)
+            bucket.inc(upto - last)
+            last = upto
+        histogram._sum.inc(sum(ordered))
 
     def exposition(self) -> bytes:
         """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""

@@ -105,7 +105,7 @@ async def persist(
 
 
 def hint(headers: Mapping[str, str]) -> float:
-    """Seconds the server asks us to wait: `Retry-After`, `RateLimit-Reset`, or a bucket's remaining time; 0 for none."""
+    """Seconds the server asks us to wait: `Retry-After`, `RateLimit-Reset` or a bucket's time; 0 for none."""
     lower = {name.lower(): value for name, value in headers.items()}
     for name in ("retry-after", "ratelimit-reset", "x-ratelimit-reset"):
         value = lower.get(name, "")

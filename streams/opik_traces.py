@@ -75,7 +75,7 @@ class OpikTraces:
                     return
 
     async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
-        """Read by project and time span; a trace is told by its id, since its metadata may not carry the response id."""
+        """Read by project and time span; a trace is told by its id, its metadata may not carry the response id."""
         out: set[str] = set()
         by_project: dict[str, dict[str, tuple[str, int]]] = {}
         for rid, (trace_id, project, at) in turns.items():

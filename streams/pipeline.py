@@ -45,7 +45,7 @@ class Flight:
 
 
 class Pipeline:
-    """One for each topic. `submit` returns as soon as there is room; `fatal` is called once with what stops the worker."""
+    """One for each topic. `submit` returns as soon as there is room; `fatal` is told what stops the worker."""
 
     def __init__(
         self,

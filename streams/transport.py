@@ -48,7 +48,8 @@ class BatchConsumer(driver.Consumer):
     async def rewind(self, tp: TP, offset: int) -> None:
         """Read the partition from `offset`. Batches fetched before this are of an older generation and are dropped."""
         self._generation[tp] += 1
-        self._settled_before[tp] = max(self._committed_offset[tp] or 0, self._settled_before.get(tp, 0))
+        known = (self._committed_offset[tp], self._settled_before.get(tp), self._new_offset(tp))
+        self._settled_before[tp] = max(offset or 0 for offset in known)
         await self._seek(tp, offset)
         self._generation[tp] += 1
         self._next[tp] = offset
@@ -61,6 +62,14 @@ class BatchConsumer(driver.Consumer):
 
     def committed(self, tp: TP) -> int | None:
         return self._committed_offset[tp]
+
+    def stands(self, tp: TP) -> int | None:
+        """The offset of the next batch; None until the partition's start is known."""
+        return self._next.get(tp)
+
+    def replaying(self) -> bool:
+        """Whether records are read again that were settled before the state was lost."""
+        return any(self._next.get(tp, until) < until for tp, until in self._settled_before.items())
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         self._fetched_under = dict(self._generation)

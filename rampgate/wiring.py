@@ -1,0 +1,183 @@
+"""From settings to parts: the one place where real parts are put together. Tests call it with theirs."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+from agents import rerolls, thumbs, traces
+from agents.policy import Attributes, Policy
+from agents.ports import Ports
+from agents.steps import Agent
+from rampgate.settings import Settings
+from rampgate.verticals import load_verticals
+from schemas.settings import KafkaAccess
+from schemas.topics import Topics
+from schemas.verticals import Vertical
+from streams.app import Tuning
+from streams.kafka import KafkaDeadLetters, KafkaRecords, Producer
+from streams.metrics import Metrics
+from streams.state import RedisStore
+
+AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "traces": traces.AGENT}
+"""Topic -> agent. A new topic is one schema, one agent file and one line here."""
+
+
+class WallClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Parts:
+    """Everything a process is made of; `close` lets go of it."""
+
+    settings: Settings
+    topics: Topics
+    policy: Policy
+    verticals: dict[str, Vertical]
+    access: KafkaAccess
+    store: RedisStore
+    producer: Producer
+    records: KafkaRecords
+    metrics: Metrics
+    clock: WallClock
+    _opik: OpikParts | None = None
+
+    @property
+    def opik(self) -> OpikParts:
+        """Made on first use: importing the SDK takes a second, and many commands need no Opik."""
+        if self._opik is None:
+            self._opik = make_opik(self)
+        return self._opik
+
+    @property
+    def ports(self) -> Ports:
+        letters = KafkaDeadLetters(self.producer, self.topics["dead-letters"], self.settings.max_record_bytes)
+        return Ports(self.store, self.opik.scores, letters, self.records, self.opik.traces, self.clock)
+
+    @property
+    def tuning(self) -> Tuning:
+        settings = self.settings
+        return Tuning(
+            settings.group,
+            settings.batch_records,
+            settings.batches_in_flight,
+            settings.bad_records_in_a_row,
+            settings.session_timeout_seconds,
+            settings.commit_interval_seconds,
+            settings.group_instance_id,
+        )
+
+    async def close(self) -> None:
+        if self._opik is not None:
+            await self._opik.close()
+        await self.producer.close()
+        await self.records.close()
+        await self.store.close()
+
+
+class OpikParts:
+    """The gateways to Opik and their one client."""
+
+    def __init__(self, parts: Parts) -> None:
+        from streams.opik_client import make_client
+        from streams.opik_scores import OpikScores
+        from streams.opik_traces import OpikTraces
+
+        settings = parts.settings
+        key = settings.opik_api_key.get_secret_value() if settings.opik_api_key else None
+
+        def observe(operation: str, outcome: str) -> None:
+            parts.metrics.opik_requests.labels(operation, outcome).inc()
+
+        self.client = make_client(
+            settings.opik,
+            settings.opik_workspace,
+            key,
+            settings.opik_timeout_seconds,
+            settings.opik_writes_in_flight + 4,
+        )
+        self.scores = OpikScores(
+            self.client,
+            in_flight=settings.opik_writes_in_flight,
+            retry_seconds=settings.opik_retry_seconds,
+            observe=observe,
+        )
+        self.traces = OpikTraces(
+            self.client,
+            per_minute=settings.opik_lookups_per_minute,
+            retry_seconds=settings.opik_retry_seconds,
+            projects=tuple(dict.fromkeys(v.project for v in parts.verticals.values())),
+            observe=observe,
+        )
+
+    async def close(self) -> None:
+        from streams.opik_client import close_client
+
+        await close_client(self.client)
+
+
+def make_opik(parts: Parts) -> OpikParts:
+    # The SDK reports to its vendor unless told not to; what runs here is nobody else's business.
+    os.environ.setdefault("OPIK_SENTRY_ENABLE", "false")
+    os.environ.setdefault("OPIK_ANALYTICS_ENABLE", "false")
+    return OpikParts(parts)
+
+
+def make_policy(settings: Settings, verticals: dict[str, Vertical]) -> Policy:
+    def ms(seconds: float) -> int:
+        return round(seconds * 1000)
+
+    return Policy(
+        write=settings.write,
+        mirror_legacy_names=settings.mirror_legacy_names,
+        lookback=ms(settings.lookback_seconds),
+        missing_trace=ms(settings.missing_trace_seconds),
+        trace_lookup=ms(settings.trace_lookup_seconds),
+        judge_settle=ms(settings.judge_settle_seconds),
+        future=ms(settings.future_tolerance_seconds),
+        reroll_window=ms(settings.reroll_window_seconds),
+        reroll_windows={v.name: ms(v.reroll_window_seconds) for v in verticals.values()},
+        max_record_bytes=settings.max_record_bytes,
+        attributes=Attributes(
+            settings.attribute_message_id,
+            settings.attribute_user_id,
+            settings.attribute_response_id,
+            settings.attribute_thumbs,
+            settings.attribute_created_at,
+            settings.attribute_vertical,
+        ),
+    )
+
+
+def make_access(settings: Settings) -> KafkaAccess:
+    security = settings.kafka_security
+    sasl = security.protocol.startswith("SASL")
+    return KafkaAccess(
+        tuple(settings.brokers),
+        security.protocol,
+        security.mechanism,
+        security.user,
+        security.secret() if sasl else None,
+        str(security.ca_file) if security.ca_file else None,
+    )
+
+
+def make_parts(settings: Settings) -> Parts:
+    """Parts that connect on first use. Raises SettingsError for settings or verticals that can't be used."""
+    verticals = load_verticals(settings.configs)
+    access = make_access(settings)
+    return Parts(
+        settings=settings,
+        topics=Topics(settings.topic_prefix, settings.audit_topic),
+        policy=make_policy(settings, verticals),
+        verticals=verticals,
+        access=access,
+        store=RedisStore(settings.redis, settings.redis_prefix),
+        producer=Producer(access),
+        records=KafkaRecords(access),
+        metrics=Metrics(),
+        clock=WallClock(),
+    )

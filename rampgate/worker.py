@@ -1,0 +1,148 @@
+"""The worker: consumes its share of the topics until told to stop, and says at start what it will do."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from agents.ports import Unauthorized, Unavailable
+from agents.steps import Agent, Batch
+from agents.work import Report
+from rampgate.wiring import AGENTS, Parts
+from schemas.outcomes import Kind, State
+from streams.app import Consumption, consume
+from streams.pipeline import TooManyBad
+from streams.positions import Positions
+from streams.rebuild import Rebuild
+from streams.topics import wait_for_topics
+from streams.upkeep import Upkeep
+
+log = structlog.get_logger(__name__)
+
+
+class Worker:
+    """One worker process. `run` returns the exit code: 0 after a stop asked for, 2 where something must be mended."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.started_at = time.time()
+        self.first_event_at: float | None = None
+        self._stop = asyncio.Event()
+        self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuilding)
+        self.consumption: Consumption | None = None
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def run(self) -> int:
+        parts, settings = self.parts, self.parts.settings
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, self.stop)
+        parts.metrics.write_enabled.set(settings.write)
+        log.info(
+            "worker_starting",
+            group=settings.group,
+            writing="on" if settings.write else "off: signals are joined and counted, scores are withheld",
+            kafka=settings.kafka,
+            opik=settings.opik,
+            verticals=sorted(parts.verticals),
+        )
+        wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters")]
+        if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
+            return 0
+        positions = Positions(parts.store, parts.clock, parts.policy.lookback, self.rebuild.lost)
+        self.consumption = consumption = consume(
+            parts.access,
+            parts.tuning,
+            parts.topics,
+            AGENTS,
+            parts.ports,
+            parts.policy,
+            positions,
+            observe=self._observe_batch,
+            ready=self.rebuild.ready,
+        )
+        await consumption.app.start()
+        upkeep = Upkeep(
+            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self._replaying
+        )
+        task = asyncio.create_task(upkeep.run(), name="upkeep")
+        try:
+            return await self._until_ended(consumption)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await consumption.stop()
+            log.info("worker_stopped")
+
+    async def _until_ended(self, consumption: Consumption) -> int:
+        stop = asyncio.create_task(self._stop.wait())
+        crashed = asyncio.create_task(consumption.app.wait_until_stopped())
+        try:
+            await asyncio.wait({stop, crashed, consumption.failure}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.cancel()
+            crashed.cancel()
+        if consumption.failure.done():
+            error = consumption.failure.result()
+            expected = isinstance(error, Unauthorized | TooManyBad | Unavailable)
+            log.error("worker_must_stop", reason=str(error), exc_info=None if expected else error)
+            return 2
+        if not self._stop.is_set():
+            log.error("worker_must_stop", reason="the Kafka consumer stopped by itself; its log says why")
+            return 2
+        return 0
+
+    async def _unless_stopped(self, job: Coroutine[Any, Any, None]) -> bool:
+        """Whether the job ended before a stop was asked for."""
+        work = asyncio.create_task(job)
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if work.done():
+            work.result()
+            return True
+        work.cancel()
+        return False
+
+    def _replaying(self) -> bool:
+        return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
+
+    def _rebuilding(self, running: bool) -> None:
+        self.parts.metrics.state_rebuilding.set(running)
+        if running:
+            self.parts.metrics.state_rebuilds.inc()
+
+    def _observe_batch(self, agent: Agent, report: Report, batch: Batch) -> None:
+        if self.first_event_at is None:
+            self.first_event_at = time.time()
+            log.info("first_batch_settled", seconds_from_start=round(self.first_event_at - self.started_at, 3))
+        self.observe(report)
+
+    def observe(self, report: Report) -> None:
+        """Move the process's counters by what a step recorded."""
+        metrics = self.parts.metrics
+        metrics.last_progress.set(time.time())
+        for (kind, name), by in report.counts.items():
+            state, _, reason = name.partition(":")
+            if by <= 0 or state == "consumed":
+                continue
+            if state == State.DEAD_LETTERED:
+                metrics.dead_letters.labels(reason, kind).inc(by)
+                reason = ""
+            metrics.records.labels(kind, state, reason).inc(by)
+        for (vertical, sub_agent, category, signal_name), by in report.written.items():
+            kind = Kind.REROLL if signal_name.endswith("reroll") else Kind.THUMBS
+            label = vertical if vertical in self.parts.verticals else "unregistered"
+            metrics.records_written.labels(label, sub_agent, category, kind).inc(by)
+        if report.lags_ms:
+            lags = [max(lag, 0) / 1000 for lag in report.lags_ms]
+            metrics.observe_many(metrics.pipeline_lag.labels(Kind.THUMBS), lags)

@@ -1,0 +1,69 @@
+"""Rebuilding a lost state: one worker adopts what Opik holds, all read their partitions again (promise 1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import structlog
+from faust.types import TP
+
+from agents.policy import Policy
+from agents.ports import Ports, Unavailable
+from agents.rebuilding import adopt
+from streams.opik_traces import OpikTraces
+from streams.state import RedisStore
+
+log = structlog.get_logger(__name__)
+LEASE_MS = 30_000
+
+
+class Rebuild:
+    """`ready` holds every batch back until what Opik holds has been adopted, by us or by another worker."""
+
+    def __init__(self, ports: Ports, policy: Policy, on_change: Callable[[bool], None] = lambda running: None) -> None:
+        self._ports, self._policy, self._on_change = ports, policy, on_change
+        self._store = cast(RedisStore, ports.store)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def ready(self) -> None:
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def lost(self, tp: TP) -> None:
+        """A partition's state is gone; start adopting unless that is under way."""
+        if not self.running:
+            self._on_change(True)
+            self._task = asyncio.create_task(self._adopt(), name="rebuild")
+
+    async def _adopt(self) -> None:
+        redis: Any = self._store.redis
+        marker, lease = self._store.prefix + "adopted", self._store.prefix + "adopting"
+        try:
+            while True:
+                try:
+                    if await redis.get(marker):
+                        return
+                    if await redis.set(lease, b"1", nx=True, px=LEASE_MS):
+                        await self._adopt_all(lease)
+                        await redis.set(marker, b"1")
+                        await redis.delete(lease)
+                        return
+                except (Unavailable, OSError) as error:
+                    log.warning("rebuild_waiting", reason=str(error))
+                await asyncio.sleep(0.5)
+        finally:
+            self._on_change(False)
+
+    async def _adopt_all(self, lease: str) -> None:
+        since = self._ports.clock.now_ms() - self._policy.lookback
+        adopted = 0
+        async for page in cast(OpikTraces, self._ports.traces).scored(since):
+            adopted += await adopt(page, self._ports, self._policy)
+            await self._store.redis.pexpire(lease, LEASE_MS)
+        log.info("rebuild_adopted", turns=adopted)
