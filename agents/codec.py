@@ -81,8 +81,10 @@ def time_ms(value: str | float | None, field: str, now: int, policy: Policy) -> 
             ms = round(moment.timestamp() * 1000)
         except (OverflowError, ValueError):
             raise ValueError(f"{field}: {value!r} is no usable time") from None
-    elif value is None or not math.isfinite(value):
+    elif value is None:
         raise ValueError(f"{field}: a time is required")
+    elif not math.isfinite(value * 1000):
+        raise ValueError(f"{field}: {value!r} is no usable time")
     else:
         ms = round(value * 1000)
     if not EARLIEST_MS <= ms <= now + policy.future:

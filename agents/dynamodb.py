@@ -14,6 +14,7 @@ from schemas.outcomes import FilterReason
 VALUES = {"up": 1, "down": -1, None: 0}
 TTL_PRINCIPAL = "dynamodb.amazonaws.com"
 MAX_NESTED = 10_000
+MAX_DEPTH = 8
 
 
 def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Thumb | Dropped:
@@ -22,10 +23,12 @@ def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Thu
     removed = record["eventName"] == "REMOVE"
     image = change.get("OldImage") if removed else change.get("NewImage")
     at = change.get("ApproximateCreationDateTime")
+    field = "dynamodb.ApproximateCreationDateTime"
     if at is None and image:
-        at = scalar(image, names.created_at)
-    time = time_ms(at, "dynamodb.ApproximateCreationDateTime", now, policy)
-    if removed and (record.get("userIdentity") or {}).get("principalId") == TTL_PRINCIPAL:
+        at, field = created(image, names.created_at), f"dynamodb image: attribute {names.created_at}"
+    time = time_ms(at, field, now, policy)
+    identity = record.get("userIdentity") or {}
+    if removed and TTL_PRINCIPAL in (identity.get("principalId"), identity.get("PrincipalId")):
         return Dropped(index, FilterReason.TTL_EXPIRY, time)
     if not image:
         side = "OldImage" if removed else "NewImage"
@@ -42,10 +45,12 @@ def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Thu
     )
 
 
-def unwrap(event: Any) -> list[dict[str, Any]]:
+def unwrap(event: Any, depth: int = MAX_DEPTH) -> list[dict[str, Any]]:
     """The stream records inside a bare, Lambda, EventBridge Pipes or Debezium message; [] if it is none of these."""
+    if not depth:
+        return []
     if isinstance(event, list):
-        found = [change for item in event[:MAX_NESTED] for change in unwrap(item)]
+        found = [change for item in event[:MAX_NESTED] for change in unwrap(item, depth - 1)]
         return found if len(found) == len(event) else []
     if not isinstance(event, dict):
         return []
@@ -53,7 +58,7 @@ def unwrap(event: Any) -> list[dict[str, Any]]:
         return [event]
     for name in ("Records", "records", "detail", "payload"):
         if isinstance(event.get(name), (dict, list)):
-            return unwrap(event[name])
+            return unwrap(event[name], depth - 1)
     if "op" in event and ("after" in event or "before" in event):
         return [from_debezium(event)]
     return []
@@ -99,6 +104,17 @@ def scalar(image: Image, name: str) -> str | None:
         return None
     text = value.get("S", value.get("N"))
     return text if isinstance(text, str) else None
+
+
+def created(image: Image, name: str) -> str | float | None:
+    """A time attribute: ISO text, or a number of seconds."""
+    text = scalar(image, name)
+    if text is None or "S" in image[name]:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def thumb_value(image: Image, name: str) -> int:

@@ -75,8 +75,11 @@ def is_judge_score(name: str, source: str | None) -> bool:
 
 
 def input_hash(value: Any) -> bytes:
-    """Eight bytes that are equal for equal input, whatever the order of an object's keys."""
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()[:8]
+    """Eight bytes that are equal for equal input, whatever the order of an object's keys; none for one nested too deep."""
+    try:
+        return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()[:8]
+    except orjson.JSONEncodeError:
+        return b""
 
 
 def trace_bytes(text: str) -> bytes:
