@@ -87,7 +87,8 @@ class Worker:
         stop = asyncio.create_task(self._stop.wait())
         crashed = asyncio.create_task(consumption.app.wait_until_stopped())
         try:
-            await asyncio.wait({stop, crashed, consumption.failure}, return_when=asyncio.FIRST_COMPLETED)
+            awaited: set[asyncio.Future[Any]] = {stop, crashed, consumption.failure}
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()
             crashed.cancel()
@@ -105,7 +106,8 @@ class Worker:
         """Whether the job ended before a stop was asked for."""
         work = asyncio.create_task(job)
         stop = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        both: set[asyncio.Task[Any]] = {work, stop}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if work.done():
             work.result()

@@ -1,0 +1,37 @@
+"""The command line `rampgate` (contracts §5). One module per group of commands; `main` is the entry point."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from rampgate.cli.common import Failure
+from rampgate.cli.worker import register as register_worker
+from rampgate.settings import SettingsError
+
+app = typer.Typer(
+    name="rampgate",
+    help="Decides, with evidence, whether an LLM agent may take the next step of its rollout.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def rampgate() -> None:
+    """Every command takes --help; those that answer take --json."""
+
+
+for register in (register_worker,):
+    register(app)
+
+
+def main() -> None:
+    """Exit code 0 holds or done, 1 a check found something, 2 bad input or a part out of reach."""
+    try:
+        app(standalone_mode=True)
+    except (SettingsError, Failure) as error:
+        sys.stderr.write(f"rampgate: {error}\n")
+        sys.exit(2)

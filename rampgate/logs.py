@@ -1,0 +1,58 @@
+"""Structured logs on stderr: JSON lines, or text for a person. No secret and no user text goes into one."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+_URL_SECRET = re.compile(r"(?<=://)([^/@\s:]*):([^/@\s]+)@")
+_KEYS = ("key", "token", "secret", "password", "authorization")
+
+
+def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Passwords in URLs, and values under names that say they are secret."""
+    for name, value in event.items():
+        if any(part in name.lower() for part in _KEYS) and isinstance(value, str):
+            event[name] = "***"
+        elif isinstance(value, str):
+            event[name] = _URL_SECRET.sub(r"\1:***@", value)
+    return event
+
+
+def configure_logs(level: str, form: str) -> None:
+    """Send structlog's and the standard library's logs through one renderer."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        redact,
+    ]
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer], foreign_pre_chain=shared
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for noisy in ("aiokafka", "faust", "mode", "httpx", "httpcore", "opik", "botocore", "urllib3", "asyncio"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, root.level))
