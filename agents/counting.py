@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from agents.ports import Change
 from agents.turn import CAUSES, Mark, Origin, Signal, Turn
@@ -14,44 +14,39 @@ DAY: Final = 86_400_000
 BOTH, MISSING_TRACE, MISSING_SIGNAL = "both_present", "missing_trace", "missing_signal"
 CLASSES: Final = (BOTH, MISSING_TRACE, MISSING_SIGNAL)
 CONSUMED: Final = "consumed"
+_DEAD: Final = int(Mark.DEAD)
+_FIELDS: Final = ("", "parked:no_trace", "parked:withheld", "done")
 _CARRIED_BY: Final[dict[int, Kind]] = {Origin.THUMBS: Kind.THUMBS, Origin.REROLLS: Kind.REROLL}
 
 
-class Standing(NamedTuple):
-    """A turn as coverage sees it. `name` is one of CLASSES, or "" where it counts nowhere."""
-
-    name: str
-    vertical: str
-    time: int
-
-
-class Held(NamedTuple):
-    """A signal's record as conservation sees it."""
-
-    kind: Kind
-    time: int
-    field: str
+Standing = tuple[str, str, int]
+"""A turn as coverage sees it: one of CLASSES, or "" where it counts nowhere; its vertical; its time."""
+NOWHERE: Final[Standing] = ("", "", 0)
 
 
 def standing(turn: Turn) -> Standing:
     """Which of the three coverage classes a turn is in, for which vertical, and when."""
+    thumbs, reroll = turn.thumbs, turn.reroll
+    said = thumbs is not None and thumbs.value != 0
     if turn.trace:
-        name = BOTH if turn.active else MISSING_SIGNAL if turn.judged else ""
-        return Standing(name, turn.vertical, turn.time)
-    times = [s.time for s in (turn.thumbs, turn.reroll) if s is not None and s.value]
-    return Standing(MISSING_TRACE, UNKNOWN, min(times)) if times else Standing("", "", 0)
+        name = BOTH if said or reroll is not None else MISSING_SIGNAL if turn.judged else ""
+        return (name, turn.vertical, turn.time) if name else NOWHERE
+    times = [thumbs.time] if thumbs is not None and said else []
+    if reroll is not None:
+        times.append(reroll.time)
+    return (MISSING_TRACE, UNKNOWN, min(times)) if times else NOWHERE
 
 
-def held(signal: Signal | None) -> Held | None:
-    """None for no signal and for a derived one, which no record carried."""
-    kind = _CARRIED_BY.get(signal.origin) if signal is not None else None
-    return Held(kind, signal.time, field_of(signal)) if signal is not None and kind is not None else None
+def carried_by(signal: Signal) -> Kind | None:
+    """The kind of record that carried a signal; None for a derived one, which has no record of its own."""
+    return _CARRIED_BY.get(signal.origin)
 
 
-def field_of(signal: Signal) -> str:
-    if signal.mark == Mark.DEAD:
-        return f"dead_lettered:{CAUSES[signal.cause]}"
-    return ("", "parked:no_trace", "parked:withheld", "done")[signal.mark]
+def field_of(mark: int, cause: int) -> str:
+    """Conservation's name for where a signal's record stands."""
+    if mark == _DEAD:
+        return f"dead_lettered:{CAUSES[cause]}"
+    return _FIELDS[mark]
 
 
 def coverage_cell(hour: int) -> str:
@@ -73,22 +68,29 @@ def expiry(hour: int, lookback: int) -> int:
     return (hour + 1) * HOUR + lookback + DAY
 
 
-def move(change: Change, before: Standing, after: Standing, now: int, lookback: int) -> None:
-    """Count a turn out of its old class and into its new one; per hour, and per second for exact window edges."""
-    if before == after:
-        return
-    for place, by in ((before, -1), (after, 1)):
-        if place.name:
-            hour, rest = divmod(place.time, HOUR)
-            expires = expiry(hour, lookback)
-            if expires > now:
-                name = f"{place.vertical}|{place.name}"
-                change.count(coverage_cell(hour), expires, name, by)
-                change.count(edge_cell(hour), expires, f"{name}|{rest // 1000}", by)
+def move(moves: dict[tuple[str, str, int], int], before: Standing, after: Standing) -> None:
+    """Note that a turn leaves its old class for its new one. Keys are (vertical, class, second)."""
+    if before != after:
+        for place, by in ((before, -1), (after, 1)):
+            if place[0]:
+                key = (place[1], place[0], place[2] // 1000)
+                moves[key] = moves.get(key, 0) + by
 
 
-def tally(change: Change, kind: Kind, time: int, field: str, by: int, now: int, lookback: int) -> None:
-    hour = time // HOUR
-    expires = expiry(hour, lookback)
-    if expires > now:
-        change.count(conservation_cell(hour, kind), expires, field, by)
+def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int, lookback: int) -> None:
+    """Count noted moves: per hour, and per second for exact window edges."""
+    for (vertical, name, second), by in moves.items():
+        hour, rest = divmod(second, 3600)
+        expires = expiry(hour, lookback)
+        if expires > now:
+            field = f"{vertical}|{name}"
+            change.count(coverage_cell(hour), expires, field, by)
+            change.count(edge_cell(hour), expires, f"{field}|{rest}", by)
+
+
+def count_tallies(change: Change, tallies: dict[tuple[Kind, int, str], int], now: int, lookback: int) -> None:
+    """Count (kind, hour, field) increments of conservation."""
+    for (kind, hour, field), by in tallies.items():
+        expires = expiry(hour, lookback)
+        if expires > now:
+            change.count(conservation_cell(hour, kind), expires, field, by)

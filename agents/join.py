@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agents.items import Reroll, Thumb, TraceFacts
-from agents.turn import CAUSES, Mark, Origin, Signal, Turn
+from agents.turn import CAUSES, MAYBE, Mark, Origin, Signal, Turn
 from schemas.outcomes import Cause
 
 THUMBS: Final = "user_signal_thumbs"
@@ -36,14 +36,13 @@ def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int) -> bool:
         partition=partition,
         offset=offset,
         tie=thumb.tie,
-        asof=max(thumb.observed - thumb.time, 0) if thumb.observed else 0,
+        asof=max(thumb.observed - SNAPSHOT_GUARD_MS - thumb.time, 0) if thumb.observed else 0,
     )
     now = turn.thumbs
     if now is not None:
         if thumb.observed:
-            if now.mark == Mark.DEAD and now.value == thumb.value:
-                signal.seq = now.seq
-            elif now.value == thumb.value or now.time + now.asof > thumb.observed - SNAPSHOT_GUARD_MS:
+            again = now.mark == Mark.DEAD and now.value == thumb.value
+            if not again and (now.value == thumb.value or not signal.newer_than(now)):
                 return False
             signal.seq = now.seq
         elif signal.same_version(now):
@@ -52,7 +51,16 @@ def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int) -> bool:
         elif not signal.newer_than(now):
             return False
     turn.thumbs = signal
+    if not signal.value:
+        doubt(turn)
     return True
+
+
+def doubt(turn: Turn) -> None:
+    """After a withdrawal, what isn't known to be in Opik may still be: from a step that was never recorded, or from
+    before the state was lost. Then it is deleted, there or not."""
+    turn.wrote_thumbs = turn.wrote_thumbs or MAYBE
+    turn.wrote_reroll = turn.wrote_reroll or MAYBE
 
 
 def merge_reroll(turn: Turn, reroll: Reroll, partition: int, offset: int, origin: Origin = Origin.REROLLS) -> bool:
@@ -62,7 +70,7 @@ def merge_reroll(turn: Turn, reroll: Reroll, partition: int, offset: int, origin
         earlier = (reroll.time, reroll.tie) < (now.time, now.tie)
         takes_over = (
             (now.origin != Origin.REROLLS and origin == Origin.REROLLS)
-            or (now.mark == Mark.DEAD and origin == Origin.REROLLS)
+            or (now.mark == Mark.DEAD and origin in (Origin.REROLLS, now.origin))
             or (now.mark in (Mark.PARKED, Mark.WITHHELD, Mark.NEW) and origin == now.origin and earlier)
         )
         if not takes_over:
@@ -75,9 +83,12 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
     """Whether the trace told something new. Of two traces for one response, the later one stands."""
     before = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged)
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
-        if turn.trace and turn.trace != facts.trace:
-            turn.wrote_thumbs = turn.wrote_reroll = turn.judged = 0
         same = turn.trace == facts.trace
+        if turn.trace and not same:
+            turn.wrote_thumbs = turn.wrote_reroll = turn.judged = 0
+            turn.vertical = turn.sub_agent = turn.category = ""
+            if turn.thumbs is not None and not turn.thumbs.value:
+                doubt(turn)
         turn.trace, turn.project = facts.trace, facts.project
         turn.time = max(facts.ended, turn.time) if same else facts.ended
         turn.vertical = facts.vertical or turn.vertical
@@ -98,18 +109,18 @@ def wanted(turn: Turn, force: bool = False) -> list[Wanted]:
     """What to write so that Opik holds what the turn says (contracts §2). Nothing while the trace is unknown.
 
     A dead signal is left alone, but for one whose trace was missing and is known now. `force` repeats what Opik is
-    believed to hold already.
+    believed to hold already, or to hold no more.
     """
     if not turn.trace:
         return []
     thumbs, reroll = turn.thumbs, turn.reroll
     out = []
     value = thumbs.value if thumbs is not None else 0
-    if thumbs is not None and (value != turn.wrote_thumbs or (force and value)) and not buried(thumbs):
+    if thumbs is not None and (force or value != turn.wrote_thumbs) and not buried(thumbs):
         out.append(Wanted(thumbs, THUMBS, float(value) if value else None, value))
     code = 2 if reroll is not None else 1 if value else 0
     owner = reroll if reroll is not None else thumbs
-    if owner is not None and (code != turn.wrote_reroll or (force and code)) and not buried(owner):
+    if owner is not None and (force or code != turn.wrote_reroll) and not buried(owner):
         out.append(Wanted(owner, REROLL, REROLL_VALUES[code], code))
     return out
 
@@ -136,7 +147,7 @@ def rest(turn: Turn, now: int, pending: list[Wanted]) -> bool:
     """
     parked = False
     for signal in (turn.thumbs, turn.reroll):
-        if signal is None or signal.mark == Mark.DONE:
+        if signal is None or (signal.mark == Mark.DONE and not pending):
             continue
         if signal.mark == Mark.DEAD and (not turn.trace or buried(signal)):
             continue
@@ -146,5 +157,5 @@ def rest(turn: Turn, now: int, pending: list[Wanted]) -> bool:
         elif any(want.owner is signal for want in pending):
             signal.mark = Mark.WITHHELD
         else:
-            signal.mark, signal.parked_at, signal.cause, signal.partition, signal.offset = Mark.DONE, 0, 0, 0, 0
+            signal.mark, signal.parked_at, signal.cause = Mark.DONE, 0, 0
     return parked

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from agents.items import TraceFacts
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import Cause
@@ -33,7 +35,7 @@ class Unauthorized(Exception):
     """Opik refuses our key. Retrying can't help and dead-lettering would drain the topic, so the worker stops."""
 
 
-class Write(NamedTuple):
+class Write(msgspec.Struct, frozen=True, gc=False):
     """One score to put, or to delete where `value` is None."""
 
     trace_id: str

@@ -10,7 +10,7 @@ from agents.join import merge_trace
 from agents.policy import Policy
 from agents.ports import Ports
 from agents.turn import Mark, Signal
-from agents.work import ATTEMPTS, Memory, Work, exhausted, record
+from agents.work import ATTEMPTS, Work, exhausted, record
 
 
 async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> int:
@@ -27,7 +27,7 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
                 turn.thumbs, loaded.touched = known(seen.thumbs, seen.ended), True
             if turn.reroll is None and seen.reroll == 2:
                 turn.reroll, loaded.touched = known(1, seen.ended), True
-        if await record(work, ports, Memory()):
+        if await record(work, ports):
             return len(facts)
     raise exhausted()
 

@@ -33,7 +33,8 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: P
         turns = sessions["s:" + facts.session]
         window = work.policy.window_of(facts.vertical)
         longest = max(longest, window)
-        found += [(rid, time, batch.records[facts.index].offset) for rid, time in add(turns, facts, window)]
+        offset = batch.records[facts.index].offset
+        found += [(rid, time, offset) for rid, time in add(turns, facts, window)]
     for cell, turns in sessions.items():
         blob = encode_session(turns)
         if blob != blobs[cell]:
@@ -50,15 +51,16 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: P
 
 def add(turns: list[Session], facts: TraceFacts, window: int) -> list[tuple[str, int]]:
     """Add a turn to its session, in order of start; returns the (response id, time) of each reroll it takes part in."""
-    if any(turn.response_id == facts.response_id for turn in turns):
-        return []
-    new = Session(facts.said, facts.started, facts.ended, facts.response_id)
+    known = next((turn for turn in turns if turn.response_id == facts.response_id), None)
+    new = known or Session(facts.said, facts.started, facts.ended, facts.response_id, window)
     found = []
     for turn in turns:
-        if turn.said == new.said:
+        if turn.said == new.said and turn is not new:
             for before, after in ((turn, new), (new, turn)):
-                if 0 <= after.started - before.ended <= window:
+                if 0 <= after.started - before.ended <= before.window:
                     found.append((before.response_id, after.started))
+    if known is not None:
+        return found
     turns.append(new)
     turns.sort(key=lambda turn: (turn.started, turn.response_id))
     del turns[:-MOST_TURNS]

@@ -26,7 +26,7 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
     judged: set[str] = set()
     for _ in range(ATTEMPTS):
         now = ports.clock.now_ms()
-        work = Work(now, policy)
+        work = Work(now, policy, memory)
         work.load(response_ids, await ports.store.read(["t:" + rid for rid in response_ids]))
         for rid, loaded in work.turns.items():
             work.change.checks["t:" + rid] = loaded.blob
@@ -42,11 +42,11 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             found = await ports.traces.find(sought) if sought else {}
             judged = await ports.traces.judged(unjudged) if unjudged else set()
         given_up = settle(work, found, judged)
-        refused = given_up + await write_scores(work, ports, memory)
+        refused = given_up + await write_scores(work, ports)
         if refused:
             letters = await letters_for(refused, ports, topics, lambda *_: None, "settle")
             await send_letters(ports, memory, letters)
-        if await record(work, ports, memory):
+        if await record(work, ports):
             return work.report
     raise exhausted()
 

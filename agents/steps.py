@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from agents.counting import field_of
+from agents.counting import CONSUMED, HOUR, field_of
 from agents.items import Decoded
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
@@ -29,6 +29,8 @@ class Batch:
     this partition that is still in flight, from which on the state must have it all. `settled`: records below this
     offset were brought to an end once before (a rebuild reads them again), so their dead letters exist. `generation`
     tells batches fetched before a rewind. `turn` returns when the partition's earlier batches are recorded, or raises.
+    `again`: the records may have been handled before and not recorded, by a worker that died or a step that failed;
+    their scores are then written also where the state says that Opik holds them.
     """
 
     topic: str
@@ -39,6 +41,7 @@ class Batch:
     settled: int = 0
     generation: int = 0
     turn: Callable[[], Awaitable[None]] | None = None
+    again: bool = False
 
     @property
     def cell(self) -> str:
@@ -49,24 +52,14 @@ class Batch:
         return self.records[-1].offset + 1
 
 
-@dataclass(slots=True)
-class Carried:
+class Carried(NamedTuple):
     """What became of an item: the signal it put into its turn, or none; then it ends as `otherwise`."""
 
-    index: int
+    position: int
     time: int
     loaded: Loaded
     signal: Signal | None
     otherwise: str = State.SUPERSEDED
-
-    @property
-    def field(self) -> str:
-        signal, turn = self.signal, self.loaded.turn
-        return (
-            field_of(signal)
-            if signal is not None and (signal is turn.thumbs or signal is turn.reroll)
-            else self.otherwise
-        )
 
 
 @dataclass(frozen=True)
@@ -85,6 +78,8 @@ async def handle(batch: Batch, agent: Agent, ports: Ports, policy: Policy, topic
     """
     decoded = agent.decode(batch.records, ports.clock.now_ms(), policy)
     memory = Memory()
+    if batch.again:
+        memory.forced.update(item.response_id for item in decoded.items)
     for _ in range(ATTEMPTS):
         report = await attempt(batch, decoded, agent, ports, policy, topics, memory)
         if report is not None:
@@ -96,14 +91,15 @@ async def attempt(
     batch: Batch, decoded: Decoded[Any], agent: Agent, ports: Ports, policy: Policy, topics: Topics, memory: Memory
 ) -> Report | None:
     now = ports.clock.now_ms()
-    work = Work(now, policy, replaying=batch.end <= batch.settled)
+    work = Work(now, policy, memory, replaying=batch.end <= batch.settled)
     response_ids = list({item.response_id for item in decoded.items})
     mark, *blobs = await ports.store.read([batch.cell, *("t:" + response_id for response_id in response_ids)])
     seen = watermark(batch, mark)
+    decoded = unseen(decoded, batch, seen)
     work.load(response_ids, blobs)
     carried = await agent.merge(batch, decoded.items, work, ports)
     records = batch.records
-    refused = await write_scores(work, ports, memory)
+    refused = await write_scores(work, ports)
 
     def at_hand(topic: str, partition: int, offset: int) -> Record | None:
         if topic != batch.topic or partition != batch.partition or not batch.base <= offset < batch.end:
@@ -119,13 +115,13 @@ async def attempt(
         letters += await letters_for(refused, ports, topics, at_hand, f"{agent.kind}.write")
     if letters:
         await send_letters(ports, memory, letters)
-    count(batch, decoded, carried, work, agent.kind, seen)
+    count(batch, decoded, carried, work, agent.kind)
     if batch.turn is not None:
         await batch.turn()
     if batch.end > seen:
         work.change.checks[batch.cell] = str(max(seen, batch.base)).encode()
         work.change.sets[batch.cell] = (str(batch.end).encode(), FOREVER)
-    return work.report if await record(work, ports, memory) else None
+    return work.report if await record(work, ports) else None
 
 
 def watermark(batch: Batch, mark: bytes) -> int:
@@ -136,18 +132,39 @@ def watermark(batch: Batch, mark: bytes) -> int:
     return seen
 
 
-def count(batch: Batch, decoded: Decoded[Any], carried: list[Carried], work: Work, kind: Kind, seen: int) -> None:
-    """Each record the state had not seen yet is consumed, and in exactly one state."""
+def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
+    """Without the records that the state has already: what they did is in it, and to Opik, to the last letter."""
+    if seen <= batch.base:
+        return decoded
     records = batch.records
-    for one in carried:
-        if records[one.index].offset >= seen:
-            work.consumed(kind, one.time, one.field)
+    return Decoded(
+        [x for x in decoded.items if records[x.index].offset >= seen],
+        [x for x in decoded.bad if records[x.index].offset >= seen],
+        [x for x in decoded.dropped if records[x.index].offset >= seen],
+    )
+
+
+def count(batch: Batch, decoded: Decoded[Any], carried: list[Carried], work: Work, kind: Kind) -> None:
+    """Each record is consumed, and in exactly one state."""
+    records = batch.records
+    tally: dict[tuple[int, str], int] = {}
+    for _, time, loaded, signal, otherwise in carried:
+        turn = loaded.turn
+        if signal is not None and (signal is turn.thumbs or signal is turn.reroll):
+            name = field_of(signal.mark, signal.cause)
+        else:
+            name = otherwise
+        key = (time // HOUR, name)
+        tally[key] = tally.get(key, 0) + 1
     for dropped in decoded.dropped:
-        if records[dropped.index].offset >= seen:
-            work.consumed(kind, arrival(records[dropped.index], work), f"{State.FILTERED}:{dropped.reason}")
+        key = (arrival(records[dropped.index], work) // HOUR, f"{State.FILTERED}:{dropped.reason}")
+        tally[key] = tally.get(key, 0) + 1
     for bad in decoded.bad:
-        if records[bad.index].offset >= seen:
-            work.consumed(kind, arrival(records[bad.index], work), f"{State.DEAD_LETTERED}:{bad.cause}")
+        key = (arrival(records[bad.index], work) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
+        tally[key] = tally.get(key, 0) + 1
+    for (hour, name), by in tally.items():
+        work.count(kind, hour * HOUR, CONSUMED, by)
+        work.count(kind, hour * HOUR, name, by)
 
 
 def arrival(record: Record, work: Work) -> int:

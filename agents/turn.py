@@ -34,6 +34,7 @@ class Origin(IntEnum):
 
 
 CAUSES: Final = tuple(Cause)
+MAYBE: Final = 3
 
 
 class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
@@ -72,6 +73,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known.
 
     `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
+    Either is MAYBE where something may be there of which we know nothing, and a withdrawal has to delete it.
     """
 
     trace: bytes = b""
@@ -97,12 +99,14 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
 
 class Session(msgspec.Struct, array_like=True, gc=False):
-    """One completed turn of a session, for finding rerolls: `said` is the hash of its input."""
+    """One completed turn of a session, for finding rerolls: `said` is the hash of its input, `window` how long after
+    its end the same input is a reroll of it."""
 
     said: bytes
     started: int
     ended: int
     response_id: str
+    window: int
 
 
 encode_turn = msgspec.msgpack.Encoder().encode

@@ -6,13 +6,22 @@ then everything is read and decided again, and only what Opik may hold wrongly i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agents.counting import CONSUMED, HOUR, Held, Standing, held, move, standing, tally
+from agents.counting import (
+    HOUR,
+    NOWHERE,
+    carried_by,
+    count_moves,
+    count_tallies,
+    field_of,
+    move,
+    standing,
+)
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Unavailable
-from agents.turn import Signal, Turn, decode_turn, encode_turn
+from agents.turn import Mark, Signal, Turn, decode_turn, encode_turn
 from schemas.outcomes import Kind, State
 
 ATTEMPTS = 50
@@ -27,22 +36,31 @@ class Report:
     lags_ms: list[int] = field(default_factory=list)
     retries: int = 0
 
-    def add(self, kind: Kind, name: str, by: int = 1) -> None:
-        self.counts[kind, name] = self.counts.get((kind, name), 0) + by
+
+class Loaded:
+    """A turn in hand: as it was (`blob`, its signals and where they stood), and as it is becoming (`turn`)."""
+
+    __slots__ = ("before", "blob", "reroll", "reroll_stood", "thumbs", "thumbs_stood", "touched", "turn")
+
+    def __init__(self, blob: bytes, touched: bool) -> None:
+        self.blob = blob
+        self.touched = touched
+        self.turn = turn = decode_turn(blob) if blob else Turn()
+        self.thumbs = thumbs = turn.thumbs
+        self.reroll = reroll = turn.reroll
+        self.thumbs_stood = (thumbs.mark, thumbs.cause) if thumbs is not None else (0, 0)
+        self.reroll_stood = (reroll.mark, reroll.cause) if reroll is not None else (0, 0)
+        self.before = standing(turn) if blob else NOWHERE
 
 
 @dataclass
-class Loaded:
-    """A turn in hand: as it was (`blob`, its signals, what was counted of them), and as it is becoming (`turn`)."""
+class Memory:
+    """What survives a repetition: scores that Opik took or refused already, turns whose score Opik may hold wrongly,
+    and letters already sent."""
 
-    blob: bytes
-    turn: Turn
-    before: Standing
-    thumbs: Signal | None
-    reroll: Signal | None
-    thumbs_held: Held | None
-    reroll_held: Held | None
-    touched: bool = False
+    outcomes: dict[tuple[str, str, float | None], Refusal | None] = field(default_factory=dict)
+    forced: set[str] = field(default_factory=set)
+    lettered: set[tuple[str, int, int, bytes | None]] = field(default_factory=set)
 
 
 @dataclass
@@ -52,85 +70,92 @@ class Work:
 
     now: int
     policy: Policy
+    memory: Memory = field(default_factory=Memory)
     replaying: bool = False
     turns: dict[str, Loaded] = field(default_factory=dict)
     change: Change = field(default_factory=Change)
     report: Report = field(default_factory=Report)
+    tallies: dict[tuple[Kind, int, str], int] = field(default_factory=dict)
+    written: list[tuple[str, str, float | None, Refusal | None]] = field(default_factory=list)
 
     def load(self, response_ids: Sequence[str], blobs: Sequence[bytes]) -> None:
-        turns = self.turns
+        turns, forced = self.turns, self.memory.forced
         for response_id, blob in zip(response_ids, blobs, strict=True):
-            turn = decode_turn(blob) if blob else Turn()
-            turns[response_id] = Loaded(
-                blob, turn, standing(turn), turn.thumbs, turn.reroll, held(turn.thumbs), held(turn.reroll)
-            )
+            turns[response_id] = Loaded(blob, response_id in forced)
 
     def count(self, kind: Kind, time: int, name: str, by: int = 1) -> None:
-        tally(self.change, kind, time, name, by, self.now, self.policy.lookback)
-        self.report.add(kind, name, by)
-
-    def consumed(self, kind: Kind, time: int, name: str) -> None:
-        """Count a record that ends here, in the state `name`."""
-        self.count(kind, time, CONSUMED)
-        self.count(kind, time, name)
+        """Count records of that time into (or out of) a state of conservation."""
+        key = (kind, time // HOUR, name)
+        self.tallies[key] = self.tallies.get(key, 0) + by
 
 
-@dataclass
-class Memory:
-    """What survives a repetition: scores that Opik took or refused already, and letters already sent."""
-
-    outcomes: dict[tuple[str, str, float | None], Refusal | None] = field(default_factory=dict)
-    forced: set[str] = field(default_factory=set)
-    lettered: set[tuple[str, int, int, bytes | None]] = field(default_factory=set)
-
-
-def turn_cells(response_ids: Iterable[str]) -> list[str]:
-    return ["t:" + response_id for response_id in response_ids]
-
-
-async def record(work: Work, ports: Ports, memory: Memory) -> bool:
+async def record(work: Work, ports: Ports) -> bool:
     """The atomic step. False if something had changed since it was read: then decide again, with the same memory."""
-    change, now, lookback = work.change, work.now, work.policy.lookback
+    change, now, policy = work.change, work.now, work.policy
+    lookback = policy.lookback
+    moves: dict[tuple[str, str, int], int] = {}
+    checks, sets = change.checks, change.sets
     for response_id, loaded in work.turns.items():
         if not loaded.touched:
             continue
         turn = loaded.turn
-        account(work, loaded.thumbs, loaded.thumbs_held, turn.thumbs)
-        account(work, loaded.reroll, loaded.reroll_held, turn.reroll)
+        thumbs, reroll = turn.thumbs, turn.reroll
+        if loaded.thumbs is not None:
+            account(work, loaded.thumbs, loaded.thumbs_stood, thumbs)
+        if loaded.reroll is not None:
+            account(work, loaded.reroll, loaded.reroll_stood, reroll)
         blob = encode_turn(turn)
         if blob == loaded.blob:
             continue
-        move(change, loaded.before, standing(turn), now, lookback)
+        move(moves, loaded.before, standing(turn))
         cell = "t:" + response_id
-        change.checks[cell] = loaded.blob
-        last = max(turn.time, turn.thumbs.time if turn.thumbs else 0, turn.reroll.time if turn.reroll else 0)
-        change.sets[cell] = (blob, max(last + lookback, now) + HOUR)
+        checks[cell] = loaded.blob
+        last = turn.time
+        if thumbs is not None and thumbs.time > last:
+            last = thumbs.time
+        if reroll is not None and reroll.time > last:
+            last = reroll.time
+        sets[cell] = (blob, max(last + lookback, now) + HOUR)
+    count_moves(change, moves, now, lookback)
+    count_tallies(change, work.tallies, now, lookback)
     stale = await ports.store.apply(change)
     if not stale:
+        counts = work.report.counts
+        for (kind, _, name), by in work.tallies.items():
+            counts[kind, name] = counts.get((kind, name), 0) + by
         return True
-    work.report.retries += 1
-    for cell in stale:
-        if cell.startswith("t:"):
-            response_id = cell[2:]
-            for key in [key for key in memory.outcomes if key[0] == response_id]:
-                if memory.outcomes.pop(key) is None:
-                    memory.forced.add(response_id)
+    remember(work, {cell[2:] for cell in stale if cell.startswith("t:")})
     return False
 
 
-def account(work: Work, was: Signal | None, held_before: Held | None, signal: Signal | None) -> None:
+def remember(work: Work, stale: set[str]) -> None:
+    """What was written need not be written again, but for turns that others changed: there it may be wrong by now."""
+    memory = work.memory
+    for response_id, name, value, refusal in work.written:
+        if response_id not in stale:
+            memory.outcomes[response_id, name, value] = refusal
+        elif refusal is None:
+            memory.forced.add(response_id)
+    for response_id, name, value in [key for key in memory.outcomes if key[0] in stale]:
+        if memory.outcomes.pop((response_id, name, value)) is None:
+            memory.forced.add(response_id)
+
+
+def account(work: Work, was: Signal, stood: tuple[int, int], signal: Signal | None) -> None:
     """Move an earlier record's count when its signal was settled or overtaken. A step counts its own new records."""
-    if held_before is None:
+    kind = carried_by(was)
+    if kind is None:
         return
-    kind, time, field_before = held_before
     if signal is was:
-        now = held(signal)
-        field_now = now.field if now is not None else field_before
+        if stood == (was.mark, was.cause):
+            return
+        name = field_of(was.mark, was.cause)
+    elif stood[0] in (Mark.PARKED, Mark.WITHHELD):
+        name = State.SUPERSEDED
     else:
-        field_now = State.SUPERSEDED if field_before.startswith(State.PARKED) else field_before
-    if field_now != field_before:
-        work.count(kind, time, field_before, -1)
-        work.count(kind, time, field_now, 1)
+        return
+    work.count(kind, was.time, field_of(*stood), -1)
+    work.count(kind, was.time, name, 1)
 
 
 def exhausted() -> Unavailable:

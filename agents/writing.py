@@ -16,69 +16,93 @@ AFTER_REPLAY_MS = 10_000
 Refused = tuple[str, Signal, Refusal]
 
 
-async def write_scores(work: Work, ports: Ports, memory: Memory) -> list[Refused]:
+async def write_scores(work: Work, ports: Ports) -> list[Refused]:
     """Write what touched turns want, note what Opik took, mark every signal; the refused ones are returned."""
-    policy, now, report = work.policy, work.now, work.report
-    legacy = policy.mirror_legacy_names
-    wants: list[tuple[str, Loaded, list[Wanted]]] = []
-    writes: list[Write] = []
-    keys: list[tuple[str, str, float | None]] = []
-    outcomes, forced = memory.outcomes, memory.forced
+    policy, now, forced = work.policy, work.now, work.memory.forced
+    plan: list[tuple[str, Loaded, list[Wanted]]] = []
     for response_id, loaded in work.turns.items():
         if not loaded.touched:
             continue
         turn = loaded.turn
         pending = wanted(turn, response_id in forced)
-        if not pending or not policy.write or work.replaying:
-            if rest(turn, now, pending):
-                work.change.due[response_id] = now + policy.trace_lookup
-            elif pending and policy.write:
-                work.change.due[response_id] = now + AFTER_REPLAY_MS
-            continue
-        wants.append((response_id, loaded, pending))
-        trace_id = turn.trace_id
-        for want in pending:
-            key = (response_id, want.name, want.value)
-            if key not in outcomes:
-                keys.append(key)
-                writes.append(Write(trace_id, turn.project, want.name, want.value, LABELS[want.name]))
+        if pending and policy.write and not work.replaying:
+            plan.append((response_id, loaded, pending))
+        elif rest(turn, now, pending):
+            work.change.due[response_id] = now + policy.trace_lookup
+        elif pending and policy.write:
+            work.change.due[response_id] = now + AFTER_REPLAY_MS
+    return settle_written(work, ports, plan, await send(work, ports, plan)) if plan else []
+
+
+async def send(work: Work, ports: Ports, plan: list[tuple[str, Loaded, list[Wanted]]]) -> list[Refusal | None]:
+    """One outcome for each wanted score, in order. What an earlier attempt at this step wrote is not sent again."""
+    known, legacy = work.memory.outcomes, work.policy.mirror_legacy_names
+    writes: list[Write] = []
+    places: list[int] = []
+    outcomes: list[Refusal | None] = []
+    noted = work.written
+    for response_id, loaded, pending in plan:
+        turn = loaded.turn
+        trace_id, project = turn.trace_id, turn.project
+        for _, name, value, _ in pending:
+            if known and (response_id, name, value) in known:
+                outcomes.append(known[response_id, name, value])
+            else:
+                writes.append(Write(trace_id, project, name, value, LABELS[name]))
+                places.append(len(outcomes))
                 if legacy:
-                    keys.append(key)
-                    writes.append(Write(trace_id, turn.project, LEGACY_NAMES[want.name], want.value, LABELS[want.name]))
+                    writes.append(Write(trace_id, project, LEGACY_NAMES[name], value, LABELS[name]))
+                    places.append(len(outcomes))
+                outcomes.append(None)
     if writes:
-        for key, refusal in zip(keys, await ports.scores.write(writes), strict=True):
-            outcomes[key] = outcomes.get(key) or refusal
+        for place, refusal in zip(places, await ports.scores.write(writes), strict=True):
+            if refusal is not None:
+                outcomes[place] = refusal
+    at = 0
+    for response_id, _, pending in plan:
+        for want in pending:
+            noted.append((response_id, want.name, want.value, outcomes[at]))
+            at += 1
+    return outcomes
+
+
+def settle_written(
+    work: Work, ports: Ports, plan: list[tuple[str, Loaded, list[Wanted]]], outcomes: list[Refusal | None]
+) -> list[Refused]:
+    report, stored, now = work.report, ports.clock.now_ms(), work.now
+    written, lags = report.written, report.lags_ms
     refused: list[Refused] = []
-    if wants:
-        stored = ports.clock.now_ms()
-        for response_id, loaded, pending in wants:
-            turn = loaded.turn
-            worst: dict[int, tuple[Signal, Refusal]] = {}
-            for want in pending:
-                refusal = outcomes[response_id, want.name, want.value]
-                if refusal is None:
-                    note_written(turn, want)
-                    dims = (turn.vertical, turn.sub_agent, turn.category, want.name)
-                    report.written[dims] = report.written.get(dims, 0) + 1
-                else:
-                    worst.setdefault(id(want.owner), (want.owner, refusal))
-            for signal, refusal in worst.values():
+    at = 0
+    for response_id, loaded, pending in plan:
+        turn = loaded.turn
+        buried: list[Signal] = []
+        for want in pending:
+            refusal = outcomes[at]
+            at += 1
+            if refusal is None:
+                note_written(turn, want)
+                dims = (turn.vertical, turn.sub_agent, turn.category, want.name)
+                written[dims] = written.get(dims, 0) + 1
+                continue
+            signal = want.owner
+            if not any(signal is other for other in buried):
+                buried.append(signal)
                 if signal.mark != Mark.DEAD:
                     refused.append((response_id, signal, refusal))
                 bury(signal, refusal.cause)
-            owner = pending[0].owner
-            if id(owner) not in worst:
-                report.lags_ms.append(stored - max(owner.time, turn.time))
-            rest(turn, now, [])
+        owner = pending[0].owner
+        if not buried:
+            lags.append(stored - max(owner.time, turn.time))
+        rest(turn, now, [])
     return refused
 
 
 async def send_letters(ports: Ports, memory: Memory, letters: list[DeadLetter]) -> None:
     """Send each letter once, also when the step is repeated."""
-    fresh = [x for x in letters if place_of(x) not in memory.lettered]
+    fresh = {place_of(x): x for x in reversed(letters) if place_of(x) not in memory.lettered}
     if fresh:
-        await ports.dead_letters.put(fresh)
-    memory.lettered.update(map(place_of, fresh))
+        await ports.dead_letters.put(list(reversed(fresh.values())))
+    memory.lettered.update(fresh)
 
 
 def place_of(letter: DeadLetter) -> tuple[str, int, int, bytes | None]:

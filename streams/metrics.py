@@ -231,7 +231,7 @@ class Metrics:
         )
 
     def observe_many(self, histogram: Histogram, seconds: list[float]) -> None:
-        """Many observations for the price of one sort: a batch has thousands, and each `observe` costs a microsecond."""
+        """Many observations for the price of one sort: a batch has thousands, and one `observe` costs a microsecond."""
         ordered = sorted(seconds)
         last = 0
         for bound, bucket in zip(histogram._upper_bounds, histogram._buckets, strict=True):

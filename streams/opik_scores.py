@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import orjson
+import msgspec
 from opik.rest_api.client import AsyncOpikApi
 from opik.rest_api.core.api_error import ApiError
 
@@ -93,22 +93,27 @@ class OpikScores:
             return None
 
 
+class _Score(msgspec.Struct, gc=False):
+    """A score on the wire. `source` is Opik's own closed list; our source label travels as the reason."""
+
+    id: str
+    project_name: str
+    name: str
+    value: float | None
+    reason: str
+    source: str = "sdk"
+
+
+_encode = msgspec.json.Encoder().encode
+
+
 def encode(writes: Sequence[Write], indexes: Sequence[int]) -> EncodedScores:
-    """The request body. `source` is Opik's own closed list; our source label travels as the reason."""
+    """The request body."""
     scores = []
     for index in indexes:
-        trace_id, project, name, value, label = writes[index]
-        scores.append(
-            {
-                "id": trace_id,
-                "project_name": project,
-                "name": name,
-                "value": value,
-                "source": "sdk",
-                "reason": label,
-            }
-        )
-    return EncodedScores(orjson.dumps({"scores": scores}))
+        write = writes[index]
+        scores.append(_Score(write.trace_id, write.project, write.name, write.value, write.label))
+    return EncodedScores(_encode({"scores": scores}))
 
 
 def uuid_version(text: str) -> str:

@@ -49,6 +49,17 @@ for from = 1, #undue, 4000 do redis.call('ZREM', index, unpack(undue, from, math
 return failed
 """
 
+# ARGV: prefix, and one msgpack array of cells. One argument packs many times faster than thousands.
+READ = """
+local prefix, cells, out = ARGV[1], cmsgpack.unpack(ARGV[2]), {}
+for from = 1, #cells, 4000 do
+  local keys = {}
+  for i = from, math.min(from + 3999, #cells) do keys[#keys + 1] = prefix .. cells[i] end
+  for _, value in ipairs(redis.call('MGET', unpack(keys))) do out[#out + 1] = value end
+end
+return out
+"""
+
 CLAIM = """
 local ready = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
 for _, id in ipairs(ready) do redis.call('ZADD', KEYS[1], ARGV[3], id) end
@@ -88,6 +99,7 @@ class RedisStore:
         self._redis: Any = aioredis.Redis.from_url(
             url, socket_timeout=timeout, socket_connect_timeout=timeout, health_check_interval=30
         )
+        self._read = self._redis.register_script(READ)
         self._apply = self._redis.register_script(APPLY)
         self._claim = self._redis.register_script(CLAIM)
         self._start = self._redis.register_script(START)
@@ -107,8 +119,8 @@ class RedisStore:
     async def read(self, cells: Sequence[Cell]) -> list[bytes]:
         if not cells:
             return []
-        prefix = self._prefix
-        found = await self._call(lambda: self._redis.mget([prefix + cell for cell in cells]))
+        wanted = _pack(cells)
+        found = await self._call(lambda: self._read(args=[self._prefix, wanted]))
         return [value or b"" for value in found]
 
     async def apply(self, change: Change) -> list[Cell]:
