@@ -75,7 +75,7 @@ def is_judge_score(name: str, source: str | None) -> bool:
 
 
 def input_hash(value: Any) -> bytes:
-    """Eight bytes that are equal for equal input, whatever the order of an object's keys; none for one nested too deep."""
+    """Eight bytes, equal for equal input whatever the order of an object's keys; none for one nested too deep."""
     try:
         return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()[:8]
     except orjson.JSONEncodeError:

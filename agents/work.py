@@ -19,6 +19,7 @@ from agents.counting import (
     move,
     standing,
 )
+from agents.join import Wanted
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Unavailable
 from agents.turn import Mark, Signal, Turn, decode_turn, encode_turn
@@ -53,14 +54,25 @@ class Loaded:
         self.before = standing(turn) if blob else NOWHERE
 
 
+Plan = list[tuple[str, Loaded, list[Wanted]]]
+"""What is to be written: response id, its turn, and the scores wanted for it."""
+
+
 @dataclass
 class Memory:
     """What survives a repetition: scores that Opik took or refused already, turns whose score Opik may hold wrongly,
-    and letters already sent."""
+    and letters already sent. `read`: the turns as the last attempt read them."""
 
     outcomes: dict[tuple[str, str, float | None], Refusal | None] = field(default_factory=dict)
     forced: set[str] = field(default_factory=set)
+    read: dict[str, bytes] = field(default_factory=dict)
     lettered: set[tuple[str, int, int, bytes | None]] = field(default_factory=set)
+
+    def overtaken(self, response_ids: set[str]) -> None:
+        """Others changed these turns since: what we wrote for them may have landed on top of theirs."""
+        for response_id, name, value in [key for key in self.outcomes if key[0] in response_ids]:
+            if self.outcomes.pop((response_id, name, value)) is None:
+                self.forced.add(response_id)
 
 
 @dataclass
@@ -76,10 +88,14 @@ class Work:
     change: Change = field(default_factory=Change)
     report: Report = field(default_factory=Report)
     tallies: dict[tuple[Kind, int, str], int] = field(default_factory=dict)
-    written: list[tuple[str, str, float | None, Refusal | None]] = field(default_factory=list)
+    plan: Plan = field(default_factory=list)
+    outcomes: list[Refusal | None] = field(default_factory=list)
 
     def load(self, response_ids: Sequence[str], blobs: Sequence[bytes]) -> None:
-        turns, forced = self.turns, self.memory.forced
+        turns, forced, read = self.turns, self.memory.forced, self.memory.read
+        if read:
+            pairs = zip(response_ids, blobs, strict=True)
+            self.memory.overtaken({rid for rid, blob in pairs if read.get(rid, blob) != blob})
         for response_id, blob in zip(response_ids, blobs, strict=True):
             turns[response_id] = Loaded(blob, response_id in forced)
 
@@ -106,6 +122,8 @@ async def record(work: Work, ports: Ports) -> bool:
             account(work, loaded.reroll, loaded.reroll_stood, reroll)
         blob = encode_turn(turn)
         if blob == loaded.blob:
+            if response_id in work.memory.forced:
+                checks["t:" + response_id] = blob
             continue
         move(moves, loaded.before, standing(turn))
         cell = "t:" + response_id
@@ -132,13 +150,9 @@ def remember(work: Work, stale: set[str]) -> None:
     """What was written need not be written again, but for turns that others changed: there it may be wrong by now."""
     memory = work.memory
     for response_id, name, value, refusal in work.written:
-        if response_id not in stale:
-            memory.outcomes[response_id, name, value] = refusal
-        elif refusal is None:
-            memory.forced.add(response_id)
-    for response_id, name, value in [key for key in memory.outcomes if key[0] in stale]:
-        if memory.outcomes.pop((response_id, name, value)) is None:
-            memory.forced.add(response_id)
+        memory.outcomes[response_id, name, value] = refusal
+    memory.overtaken(stale)
+    memory.read = {response_id: loaded.blob for response_id, loaded in work.turns.items()}
 
 
 def account(work: Work, was: Signal, stood: tuple[int, int], signal: Signal | None) -> None:
