@@ -14,7 +14,7 @@ DAY: Final = 86_400_000
 BOTH, MISSING_TRACE, MISSING_SIGNAL = "both_present", "missing_trace", "missing_signal"
 CLASSES: Final = (BOTH, MISSING_TRACE, MISSING_SIGNAL)
 CONSUMED: Final = "consumed"
-_DEAD: Final = int(Mark.DEAD)
+_DEAD: Final = Mark.DEAD
 _FIELDS: Final = ("", "parked:no_trace", "parked:withheld", "done")
 _CARRIED_BY: Final[dict[int, Kind]] = {Origin.THUMBS: Kind.THUMBS, Origin.REROLLS: Kind.REROLL}
 

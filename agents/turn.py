@@ -5,7 +5,6 @@ Kept small, since there is one for each turn of the lookback window. Times are m
 
 from __future__ import annotations
 
-import uuid
 from enum import IntEnum
 from typing import Final
 
@@ -14,14 +13,14 @@ import msgspec
 from schemas.outcomes import Cause
 
 
-class Mark(IntEnum):
-    """Where the record that carried a signal's present value stands."""
+class Mark:
+    """Where the record that carried a signal's present value stands. Plain numbers: they are compared a lot."""
 
-    NEW = 0
-    PARKED = 1
-    WITHHELD = 2
-    DONE = 3
-    DEAD = 4
+    NEW: Final = 0
+    PARKED: Final = 1
+    WITHHELD: Final = 2
+    DONE: Final = 3
+    DEAD: Final = 4
 
 
 class Origin(IntEnum):
@@ -38,7 +37,7 @@ MAYBE: Final = 3
 
 
 class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
-    """One user signal at its winning version.
+    """One user signal at its winning version. What is seldom set stands last, where an unset field takes no byte.
 
     `value`: 1, -1 or 0 (withdrawn) for thumbs, 1 for a reroll. `time`: when it occurred. `seq`: the DynamoDB sequence
     number, big-endian; empty where only time orders. `asof`: the time that orders versions, less `time`.
@@ -50,10 +49,10 @@ class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     seq: bytes = b""
     mark: int = Mark.NEW
     origin: int = Origin.DERIVED
+    tie: int = 0
+    asof: int = 0
     partition: int = 0
     offset: int = 0
-    asof: int = 0
-    tie: int = 0
     parked_at: int = 0
     cause: int = 0
 
@@ -90,7 +89,8 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
     @property
     def trace_id(self) -> str:
-        return str(uuid.UUID(bytes=self.trace))
+        h = self.trace.hex()
+        return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
     @property
     def active(self) -> bool:

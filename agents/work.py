@@ -149,8 +149,10 @@ async def record(work: Work, ports: Ports) -> bool:
 def remember(work: Work, stale: set[str]) -> None:
     """What was written need not be written again, but for turns that others changed: there it may be wrong by now."""
     memory = work.memory
-    for response_id, name, value, refusal in work.written:
-        memory.outcomes[response_id, name, value] = refusal
+    outcomes = iter(work.outcomes)
+    for response_id, _, pending in work.plan:
+        for want in pending:
+            memory.outcomes[response_id, want.name, want.value] = next(outcomes)
     memory.overtaken(stale)
     memory.read = {response_id: loaded.blob for response_id, loaded in work.turns.items()}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.join import LABELS, LEGACY_NAMES, Wanted, bury, note_written, rest, wanted
+from agents.join import LABELS, LEGACY_NAMES, bury, note_written, rest, wanted
 from agents.ports import Ports, Refusal, Write
 from agents.turn import Mark, Origin, Signal
-from agents.work import Loaded, Memory, Work
+from agents.work import Memory, Plan, Work
 from schemas.dead_letters import DeadLetter, Record
 from schemas.topics import Topics
 
@@ -19,7 +19,7 @@ Refused = tuple[str, Signal, Refusal]
 async def write_scores(work: Work, ports: Ports) -> list[Refused]:
     """Write what touched turns want, note what Opik took, mark every signal; the refused ones are returned."""
     policy, now, forced = work.policy, work.now, work.memory.forced
-    plan: list[tuple[str, Loaded, list[Wanted]]] = []
+    plan: Plan = []
     for response_id, loaded in work.turns.items():
         if not loaded.touched:
             continue
@@ -31,44 +31,41 @@ async def write_scores(work: Work, ports: Ports) -> list[Refused]:
             work.change.due[response_id] = now + policy.trace_lookup
         elif pending and policy.write:
             work.change.due[response_id] = now + AFTER_REPLAY_MS
-    return settle_written(work, ports, plan, await send(work, ports, plan)) if plan else []
+    if not plan:
+        return []
+    outcomes = await send(work, ports, plan)
+    work.plan, work.outcomes = plan, outcomes
+    return settle_written(work, ports, plan, outcomes)
 
 
-async def send(work: Work, ports: Ports, plan: list[tuple[str, Loaded, list[Wanted]]]) -> list[Refusal | None]:
+async def send(work: Work, ports: Ports, plan: Plan) -> list[Refusal | None]:
     """One outcome for each wanted score, in order. What an earlier attempt at this step wrote is not sent again."""
     known, legacy = work.memory.outcomes, work.policy.mirror_legacy_names
     writes: list[Write] = []
+    if not known and not legacy:
+        for _, loaded, pending in plan:
+            turn = loaded.turn
+            trace_id, project = turn.trace_id, turn.project
+            for _, name, value, _ in pending:
+                writes.append(Write(trace_id, project, name, value, LABELS[name]))
+        return await ports.scores.write(writes)
     places: list[int] = []
     outcomes: list[Refusal | None] = []
-    noted = work.written
     for response_id, loaded, pending in plan:
         turn = loaded.turn
-        trace_id, project = turn.trace_id, turn.project
         for _, name, value, _ in pending:
-            if known and (response_id, name, value) in known:
-                outcomes.append(known[response_id, name, value])
-            else:
-                writes.append(Write(trace_id, project, name, value, LABELS[name]))
-                places.append(len(outcomes))
-                if legacy:
-                    writes.append(Write(trace_id, project, LEGACY_NAMES[name], value, LABELS[name]))
-                    places.append(len(outcomes))
-                outcomes.append(None)
-    if writes:
-        for place, refusal in zip(places, await ports.scores.write(writes), strict=True):
-            if refusal is not None:
-                outcomes[place] = refusal
-    at = 0
-    for response_id, _, pending in plan:
-        for want in pending:
-            noted.append((response_id, want.name, want.value, outcomes[at]))
-            at += 1
+            names = (name, LEGACY_NAMES[name]) if legacy else (name,)
+            if (response_id, name, value) not in known:
+                writes += [Write(turn.trace_id, turn.project, each, value, LABELS[name]) for each in names]
+                places += [len(outcomes)] * len(names)
+            outcomes.append(known.get((response_id, name, value)))
+    for place, refusal in zip(places, await ports.scores.write(writes) if writes else (), strict=True):
+        outcomes[place] = outcomes[place] or refusal
     return outcomes
 
 
-def settle_written(
-    work: Work, ports: Ports, plan: list[tuple[str, Loaded, list[Wanted]]], outcomes: list[Refusal | None]
-) -> list[Refused]:
+def settle_written(work: Work, ports: Ports, plan: Plan, outcomes: list[Refusal | None]) -> list[Refused]:
+    """Note in each turn what Opik took; bury the signals of what it refused."""
     report, stored, now = work.report, ports.clock.now_ms(), work.now
     written, lags = report.written, report.lags_ms
     refused: list[Refused] = []
@@ -90,9 +87,8 @@ def settle_written(
                 if signal.mark != Mark.DEAD:
                     refused.append((response_id, signal, refusal))
                 bury(signal, refusal.cause)
-        owner = pending[0].owner
         if not buried:
-            lags.append(stored - max(owner.time, turn.time))
+            lags.append(stored - max(pending[0].owner.time, turn.time))
         rest(turn, now, [])
     return refused
 
