@@ -19,7 +19,7 @@ from opik.rest_api.types.trace_filter_public import TraceFilterPublic
 
 from agents.items import TraceFacts
 from agents.join import REROLL, THUMBS
-from agents.ports import Unavailable
+from agents.ports import Unauthorized, Unavailable
 from agents.traces import is_judge_score, trace_bytes
 from streams.opik_client import OutOfTries, persist
 
@@ -29,6 +29,8 @@ SINGLY = 4
 PROJECTS_FOR = 60.0
 SLACK_MS = 3_600_000
 EXCLUDED = ["input", "output"]
+SINGLE_TRACES_PER_MINUTE = 600
+"""Reads of one trace by its id have a limit of their own in Opik (800), far above that of searches."""
 
 
 class OpikTraces:
@@ -45,6 +47,7 @@ class OpikTraces:
     ) -> None:
         self._client, self._seconds, self._observe = client, retry_seconds, observe
         self._limiter = AsyncLimiter(per_minute, 60.0)
+        self._single = AsyncLimiter(SINGLE_TRACES_PER_MINUTE, 60.0)
         self._named = projects
         self._projects: tuple[float, list[str]] = (0.0, [])
 
@@ -108,6 +111,17 @@ class OpikTraces:
         """One trace whole, None where Opik has none by that id."""
         return await self._get(trace_id)
 
+    async def authorized(self) -> None:
+        """Return if Opik takes our key; raises Unauthorized, or Unavailable where it can't be asked. Not retried."""
+        try:
+            await persist(lambda: self._client.check.access(request={}), seconds=0.0)
+        except OutOfTries as error:
+            raise Unavailable(f"Opik: {error.last}") from error
+        except ApiError as error:
+            if error.status_code == 404 and "workspace" in str(error.body).lower():
+                raise Unauthorized(f"Opik has no such workspace: {error.body}") from error
+            # Another answer than 401 or 403 is no refusal: releases differ in whether they have this endpoint.
+
     async def projects(self) -> list[str]:
         """Names of all projects, Opik's and the registered ones; remembered for a minute."""
         read_at, names = self._projects
@@ -163,15 +177,15 @@ class OpikTraces:
 
     async def _get(self, trace_id: str) -> dict[str, Any] | None:
         try:
-            trace = await self._call(lambda: self._client.traces.get_trace_by_id(trace_id))
+            trace = await self._call(lambda: self._client.traces.get_trace_by_id(trace_id), self._single)
         except ApiError as error:
             if error.status_code == 404:
                 return None
             raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {error.body}") from error
         return dict(orjson.loads(trace.model_dump_json(by_alias=True)))
 
-    async def _call(self, call: Callable[[], Any]) -> Any:
-        async with self._limiter:
+    async def _call(self, call: Callable[[], Any], limiter: AsyncLimiter | None = None) -> Any:
+        async with limiter or self._limiter:
             try:
                 return await persist(
                     call, seconds=self._seconds, observe=lambda outcome: self._observe("search", outcome)

@@ -67,6 +67,11 @@ class BatchConsumer(driver.Consumer):
         """The offset of the next batch; None until the partition's start is known."""
         return self._next.get(tp)
 
+    def unsettled_from(self, tp: TP) -> int | None:
+        """The offset below which every record is settled; None until the partition's start is known."""
+        stands = self._next.get(tp)
+        return min([stands, *self._outstanding[tp].values()]) if stands is not None else None
+
     def replaying(self) -> bool:
         """Whether records are read again that were settled before the state was lost."""
         return any(self._next.get(tp, until) < until for tp, until in self._settled_before.items())

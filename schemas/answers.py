@@ -1,0 +1,93 @@
+"""Answers to questions about the state, as HTTP and the command line give them (contracts §4, §5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Coverage(Answer):
+    """The join's coverage of one vertical (PF-9 FR-11): turns whose time lies in the window, by what they have.
+
+    `rate` is both_present / (both_present + missing_trace + missing_signal), null where there is no turn.
+    """
+
+    vertical: str
+    window_seconds: int
+    both_present: int = 0
+    missing_trace: int = 0
+    missing_signal: int = 0
+    rate: float | None = None
+
+
+class CoverageAnswer(Answer):
+    """One entry for each registered vertical and each label that has turns; times in ms since 1970."""
+
+    window_seconds: int
+    until_ms: int
+    verticals: list[Coverage]
+
+
+class Balance(Answer):
+    """Consumed records of one signal by the state they ended in. `reasons`: state -> reason or cause -> records."""
+
+    consumed: int = 0
+    done: int = 0
+    superseded: int = 0
+    dead_lettered: int = 0
+    parked: int = 0
+    filtered: int = 0
+    difference: int = 0
+    reasons: dict[str, dict[str, int]] = {}
+
+
+class Conservation(Answer):
+    """Promise 3 as figures. `difference` is consumed minus the five states; balanced means 0 for every signal."""
+
+    window_seconds: int
+    balanced: bool
+    signals: dict[str, Balance]
+
+
+class JudgeOpinion(Answer):
+    judge_id: str
+    score: float | None
+    reason: str | None = None
+
+
+class TurnView(Answer):
+    """PF-9 §5.10's joined view of a turn. `feedback_scores` has the user's signals only, `judge_scores` the judges';
+    `trace` is the trace as Opik returns it. None where the trace's metadata lacks the key."""
+
+    response_id: str
+    user_id: str | None = None
+    session_id: str | None = None
+    environment: str | None = None
+    agent_version: str | None = None
+    vertical: str | None = None
+    sub_agent: str | None = None
+    prompt_version: str | None = None
+    category: str | None = None
+    timestamp: str | None = None
+    feedback_scores: dict[str, float] = {}
+    judge_scores: list[JudgeOpinion] = []
+    trace: dict[str, Any] = {}
+    frames: list[Any] = []
+
+
+class Check(Answer):
+    """One condition of a probe; `detail` says what is wrong, or what was seen."""
+
+    ok: bool
+    detail: str = ""
+
+
+class Health(Answer):
+    ok: bool
+    reasons: list[str]
+    checks: dict[str, Check]
