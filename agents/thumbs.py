@@ -14,7 +14,7 @@ from agents.policy import Policy
 from agents.ports import Ports
 from agents.steps import Agent, Batch, Carried
 from agents.work import Work
-from schemas.dead_letters import Record
+from schemas.dead_letters import Record, clean
 from schemas.events import PLAIN_THUMBS, STREAM_RECORDS, PlainThumb, StreamRecord
 from schemas.outcomes import Cause, FilterReason, Kind
 
@@ -74,7 +74,7 @@ def unknown(event: Any) -> str:
         kind = f"an object with {', '.join(sorted(map(str, event))[:8]) or 'no fields'}"
     else:
         kind = type(event).__name__
-    return f"neither a DynamoDB stream record nor a plain thumb: {kind}"
+    return clean(f"neither a DynamoDB stream record nor a plain thumb: {kind}")
 
 
 async def merge(batch: Batch, items: Sequence[Thumb], work: Work, ports: Ports) -> list[Carried]:
