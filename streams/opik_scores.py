@@ -7,7 +7,6 @@ batch that Opik refuses is halved until the refused score stands alone, so that 
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,16 +40,14 @@ class OpikScores:
 
     async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
         out: list[Refusal | None] = [None] * len(writes)
-        puts: list[int] = []
-        jobs = []
-        for index, write in enumerate(writes):
-            if uuid_version(write.trace_id) != "7":
-                out[index] = Refusal(Cause.OPIK_REJECTED, f"trace id {write.trace_id} is no UUID version 7")
-            elif write.value is None:
-                jobs.append(self._delete(index, write, out))
-            else:
-                puts.append(index)
-        jobs += [self._put(writes, puts[start : start + MOST], out) for start in range(0, len(puts), MOST)]
+        puts = [i for i, w in enumerate(writes) if w.value is not None and w.trace_id[14:15] == "7"]
+        jobs = [self._put(writes, puts[start : start + MOST], out) for start in range(0, len(puts), MOST)]
+        if len(puts) < len(writes):
+            for index, write in enumerate(writes):
+                if write.trace_id[14:15] != "7":
+                    out[index] = Refusal(Cause.OPIK_REJECTED, f"trace id {write.trace_id} is no UUID version 7")
+                elif write.value is None:
+                    jobs.append(self._delete(index, write, out))
         if len(jobs) == 1:
             await jobs[0]
         else:
@@ -60,7 +57,8 @@ class OpikScores:
         return out
 
     async def _put(self, writes: Sequence[Write], indexes: list[int], out: list[Refusal | None]) -> None:
-        refusal = await self._call("put", self._client.traces.score_batch_of_traces, scores=encode(writes, indexes))
+        scores = encode([writes[index] for index in indexes])
+        refusal = await self._call("put", self._client.traces.score_batch_of_traces, scores=scores)
         if refusal is None:
             return
         if refusal.cause is Cause.OPIK_UNAVAILABLE or len(indexes) == 1:
@@ -93,28 +91,9 @@ class OpikScores:
             return None
 
 
-class _Score(msgspec.Struct, gc=False):
-    """A score on the wire. `source` is Opik's own closed list; our source label travels as the reason."""
-
-    id: str
-    project_name: str
-    name: str
-    value: float | None
-    reason: str
-    source: str = "sdk"
-
-
 _encode = msgspec.json.Encoder().encode
 
 
-def encode(writes: Sequence[Write], indexes: Sequence[int]) -> EncodedScores:
+def encode(writes: Sequence[Write]) -> EncodedScores:
     """The request body."""
-    scores = []
-    for index in indexes:
-        write = writes[index]
-        scores.append(_Score(write.trace_id, write.project, write.name, write.value, write.label))
-    return EncodedScores(_encode({"scores": scores}))
-
-
-def uuid_version(text: str) -> str:
-    return text[14:15] if len(text) == 36 else str(uuid.UUID(text).version)
+    return EncodedScores(_encode({"scores": writes}))
