@@ -176,7 +176,7 @@ def make_parts(settings: Settings) -> Parts:
         verticals=verticals,
         access=access,
         store=RedisStore(settings.redis, settings.redis_prefix),
-        producer=Producer(access),
+        producer=Producer(access, max_bytes=max(settings.max_record_bytes, 1_048_576)),
         records=KafkaRecords(access),
         metrics=Metrics(),
         clock=WallClock(),

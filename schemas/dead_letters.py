@@ -14,7 +14,18 @@ ATTEMPTS = "rampgate.attempts"
 REPLAY_ID = "rampgate.replay-id"
 ORIGINAL_LENGTH = "rampgate.original-length"
 ORIGINAL_SHA256 = "rampgate.original-sha256"
+KEY_LENGTH = "rampgate.key-length"
+HEADERS_DROPPED = "rampgate.headers-dropped"
+CUTS = {
+    ORIGINAL_LENGTH: "value of {} bytes cut to its head",
+    KEY_LENGTH: "key of {} bytes cut to its head",
+    HEADERS_DROPPED: "{} headers too large to carry",
+}
+"""Headers that say that a letter is not whole, and how that reads."""
 HEAD_BYTES = 16_384
+MOST_DIGITS = 6
+HEADER_ROOM = 32_768
+"""Key and headers may take this much besides a value of the largest size: with ours, still under Kafka's 1 MiB."""
 _NAMESPACE = uuid.UUID("6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -52,29 +63,33 @@ class DeadLetter:
 
     @property
     def replay_id(self) -> str:
-        """The same for the same record at the same attempt, so that a doubled dead letter is recognised."""
+        """Names the record over all its attempts: made from its first place, then carried by its replays.
+
+        With `rampgate.attempts` it tells a doubled letter from a new failure.
+        """
         record = self.record
+        carried = replay_id_of(record.headers)
+        if carried is not None:
+            return carried
         return str(uuid.uuid5(_NAMESPACE, f"{record.topic}/{record.partition}/{record.offset}"))
 
     def encode(self, max_bytes: int) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:
         """Key, value and headers for the dead-letter topic.
 
         Original headers are kept, except ours from an earlier round, which are replaced. A value over `max_bytes`
-        is cut to its head; its length and sha256 go into headers, and `rampgate.detail` says so.
+        is cut to its head; its length and sha256 go into headers, and `rampgate.detail` says so. What key and headers
+        take beyond `HEADER_ROOM` is cut likewise: a letter that Kafka never takes would hold up its partition for good.
         """
-        record, value, detail = self.record, self.record.value, self.detail
-        extra: list[tuple[str, bytes]] = []
-        if value is not None and len(value) > max_bytes:
-            extra = [
-                (ORIGINAL_LENGTH, str(len(value)).encode()),
-                (ORIGINAL_SHA256, hashlib.sha256(value).hexdigest().encode()),
-            ]
-            detail = f"{detail} (value of {len(value)} bytes cut to its first {HEAD_BYTES}: it can't be replayed)"
-            value = value[:HEAD_BYTES]
+        record = self.record
+        key, value, kept, extra = fitted(record, max_bytes)
+        detail = clean(self.detail, 300)
+        for name, content in extra:
+            if name in CUTS:
+                detail += f" ({CUTS[name].format(content.decode())}: it can't be replayed)"
         attempts = attempts_of(record.headers) + 1
         ours = {
             "cause": self.cause.value,
-            "detail": clean(detail),
+            "detail": detail,
             "topic": record.topic,
             "partition": str(record.partition),
             "offset": str(record.offset),
@@ -84,16 +99,57 @@ class DeadLetter:
             "stage": self.stage,
             "replay-id": self.replay_id,
         }
-        kept = [(name, content) for name, content in record.headers or () if not name.startswith(PREFIX)]
-        return record.key, value, kept + [(PREFIX + k, v.encode()) for k, v in ours.items()] + extra
+        return key, value, kept + [(PREFIX + k, v.encode()) for k, v in ours.items()] + extra
+
+
+def fitted(
+    record: Record, max_bytes: int
+) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]], list[tuple[str, bytes]]]:
+    """Key, value and headers of a record, cut to what a letter can carry, and headers that tell what was cut."""
+    key, value, extra = record.key, record.value, []
+    kept = [(name, content) for name, content in record.headers or () if not name.startswith(PREFIX)]
+    besides = len(key or b"") + headers_size(kept)
+    if value is not None and len(value) > min(max_bytes, max(max_bytes + HEADER_ROOM - besides, HEAD_BYTES)):
+        extra = [
+            (ORIGINAL_LENGTH, str(len(value)).encode()),
+            (ORIGINAL_SHA256, hashlib.sha256(value).hexdigest().encode()),
+        ]
+        value = value[:HEAD_BYTES]
+    room = max_bytes + HEADER_ROOM - len(value or b"")
+    if besides > room and kept:
+        extra.append((HEADERS_DROPPED, str(len(kept)).encode()))
+        kept = []
+    if key is not None and len(key) > room:
+        extra.append((KEY_LENGTH, str(len(key)).encode()))
+        key = key[:HEAD_BYTES]
+    return key, value, kept, extra
 
 
 def attempts_of(headers: Headers | list[tuple[str, bytes]] | None) -> int:
-    """How often this record has failed before: the header `rampgate.attempts`, 0 without one."""
+    """How often this record has failed before: the header `rampgate.attempts`, 0 without a usable one.
+
+    Anyone may send such a header, with any content or none; a bad one must not break the letter it would stand on.
+    """
     for name, content in headers or ():
-        if name == ATTEMPTS and content.isdigit():
+        if name == ATTEMPTS and content and len(content) <= MOST_DIGITS and content.isdigit():
             return int(content)
     return 0
+
+
+def replay_id_of(headers: Headers | list[tuple[str, bytes]] | None) -> str | None:
+    """The header `rampgate.replay-id` of a replayed record; None without one in the form we give it."""
+    for name, content in headers or ():
+        if name == REPLAY_ID and content and len(content) == 36:
+            try:
+                return str(uuid.UUID(content.decode("ascii")))
+            except ValueError:
+                return None
+    return None
+
+
+def headers_size(headers: list[tuple[str, bytes]]) -> int:
+    """Bytes on the wire, about: a header may have no content at all."""
+    return sum(len(name.encode()) + len(content or b"") + 8 for name, content in headers)
 
 
 def clean(text: str, limit: int = 500) -> str:

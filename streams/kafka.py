@@ -61,14 +61,21 @@ class Producer:
             return self._producer
 
     async def send(
-        self, messages: Sequence[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]]
+        self,
+        messages: Sequence[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]],
+        partitions: Sequence[int | None] | None = None,
     ) -> list[tuple[str, int, int]]:
-        """Send (topic, key, value, headers) and return where each landed, once all are durable; else Unavailable."""
+        """Send (topic, key, value, headers) and return where each landed, once all are durable; else Unavailable.
+
+        `partitions`: where each has to go, None for the one its key says.
+        """
         try:
             producer = await self._ready()
             pending = [
-                await producer.send(topic, key=key, value=value, headers=list(headers))
-                for topic, key, value, headers in messages
+                await producer.send(topic, key=key, value=value, headers=list(headers), partition=partition)
+                for (topic, key, value, headers), partition in zip(
+                    messages, partitions or [None] * len(messages), strict=True
+                )
             ]
             done = await asyncio.wait_for(asyncio.gather(*pending), PRODUCE_SECONDS)
         except (KafkaError, OSError, TimeoutError) as error:

@@ -73,7 +73,9 @@ async def persist(
     """Call until it answers; other 4xx come out as the client's ApiError.
 
     429 and 5xx and broken connections are tried again, after the server's own hint where it gives one, else after
-    growing pauses, for `seconds` in all; then OutOfTries. 401 and 403 raise Unauthorized at once.
+    growing pauses, for `seconds` in all; then OutOfTries. A hint is waited out also where it ends beyond that (by at
+    most LONGEST_PAUSE): Opik's limits are reset by the minute, and giving up before would dead-letter whole batches
+    for a moment's haste. 401 and 403 raise Unauthorized at once.
     """
     clock = now or asyncio.get_running_loop().time
     deadline, attempt = clock() + seconds, 0
@@ -90,15 +92,16 @@ async def persist(
                 observe("rejected")
                 raise
             observe("rate_limited" if status == 429 else "unavailable")
-            last, pause = f"{status}: {reason(error)}", max(hint(error.headers or {}), 0.0) or pause
+            last, hinted = f"{status}: {reason(error)}", hint(error.headers or {})
+            pause = hinted or pause
         except (httpx.HTTPError, OSError) as error:
             observe("unavailable")
-            last = f"{type(error).__name__}: {error}".rstrip(": ")
+            hinted, last = 0.0, f"{type(error).__name__}: {error}".rstrip(": ")
         else:
             observe("ok")
             return answer
         attempt += 1
-        if clock() + pause > deadline:
+        if clock() + (0.0 if hinted else pause) > deadline:
             raise OutOfTries(last)
         log.warning("opik_retry", after=last, attempt=attempt, pause=round(pause, 2))
         await sleep(pause)

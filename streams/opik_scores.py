@@ -51,9 +51,10 @@ class OpikScores:
         if len(jobs) == 1:
             await jobs[0]
         else:
-            async with asyncio.TaskGroup() as group:
-                for job in jobs:
-                    group.create_task(job)
+            # Not a TaskGroup: it would hide Unauthorized in a group, and the worker has to see that to stop.
+            for error in await asyncio.gather(*jobs, return_exceptions=True):
+                if error is not None:
+                    raise error
         return out
 
     async def _put(self, writes: Sequence[Write], indexes: list[int], out: list[Refusal | None]) -> None:

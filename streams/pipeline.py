@@ -16,7 +16,7 @@ from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
 from agents.steps import Agent, Batch, handle
 from agents.work import Report
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import Record, clean, replay_id_of
 from schemas.outcomes import Cause
 from schemas.topics import Topics
 
@@ -66,14 +66,14 @@ class Pipeline:
         self._room = asyncio.Semaphore(in_flight)
         self._lanes: dict[TP, deque[Flight]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._bad: dict[TP, int] = {}
+        self._bad: dict[TP, tuple[int, int, int]] = {}
         self._stopping = False
         self._bad_limit = bad_in_a_row
         self._consumer, self._observe, self._lost, self._fatal, self._ready = consumer, observe, lost, fatal, ready
 
     @property
     def bad_in_a_row(self) -> int:
-        return max(self._bad.values(), default=0)
+        return max((streak for _, _, streak in self._bad.values()), default=0)
 
     @property
     def in_flight(self) -> int:
@@ -158,21 +158,31 @@ class Pipeline:
                 return
 
     def _counting(self, batch: Batch) -> Agent:
-        """The agent with a codec that stops the worker when undecodable records come without end."""
+        """The agent with a codec that stops the worker when undecodable records come without end.
+
+        A batch that is repeated counts once. Replayed dead letters don't count: an operator sent them, knowing what
+        they are, and a thousand of them must not stop every worker.
+        """
 
         def decode(records: Any, now: int, policy: Policy) -> Decoded[Any]:
             out = self.agent.decode(records, now, policy)
             tp = TP(batch.topic, batch.partition)
-            good = {item.index for item in out.items} | {dropped.index for dropped in out.dropped}
-            tail = len(records) - 1 - max(good) if good else len(records)
-            streak = tail if good else self._bad.get(tp, 0) + tail
+            generation, counted, streak = self._bad.get(tp, (batch.generation, -1, 0))
+            if generation == batch.generation and batch.end <= counted:
+                return out
+            if generation != batch.generation or not out.bad:
+                streak = 0
+            if out.bad:
+                good = max((one.index for one in (*out.items, *out.dropped)), default=-1)
+                tail = sum(replay_id_of(record.headers) is None for record in records[good + 1 :])
+                streak = tail if good >= 0 else streak + tail
             if streak >= self._bad_limit:
                 raise TooManyBad(
                     f"{batch.topic}/{batch.partition}: {streak} records in a row can't be decoded, the last at offset "
                     f"{batch.end - 1} ({out.bad[-1].detail}). Stopping rather than draining the topic: mend the "
                     "producer, or raise bad_records_in_a_row"
                 )
-            self._bad[tp] = streak
+            self._bad[tp] = (batch.generation, batch.end, streak)
             return out
 
         return replace(self.agent, decode=decode)
