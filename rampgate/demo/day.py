@@ -49,7 +49,7 @@ def iso(ms: int) -> str:
 
 
 def make_day(seed: int, turns: int, now_ms: int, topics: Topics) -> Day:
-    """About nine turns in ten come with a trace event, some are only in Opik, a few nowhere; one in four has a thumb."""
+    """About nine turns in ten have a trace event, some are only in Opik, a few nowhere; one in four has a thumb."""
     rng, day = random.Random(seed), Day()  # noqa: S311 - traffic, not a secret
     timed: list[tuple[int, Message]] = []
 
