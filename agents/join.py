@@ -26,13 +26,13 @@ class Wanted(NamedTuple):
     code: int
 
 
-def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int) -> bool:
+def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int, origin: Origin = Origin.THUMBS) -> bool:
     """Whether this thumb is the turn's winning version now; False leaves the turn as it was."""
     signal = Signal(
         thumb.value,
         thumb.time,
         thumb.seq,
-        origin=Origin.THUMBS,
+        origin=origin,
         partition=partition,
         offset=offset,
         tie=thumb.tie,
@@ -41,6 +41,10 @@ def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int) -> bool:
     now = turn.thumbs
     if now is not None:
         if thumb.observed:
+            if now.origin == Origin.SWEPT_THUMBS and origin == Origin.THUMBS and signal.same_version(now):
+                # A sweep brought this very reading through; here comes its record, to be counted.
+                signal.seq, turn.thumbs = now.seq, signal
+                return True
             again = now.mark == Mark.DEAD and now.value == thumb.value
             if not again and (now.value == thumb.value or not signal.newer_than(now)):
                 return False

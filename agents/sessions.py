@@ -49,6 +49,11 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: P
         loaded.touched |= merge_reroll(loaded.turn, reroll, batch.partition, offset, Origin.TRACES)
 
 
+def is_reroll(before: Session, after: Session) -> bool:
+    """Whether the same input, said again in `after`, came within the window of the answer in `before` (PF-9 §5.4)."""
+    return 0 <= after.started - before.ended <= before.window
+
+
 def add(turns: list[Session], facts: TraceFacts, window: int) -> list[tuple[str, int]]:
     """Add a turn to its session, in order of start; returns the (response id, time) of each reroll it takes part in."""
     known = next((turn for turn in turns if turn.response_id == facts.response_id), None)
@@ -57,7 +62,7 @@ def add(turns: list[Session], facts: TraceFacts, window: int) -> list[tuple[str,
     for turn in turns:
         if turn.said == new.said and turn is not new:
             for before, after in ((turn, new), (new, turn)):
-                if 0 <= after.started - before.ended <= before.window:
+                if is_reroll(before, after):
                     found.append((before.response_id, after.started))
     if known is not None:
         return found

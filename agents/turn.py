@@ -24,12 +24,15 @@ class Mark:
 
 
 class Origin(IntEnum):
-    """What a signal came from. A derived one has no record of its own and is not counted as consumed."""
+    """What a signal came from. A derived one has no record of its own and is not counted as consumed; a swept one has
+    a record that no consumer has come to yet, and whoever does takes over from it and counts it."""
 
     DERIVED = 0
     THUMBS = 1
     REROLLS = 2
     TRACES = 3
+    SWEPT_THUMBS = 4
+    SWEPT_REROLLS = 5
 
 
 CAUSES: Final = tuple(Cause)
@@ -73,6 +76,8 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
     `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
     Either is MAYBE where something may be there of which we know nothing, and a withdrawal has to delete it.
+    `rewritten` changes when scores are written again without another change: a step that read the turn before and
+    writes at the same time then notices, and is the last to write.
     """
 
     trace: bytes = b""
@@ -86,6 +91,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     wrote_reroll: int = 0
     thumbs: Signal | None = None
     reroll: Signal | None = None
+    rewritten: int = 0
 
     @property
     def trace_id(self) -> str:

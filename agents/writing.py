@@ -118,6 +118,8 @@ async def letters_for(
         Origin.THUMBS: topics["thumbs"],
         Origin.REROLLS: topics["rerolls"],
         Origin.TRACES: topics["traces"],
+        Origin.SWEPT_THUMBS: topics["thumbs"],
+        Origin.SWEPT_REROLLS: topics["rerolls"],
     }
     places = [(names[Origin(s.origin)], s.partition, s.offset) if s.origin else None for _, s, _ in refused]
     records = [place and at_hand(*place) for place in places]

@@ -14,8 +14,8 @@ import structlog
 from agents.ports import Unauthorized, Unavailable
 from agents.steps import Agent, Batch
 from agents.work import Report
+from rampgate.observing import observe
 from rampgate.wiring import AGENTS, Parts
-from schemas.outcomes import Kind, State
 from streams.app import Consumption, consume
 from streams.pipeline import TooManyBad
 from streams.positions import Positions
@@ -72,7 +72,7 @@ class Worker:
         )
         await consumption.app.start()
         upkeep = Upkeep(
-            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self._replaying
+            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying
         )
         task = asyncio.create_task(upkeep.run(), name="upkeep")
         try:
@@ -115,7 +115,8 @@ class Worker:
         work.cancel()
         return False
 
-    def _replaying(self) -> bool:
+    def replaying(self) -> bool:
+        """Whether the join state is being rebuilt: from Opik, or from records that are read again."""
         return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
 
     def _rebuilding(self, running: bool) -> None:
@@ -131,20 +132,4 @@ class Worker:
 
     def observe(self, report: Report) -> None:
         """Move the process's counters by what a step recorded."""
-        metrics = self.parts.metrics
-        metrics.last_progress.set(time.time())
-        for (kind, name), by in report.counts.items():
-            state, _, reason = name.partition(":")
-            if by <= 0 or state == "consumed":
-                continue
-            if state == State.DEAD_LETTERED:
-                metrics.dead_letters.labels(reason, kind).inc(by)
-                reason = ""
-            metrics.records.labels(kind, state, reason).inc(by)
-        for (vertical, sub_agent, category, signal_name), by in report.written.items():
-            kind = Kind.REROLL if signal_name.endswith("reroll") else Kind.THUMBS
-            label = vertical if vertical in self.parts.verticals else "unregistered"
-            metrics.records_written.labels(label, sub_agent, category, kind).inc(by)
-        if report.lags_ms:
-            lags = [max(lag, 0) / 1000 for lag in report.lags_ms]
-            metrics.observe_many(metrics.pipeline_lag.labels(Kind.THUMBS), lags)
+        observe(self.parts, report)

@@ -109,6 +109,10 @@ class Dynamo:
             )
         return arn
 
+    async def items(self) -> int:
+        """About how many items the table has; DynamoDB counts them every six hours."""
+        return (await self.call(lambda db, _: db.describe_table(TableName=self.table)))["Table"].get("ItemCount", 0)
+
     async def describe(self, arn: str) -> Described:
         """All shards of a stream."""
         shards: list[Shard] = []

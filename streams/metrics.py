@@ -27,6 +27,7 @@ MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
 VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
 FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
+SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
 
 SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
@@ -211,6 +212,12 @@ class Metrics:
         )
         self.feed_heartbeat = self._gauge(
             "rampgate_feed_heartbeat_timestamp_seconds", "Unix time of the feed's last complete round over its shards."
+        )
+        self.sweep_items = self._counter(
+            "rampgate_sweep_items_total", "Items of the table and derived rerolls in a sweep.", outcome=SWEEP_OUTCOMES
+        )
+        self.sweep_finished = self._gauge(
+            "rampgate_sweep_finished_timestamp_seconds", "Unix time at which a sweep last came to its end."
         )
 
     def _suite(self) -> None:

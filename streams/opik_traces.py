@@ -19,8 +19,9 @@ from opik.rest_api.types.trace_filter_public import TraceFilterPublic
 
 from agents.items import TraceFacts
 from agents.join import REROLL, THUMBS
+from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
-from agents.traces import is_judge_score, trace_bytes
+from agents.traces import input_hash, is_judge_score, trace_bytes
 from streams.opik_client import OutOfTries, persist
 
 log = structlog.get_logger(__name__)
@@ -29,6 +30,7 @@ SINGLY = 4
 PROJECTS_FOR = 60.0
 SLACK_MS = 3_600_000
 EXCLUDED = ["input", "output"]
+WHOLE_PAGE = 500
 SINGLE_TRACES_PER_MINUTE = 600
 """Reads of one trace by its id have a limit of their own in Opik (800), far above that of searches."""
 
@@ -107,6 +109,13 @@ class OpikTraces:
                 async for page in self._search(project, filters, since_ms - SLACK_MS, None):
                     yield page
 
+    async def turns(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
+        """Every turn that began since then, with its session and the hash of its input, in pages; for a sweep."""
+        filters = [TraceFilterPublic(field="metadata", key="response_id", operator="is_not_empty", value="")]
+        for project in await self.projects():
+            async for page in self._pages(project, filters, since_ms, None, whole=True):
+                yield [facts for trace in page if (facts := told(trace, project)) is not None]
+
     async def get(self, trace_id: str) -> dict[str, Any] | None:
         """One trace whole, None where Opik has none by that id."""
         return await self._get(trace_id)
@@ -143,11 +152,24 @@ class OpikTraces:
             yield [facts for facts in map(facts_of, page, [project] * len(page)) if facts is not None]
 
     async def _pages(
-        self, project: str, filters: list[TraceFilterPublic], since_ms: int | None, until_ms: int | None
+        self,
+        project: str,
+        filters: list[TraceFilterPublic],
+        since_ms: int | None,
+        until_ms: int | None,
+        *,
+        whole: bool = False,
     ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Pages of traces without input and output; `whole` brings the input, untouched, in smaller pages."""
         cursor: str | None = None
+        limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, EXCLUDED)
         while True:
-            options: dict[str, Any] = {"project_name": project, "limit": PAGE, "exclude": EXCLUDED, "truncate": True}
+            options: dict[str, Any] = {
+                "project_name": project,
+                "limit": limit,
+                "exclude": exclude,
+                "truncate": not whole,
+            }
             if filters:
                 options["filters"] = filters
             if cursor:
@@ -164,7 +186,7 @@ class OpikTraces:
                 raise Unavailable(f"Opik refuses a search: {error.status_code}: {error.body}") from error
             if page:
                 yield page
-            if len(page) < PAGE:
+            if len(page) < limit:
                 return
             cursor = str(page[-1]["id"])
 
@@ -215,6 +237,17 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
         thumbs=0 if thumbs is None else 1 if thumbs > 0 else -1,
         reroll=0 if reroll is None else 2 if reroll > 0 else 1,
     )
+
+
+def told(trace: dict[str, Any], project: str) -> TraceFacts | None:
+    """A trace read with its input. None for one of our own judges', or without a response id."""
+    facts = facts_of(trace, project)
+    if facts is None or trace["metadata"].get("agent_id") == OWN_AGENT:
+        return None
+    session, said = trace["metadata"].get("session_id"), trace.get("input")
+    facts.session = session if isinstance(session, str) else ""
+    facts.said = input_hash(said) if said is not None else b""
+    return facts
 
 
 def has_judge_score(trace: dict[str, Any]) -> bool:

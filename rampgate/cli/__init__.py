@@ -10,6 +10,7 @@ from rampgate.cli.common import Failure
 from rampgate.cli.dead_letters import register as register_dead_letters
 from rampgate.cli.demo import register as register_demo
 from rampgate.cli.feed import register as register_feed
+from rampgate.cli.sweep import register as register_sweep
 from rampgate.cli.worker import register as register_worker
 from rampgate.settings import SettingsError
 
@@ -27,7 +28,7 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-for register in (register_demo, register_worker, register_feed, register_dead_letters):
+for register in (register_demo, register_worker, register_feed, register_sweep, register_dead_letters):
     register(app)
 
 
