@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -72,7 +72,7 @@ class Producer:
         try:
             producer = await self._ready()
             pending = [
-                await producer.send(topic, key=key, value=value, headers=list(headers), partition=partition)
+                await enqueue(producer, topic, key, value, list(headers), partition)
                 for (topic, key, value, headers), partition in zip(
                     messages, partitions or [None] * len(messages), strict=True
                 )
@@ -89,6 +89,27 @@ class Producer:
         if producer is not None:
             with suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(producer.stop(), 5.0)
+
+
+async def enqueue(
+    producer: AIOKafkaProducer,
+    topic: str,
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[tuple[str, bytes]],
+    partition: int | None,
+) -> asyncio.Future[Any]:
+    """`send`, also for a record without key and value: Kafka takes one, aiokafka's `send` asserts that nobody has any.
+
+    Such a record is a dead letter like another; without this it would stop every worker that reads it.
+    """
+    if key is not None or value is not None:
+        return cast("asyncio.Future[Any]", await producer.send(topic, value, key, partition, headers=headers))
+    await producer.client._wait_on_metadata(topic)
+    number = producer._partition(topic, partition, None, None, None, None)
+    place = TopicPartition(topic, number)
+    sent = producer._message_accumulator.add_message(place, None, None, PRODUCE_SECONDS, headers=headers)
+    return cast("asyncio.Future[Any]", await sent)
 
 
 class KafkaDeadLetters:

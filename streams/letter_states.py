@@ -93,7 +93,8 @@ def standing_of(letter: Letter, decoded: Decoded[Any] | None, turns: Mapping[str
         why = f"it would be filtered now: {decoded.dropped[0].reason.value}"
         return Standing(LetterState.NOT_REPLAYABLE, why)
     if decoded and decoded.bad:
-        return Standing(LetterState.OPEN, f"this version can't decode it either: {decoded.bad[0].detail}")
+        said = decoded.bad[0].detail
+        return Standing(LetterState.OPEN, "it would fail again" + ("" if said == letter.detail else f": {said}"))
     return Standing(LetterState.OPEN)
 
 

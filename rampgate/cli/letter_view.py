@@ -40,18 +40,23 @@ def progress_bar(title: str, *, shown: bool = True) -> Iterator[Advance]:
         yield advance
 
 
+def wide_console() -> Console:
+    """As wide as the terminal; wide enough for a table where there is none."""
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
 def show_list(answer: LetterList) -> None:
-    console = Console()
+    console = wide_console()
     if not answer["total"]:
         console.print("No dead letters match.")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("failed at", "cause", "from", "key", "tries", "state", "detail"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name in ("failed at", "cause", "tries", "state"))
     for row in answer["letters"]:
         state = f"[{_COLOURS[row['state']]}]{row['state']}[/]"
         table.add_row(
-            row["failed_at"].replace("T", " ").removesuffix("Z"),
+            row["failed_at"][:19].replace("T", " "),
             row["cause"],
             escape(f"{row['topic']}/{row['partition']}/{row['offset']}"),
             escape(row["key"] or "–"),
@@ -74,7 +79,7 @@ def show_list(answer: LetterList) -> None:
 
 
 def show_letter(letter: Letter, answer: LetterAnswer, others: list[str]) -> None:
-    console = Console()
+    console = wide_console()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
