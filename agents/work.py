@@ -110,7 +110,7 @@ async def record(work: Work, ports: Ports) -> bool:
     change, now, policy = work.change, work.now, work.policy
     lookback = policy.lookback
     moves: dict[tuple[str, str, int], int] = {}
-    checks, sets = change.checks, change.sets
+    checks, sets, forced = change.checks, change.sets, work.memory.forced
     for response_id, loaded in work.turns.items():
         if not loaded.touched:
             continue
@@ -120,10 +120,10 @@ async def record(work: Work, ports: Ports) -> bool:
             account(work, loaded.thumbs, loaded.thumbs_stood, thumbs)
         if loaded.reroll is not None:
             account(work, loaded.reroll, loaded.reroll_stood, reroll)
+        if response_id in forced and turn.trace:
+            turn.rewritten = (turn.rewritten + 1) % 100
         blob = encode_turn(turn)
         if blob == loaded.blob:
-            if response_id in work.memory.forced:
-                checks["t:" + response_id] = blob
             continue
         move(moves, loaded.before, standing(turn))
         cell = "t:" + response_id

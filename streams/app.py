@@ -43,6 +43,7 @@ class RampgateApp(faust.App):
 
     positions: Positions
     batch_records: int
+    records_in_flight: int
 
     def _new_transport(self) -> Any:
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
@@ -50,6 +51,9 @@ class RampgateApp(faust.App):
     async def start_of_partition(self, tp: TP, committed: int | None) -> int:
         consumer: Any = self.consumer
         return await self.positions.start(tp, committed, consumer)
+
+    def doubtful_until(self, tp: TP) -> int:
+        return self.positions.doubtful_until(tp, self.records_in_flight)
 
 
 @dataclass
@@ -68,6 +72,8 @@ class Consumption:
     async def stop(self, grace: float = 10.0) -> None:
         """Settle what is in flight, commit, and leave the group."""
         await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
+        # What could be settled is; Faust would wait for the rest without end, and a refused key never gets settled.
+        self.app.conf.stream_wait_empty = False
         await self.app.stop()
 
     def fatal(self, error: BaseException) -> None:
@@ -132,6 +138,7 @@ def consume(
         worker_redirect_stdouts=False,
     )
     app.positions, app.batch_records = positions, tuning.batch_records
+    app.records_in_flight = tuning.batch_records * tuning.batches_in_flight
     consumption = Consumption(app)
     for name, agent in agents.items():
         pipeline = Pipeline(

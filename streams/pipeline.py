@@ -36,6 +36,7 @@ class Consumer(Protocol):
     flow_active: bool
 
     def current(self, batch: Batch) -> bool: ...
+    def abandon(self, batch: Batch) -> None: ...
 
 
 @dataclass
@@ -94,6 +95,7 @@ class Pipeline:
         await self._ready()
         await self._room.acquire()
         if self._stopping or not self._consumer().current(batch):
+            self._consumer().abandon(batch)
             self._room.release()
             return
         lane = self._lanes.setdefault(TP(batch.topic, batch.partition), deque())
@@ -125,6 +127,7 @@ class Pipeline:
             self._fatal(error)
         finally:
             if not flight.done.done():
+                self._consumer().abandon(batch)
                 flight.done.set_exception(Abandoned())
                 flight.done.exception()
             lane.remove(flight)
@@ -146,6 +149,7 @@ class Pipeline:
                 pause = PAUSES[min(attempt, len(PAUSES) - 1)]
                 log.warning("waiting", batch=batch.cell, base=batch.base, reason=clean(str(error)), seconds=pause)
                 await asyncio.sleep(pause)
+                batch = replace(batch, again=True)
                 consumer = self._consumer()
                 if self._stopping or not consumer.flow_active or not consumer.current(batch):
                     raise Abandoned from error

@@ -38,6 +38,13 @@ class Positions:
         self, store: WatermarkStore, clock: Clock, lookback_ms: int, on_lost: Callable[[TP], Awaitable[None]]
     ) -> None:
         self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
+        self._stood: dict[TP, tuple[int, int]] = {}
+
+    def doubtful_until(self, tp: TP, window: int) -> int:
+        """Records from the watermark up to here may have been handled, but not recorded, by a worker that died: at
+        most `window` were in flight, and none that were not there yet when we took over. 0 if there is no such."""
+        mark, end = self._stood.get(tp, (0, 0))
+        return min(mark + window, end)
 
     async def start(self, tp: TP, committed: int | None, log_of: Log) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,
@@ -47,11 +54,13 @@ class Positions:
         first, end = (await log_of.bounds([tp]))[tp]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
+            self._stood[tp] = (int(mark), end)
         else:
             found = (await log_of.first_after({tp: self._clock.now_ms() - self._lookback}))[tp]
             if found is None and (await log_of.first_after({tp: 0}))[tp] is None:
                 found = first  # the broker has no index by time (librdkafka's built-in one): older records get filtered
             start = end if found is None else found
+            self._stood.pop(tp, None)
             if committed is not None and committed > first and start < committed:
                 log.warning(
                     "state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=committed

@@ -55,10 +55,20 @@ class BatchConsumer(driver.Consumer):
         self._next[tp] = offset
         self._read_offset[tp] = None
         self._outstanding[tp].clear()
+        # All below is settled, though its commit may have failed: nothing else would commit it on a quiet partition.
+        self._acked[tp] = [offset - 1] if offset else []
 
     def current(self, batch: Batch) -> bool:
         """Whether a batch still is of this assignment and was not fetched before a rewind."""
         return self._generation[TP(batch.topic, batch.partition)] == batch.generation
+
+    def abandon(self, batch: Batch) -> None:
+        """Nobody will settle this batch: it is read again, here or elsewhere. A rebalance must not wait for it."""
+        place = batch.cell, batch.base, batch.generation
+        waiting: list[Any] = list(self._unacked_messages)
+        for message in waiting:
+            if (message.value.cell, message.value.base, message.value.generation) == place:
+                self._unacked_messages.discard(message)
 
     def committed(self, tp: TP) -> int | None:
         return self._committed_offset[tp]
@@ -107,10 +117,14 @@ class BatchConsumer(driver.Consumer):
                 base, last = self._next[tp], part[-1].offset
                 self._next[tp] = last + 1
                 self._outstanding[tp][last] = base
+                self._read_offset[tp] = None  # Faust drops what lies below it; after a rewind that is not stale
                 settled = self._settled_before.get(tp, 0)
                 message: Any = self._to_message(tp, part[-1])
                 message.key = None
-                message.value = Batch(tp.topic, tp.partition, base, part, settled=settled, generation=generation)
+                again = base < self.app.doubtful_until(tp)
+                message.value = Batch(
+                    tp.topic, tp.partition, base, part, settled=settled, generation=generation, again=again
+                )
                 yield tp, message
 
     async def _seek(self, partition: TP, offset: int) -> None:
@@ -137,6 +151,16 @@ class BatchConsumer(driver.Consumer):
         self._acked_index[tp].clear()
         unsettled = self._outstanding[tp]
         return min([last + 1, *unsettled.values()])
+
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
+        """Faust takes a failed commit for done, and a quiet partition would then never be committed."""
+        before = {tp: self._committed_offset[tp] for tp in offsets}
+        committed = bool(await super()._commit_offsets(offsets, start_new_transaction))
+        if not committed:
+            for tp, offset in before.items():
+                if self._committed_offset.get(tp) == offsets[tp]:
+                    self._committed_offset[tp] = offset
+        return committed
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
         """Offsets inside a batch are no gap, and holes left by compaction need no bookkeeping: see `_new_offset`."""
