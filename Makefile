@@ -87,8 +87,15 @@ stream: setup-dev jars ## tests on real Kafka and Redis
 faults: setup-dev jars ## parts killed on purpose; long
 	@$(PY) -m pytest tests/fault $(PYTEST_ARGS)
 
-bench: setup-dev jars ## events a second and latency, on this machine
-	@$(PY) -m benchmarks
+bench: setup-dev jars $(VENV)-bench/.stamp ## events a second, latency and more, on this machine; BENCH_ARGS=--quick
+	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+# quixstreams can't live with our pins, so the contender that uses it has an environment of its own.
+$(VENV)-bench/.stamp: requirements-bench.lock $(STAMP_BASE)
+	@PYTHON=$(PY) sh scripts/make_venv.sh $(VENV)-bench
+	@UV=$(BIN)/uv; if $$UV --version >/dev/null 2>&1; then ln -sf ../../$$UV $(VENV)-bench/bin/uv; fi
+	@sh scripts/install.sh $(VENV)-bench --require-hashes -r requirements-bench.lock
+	@touch $@
 
 docs: setup-dev ## write the generated pages again
 	@$(PY) -m streams.metrics > docs/metrics.md.new

@@ -7,14 +7,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from benchmarks import profile, report, throughput
+from benchmarks import latency, memory, profile, report, restart, scaling, throughput
 from benchmarks.lab import Lab
 from benchmarks.options import Options, say
 
-PARTS: dict[str, Callable[[Lab, Options], dict[str, Any]]] = {
-    "throughput": throughput.run,
-    "profile": profile.run,
+Part = Callable[[Lab, Options, dict[str, Any]], dict[str, Any]]
+PARTS: dict[str, Part] = {
+    "throughput": lambda lab, options, _: throughput.run(lab, options),
+    "profile": lambda lab, options, _: profile.run(lab, options),
+    "latency": lambda lab, options, found: latency.run(lab, options, top_rate(found)),
+    "scaling": lambda lab, options, _: scaling.run(lab, options),
+    "restart": lambda lab, options, _: restart.run(lab, options),
+    "memory": lambda lab, options, _: memory.run(lab, options),  # last: it empties our Redis
 }
+
+
+def top_rate(found: dict[str, Any]) -> float | None:
+    """Our worker's events a second, where that was measured in this run."""
+    ours = found.get("throughput", {}).get("found", {}).get("contenders", {}).get("a")
+    return ours["rate"] if ours else None
 
 
 def main() -> None:
@@ -32,15 +43,16 @@ def main() -> None:
     options = Options.quick() if chosen.quick else Options()
     given = {"rounds": chosen.rounds, "events": chosen.events, "letters": chosen.only}
     options = replace(options, **{name: value for name, value in given.items() if value})
-    results = report.begin(options)
+    results: dict[str, Any] = {}
     with Lab() as lab:
-        say("services are up")
+        about = report.begin(lab, options)
         throughput.prepare(lab, options)
-        for part in chosen.parts or PARTS:
+        for part in [name for name in PARTS if not chosen.parts or name in chosen.parts]:
             say(f"— {part}")
-            results[part] = PARTS[part](lab, options)
-            report.show(part, results[part])
-    report.save(results, write=chosen.write)
+            found = PARTS[part](lab, options, results)
+            results[part] = {**about, "found": found}
+            report.show(part, found)
+            report.save(results, write=chosen.write)
 
 
 if __name__ == "__main__":

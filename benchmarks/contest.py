@@ -37,7 +37,7 @@ def python(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, *arguments)
 
 
-FAUST = ("worker", "--without-web", "-l", "warn")
+FAUST = ("--loop", "uvloop", "worker", "--without-web", "-l", "warn")
 CONTENDERS = {
     one.letter: one
     for one in (

@@ -24,6 +24,7 @@ from rampgate.services.redis import RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("thumbs", "rerolls", "traces", "dead-letters")
+WINDOW_HOURS = 7 * 24 + 1
 
 
 class Failed(Exception):
@@ -152,9 +153,12 @@ class Lab:
 
     def consumed(self, kind: str, field: str = "consumed") -> int:
         """Records of a kind that our state has counted so far."""
+        hour = int(time.time()) // 3_600
         with redis.Redis.from_url(self.ours.url) as store:
-            keys = list(store.scan_iter(f"rg:k:*:{kind}", count=1_000))
-            return sum(int(store.hget(key, field) or 0) for key in keys)
+            pipe = store.pipeline(transaction=False)
+            for at in range(hour - WINDOW_HOURS, hour + 2):
+                pipe.hget(f"rg:k:{at}:{kind}", field)
+            return sum(int(found or 0) for found in pipe.execute())
 
     def committed(self, group: str, topic: str) -> int:
         """The sum of a group's committed offsets."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.contest import CONTENDERS, PREFIX, QUIX_PYTHON, Failed, Round, play, summary
-from benchmarks.lab import Lab
+from benchmarks.contest import CONTENDERS, PREFIX, QUIX_PYTHON, Round, play, summary
+from benchmarks.lab import Failed, Lab
 from benchmarks.options import Options, progress, say
 from benchmarks.records import Feed
 from benchmarks.sink_client import ceiling

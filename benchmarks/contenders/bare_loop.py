@@ -25,6 +25,7 @@ class Loop:
         self._calls = asyncio.Semaphore(job.CALLS_IN_FLIGHT)
         self._batches = asyncio.Semaphore(job.CALLS_IN_FLIGHT)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._commits: list[asyncio.Task[None]] = []
         self._stopping = False
 
     async def run(self) -> None:
@@ -49,11 +50,15 @@ class Loop:
             if time.monotonic() - committed > 1.0:
                 committed = time.monotonic()
                 positions = {tp: await consumer.position(tp) for tp in consumer.assignment()}
-                waiting = asyncio.gather(*self._tasks)
-                waiting.add_done_callback(lambda _, at=positions: asyncio.ensure_future(consumer.commit(at)))
-        await asyncio.gather(*self._tasks)
+                self._commits.append(asyncio.create_task(self._commit(consumer, positions, list(self._tasks))))
+                del self._commits[:-2]
+        await asyncio.gather(*self._tasks, *self._commits)
         await consumer.commit()
         await consumer.stop()
+
+    async def _commit(self, consumer: Any, positions: dict[Any, int], before: list[asyncio.Task[None]]) -> None:
+        await asyncio.gather(*before)
+        await consumer.commit(positions)
 
     def _stop(self) -> None:
         self._stopping = True

@@ -15,13 +15,12 @@ app = faust.App(
     broker=f"kafka://{job.KAFKA}",
     topic_disable_leader=True,
     consumer_auto_offset_reset="earliest",
-    loop="uvloop",
 )
 topic = app.topic(job.TOPIC, value_type=None)
 store: Any = aioredis.Redis.from_url(job.REDIS)
 
 
-@app.agent(topic)  # type: ignore[untyped-decorator]
+@app.agent(topic)
 async def thumbs(stream: Any) -> None:
     async with aiohttp.ClientSession() as session:
         async for event in stream:

@@ -1,7 +1,8 @@
 """(d) quixstreams with a custom `BatchingSink`, as its page "Creating a Custom Sink" and the page's "Performance
 Considerations" say: `write(batch)` in chunks, batch size by `commit_every`. Runs in a venv of its own.
 
-Kinder to it than that page: the chunks of a batch are written by eight threads, and Redis gets one script call a chunk.
+Kinder to it than that page: the chunks of a batch are written by eight threads, Redis gets one script call a chunk, and
+`commit_every` is 50,000, the fastest of 1,000 (the page's example), 4,000, 10,000, 20,000 and 50,000.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 
 import redis
 import urllib3
-from quixstreams import Application
-from quixstreams.sinks.base import BatchingSink, SinkBatch
+from quixstreams import Application  # type: ignore[import-not-found]  # lives in its own environment
+from quixstreams.sinks.base import BatchingSink, SinkBatch  # type: ignore[import-not-found]
 
 from benchmarks.contenders import job
 
 
-class OpikSink(BatchingSink):
+class OpikSink(BatchingSink):  # type: ignore[misc]
     def setup(self) -> None:
         self._store: Any = redis.Redis.from_url(job.REDIS)
         self._script = self._store.register_script(job.SCRIPT)
@@ -47,7 +48,7 @@ def main() -> None:
         auto_offset_reset="earliest",
         auto_create_topics=False,
         commit_interval=1.0,
-        commit_every=int(os.environ.get("BENCH_COMMIT_EVERY", "20000")),
+        commit_every=int(os.environ.get("BENCH_COMMIT_EVERY", "50000")),
         loglevel="WARNING",
     )
     app.dataframe(app.topic(job.TOPIC, value_deserializer="json")).sink(OpikSink())

@@ -1,0 +1,134 @@
+"""Each part's results as Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Found = dict[str, Any]
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms"
+
+
+def throughput(found: Found) -> list[str]:
+    head = ["", "contender", "events/s (lowest–highest)", "from process start", "first score", "(a) is … times", "goal"]
+    rows, cpu = [], []
+    for letter, one in found["contenders"].items():
+        ratio, goal = found["ratios"].get(letter), found["goals"].get(letter)
+        spread = sorted(r["rate"] for r in one["rounds"])
+        rows.append(
+            [
+                letter,
+                found["names"][letter],
+                f"**{one['rate']:,.0f}** ({spread[0]:,.0f}–{spread[-1]:,.0f})",
+                f"{one['rate_from_start']:,.0f}",
+                f"{one['first_score_seconds']:.1f} s",
+                f"{ratio:.2f}" if ratio else "",
+                f"{goal:g}" if goal else "",
+            ]
+        )
+        cpu.append([letter, *(f"{one['cpu_us'][name]:.1f}" for name in ("worker", "redis", "kafka", "sink"))])
+    return [
+        *table(head, rows),
+        "",
+        f"Medians of {found['rounds']} rounds. The sink alone takes {found['sink_ceiling_scores_per_second']:,.0f} "
+        "scores a second. Microseconds of CPU that an event costs in each process:",
+        "",
+        *table(["", "worker", "Redis", "Kafka", "sink"], cpu),
+    ]
+
+
+def profile(found: Found) -> list[str]:
+    rows = [[stage, f"{us:.2f}", f"{share:.1%}"] for stage, us, share in found["stages"]]
+    rows.append(["**all**", f"**{sum(us for _, us, _ in found['stages']):.2f}**", ""])
+    busy = ", ".join(f"{name} {share:.0%}" for name, share in found["busy"].items() if share >= 0.005)
+    return [
+        *table(["stage of (a)", "µs an event", "share"], rows),
+        "",
+        f"{found['events_per_second_under_the_sampler']:,.0f} events/s under the sampler. Threads busy: {busy}. "
+        f"Garbage collection: {found['gc_share']:.1%} of the time, inside the stages.",
+        "",
+        *table(["function", "µs an event"], [[f"`{name}`", f"{us:.2f}"] for name, us in found["functions"][:15]]),
+    ]
+
+
+def latency(found: Found) -> list[str]:
+    goals, rows = found["goals"], []
+    for one in found["measured"]:
+        stored = one["to_stored"]
+        rows.append(
+            [
+                f"{one['rate']:,.0f}/s" + (" (half the top rate)" if one["load"] == "half" else ""),
+                milliseconds(one["sink_delay"]),
+                milliseconds(stored["p50"]),
+                f"**{milliseconds(stored['p95'])}**",
+                milliseconds(goals[one["load"]]),
+                f"{one['events']:,}",
+            ]
+        )
+    return table(["rate", "the sink answers after", "p50", "p95", "goal for p95", "events"], rows)
+
+
+def scaling(found: Found) -> list[str]:
+    first = found["measured"][0]["rate"]
+    rows = [
+        [str(one["workers"]), f"{one['rate']:,.0f}", f"{one['rate'] / first:.2f}", f"{one['machine_busy']:.0%}"]
+        for one in found["measured"]
+    ]
+    head = ["workers", "events/s", "times one", f"machine busy ({found['cores']} cores, all processes)"]
+    return [*table(head, rows), "", f"{found['partitions']} partitions, medians of {found['rounds']} rounds."]
+
+
+def restart(found: Found) -> list[str]:
+    rows = [
+        [text, f"{found['seconds'][case]:.1f} s", ", ".join(f"{x:.1f}" for x in found["all"][case])]
+        for case, text in found["cases"].items()
+    ]
+    stopping = f"Stopping with SIGTERM took {found['stop_seconds']:.1f} s."
+    return [*table(["start to first score", "median", "each"], rows), "", stopping]
+
+
+def memory(found: Found) -> list[str]:
+    long_run, goal = found["worker"], found["goal_bytes"]
+    rows = [
+        [
+            f"{one['turns']:,}",
+            f"{one['span_seconds'] / 3600:,.0f} h",
+            f"{one['with_trace']:.0f}",
+            f"**{one['with_thumb']:.0f}**",
+            str(goal),
+        ]
+        for one in found["redis"]
+    ]
+    sizes = ", ".join(f"{megabytes:.0f}" for _, megabytes in long_run["resident_mb_at"])
+    return [
+        *table(["turns", "spread over", "bytes a turn with trace", "and thumb", "goal"], rows),
+        "",
+        f"The worker's resident memory at each tenth of {long_run['events']:,} events, in MB: {sizes}; "
+        f"peak {long_run['resident_mb_peak']:.0f}.",
+    ]
+
+
+TABLES: dict[str, Callable[[Found], list[str]]] = {
+    "throughput": throughput,
+    "profile": profile,
+    "latency": latency,
+    "scaling": scaling,
+    "restart": restart,
+    "memory": memory,
+}
+TITLES = {
+    "throughput": "Events a second, side by side",
+    "profile": "Where our worker's time goes",
+    "latency": "From event to stored score",
+    "scaling": "More workers",
+    "restart": "Restarts",
+    "memory": "Memory",
+}
