@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from agents.items import Reroll, TraceFacts
 from agents.join import merge_reroll
 from agents.ports import Ports
+from agents.session_log import decode_session, encode_session
 from agents.steps import Batch
-from agents.turn import Origin, Session, decode_session, encode_session
+from agents.turn import Origin, Session
 from agents.work import Work
 
 MOST_TURNS = 200

@@ -117,8 +117,6 @@ class Session(msgspec.Struct, array_like=True, gc=False):
 
 encode_turn = msgspec.msgpack.Encoder().encode
 decode_turn = msgspec.msgpack.Decoder(Turn).decode
-encode_session = msgspec.msgpack.Encoder().encode
-decode_session = msgspec.msgpack.Decoder(list[Session]).decode
 
 
 def sequence_bytes(sequence: int) -> bytes:
