@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from importlib.metadata import version
 
+from rampgate.answers import Answers
+from rampgate.health import WorkerHealth
+from rampgate.http.routes import Side
+from rampgate.http.server import listen
 from rampgate.settings import Settings
 from rampgate.wiring import make_parts
 from rampgate.worker import Worker
 
 
 async def serve_worker(settings: Settings) -> int:
-    """Run a worker until it is told to stop; returns its exit code."""
+    """Run a worker until it is told to stop; returns its exit code. HTTP is there before the topics are, since waiting
+    for those is what a probe has to tell. Raises SettingsError for an HTTP address that can't be had."""
     parts = make_parts(settings)
-    quiet_collector()
+    parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
-        return await Worker(parts).run()
+        worker = Worker(parts)
+        quiet_collector()
+        health = WorkerHealth(worker, settings.stalled_after_seconds)
+        token = settings.token.get_secret_value() if settings.token is not None else None
+        side = Side(parts.metrics, health.live, health.ready, token, Answers(parts))
+        listening = await listen(settings, side)
+        watch = asyncio.create_task(health.run(), name="health")
+        try:
+            return await worker.run()
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+            await listening.close()
     finally:
         await parts.close()
 

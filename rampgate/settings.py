@@ -87,6 +87,11 @@ class Settings(BaseModel):
     opik_lookups_per_minute: float = Field(25.0, gt=0, description="Search and list calls; Opik's own limit is 30")
     session_timeout_seconds: float = Field(6.0, ge=1)
     commit_interval_seconds: float = Field(1.0, gt=0)
+    stalled_after_seconds: float = Field(
+        300.0,
+        gt=0,
+        description="/livez fails once records have waited this long, none was settled and every part answers",
+    )
     group_instance_id: str | None = None
 
     thumbs_table: str = "thumbs"

@@ -17,6 +17,7 @@ from agents.steps import Agent, Batch
 from agents.work import Report
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
+from streams.offsets import KafkaOffsets
 from streams.pipeline import Pipeline
 from streams.positions import Positions
 from streams.transport import BatchConsumer, BatchTransport
@@ -42,6 +43,7 @@ class RampgateApp(faust.App):
     """Faust's app with our transport; the consumer asks it where each partition starts."""
 
     positions: Positions
+    offsets: KafkaOffsets
     batch_records: int
     records_in_flight: int
 
@@ -49,8 +51,7 @@ class RampgateApp(faust.App):
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
 
     async def start_of_partition(self, tp: TP, committed: int | None) -> int:
-        consumer: Any = self.consumer
-        return await self.positions.start(tp, committed, consumer)
+        return await self.positions.start(tp, committed, self.offsets)
 
     def doubtful_until(self, tp: TP) -> int:
         return self.positions.doubtful_until(tp, self.records_in_flight)
@@ -75,6 +76,7 @@ class Consumption:
         # What could be settled is; Faust would wait for the rest without end, and a refused key never gets settled.
         self.app.conf.stream_wait_empty = False
         await self.app.stop()
+        await self.app.offsets.close()
 
     def fatal(self, error: BaseException) -> None:
         if not self.failure.done():
@@ -138,6 +140,7 @@ def consume(
         worker_redirect_stdouts=False,
     )
     app.positions, app.batch_records = positions, tuning.batch_records
+    app.offsets = KafkaOffsets(access)
     app.records_in_flight = tuning.batch_records * tuning.batches_in_flight
     consumption = Consumption(app)
     for name, agent in agents.items():

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import structlog
 from faust.types import TP
+from redis.exceptions import RedisError
 
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
@@ -54,7 +55,7 @@ class Rebuild:
                         await redis.set(marker, b"1")
                         await redis.delete(lease)
                         return
-                except (Unavailable, OSError) as error:
+                except (Unavailable, RedisError, OSError) as error:
                     log.warning("rebuild_waiting", reason=str(error))
                 await asyncio.sleep(0.5)
         finally:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import structlog
 from faust.types import TP
+from redis.exceptions import RedisError
 
 from agents.policy import Policy
 from agents.ports import Ports, Unauthorized, Unavailable
@@ -56,7 +57,7 @@ class Upkeep:
             more = False
             try:
                 more = await job()
-            except Unavailable as error:
+            except (Unavailable, RedisError) as error:
                 log.warning("upkeep_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
                 await asyncio.sleep(min(seconds * 4, 5.0))
             except Unauthorized as error:
