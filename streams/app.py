@@ -135,10 +135,11 @@ def consume(
         broker_check_crcs=True,
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=tuning.fetch_bytes,
-        consumer_group_instance_id=tuning.group_instance_id or "",
         consumer_metadata_max_age_ms=30_000,
         worker_redirect_stdouts=False,
     )
+    # Faust's own default is "", which Kafka takes for a static id: all workers would be one member and fence each other.
+    app.conf.consumer_group_instance_id = tuning.group_instance_id or None
     app.positions, app.batch_records = positions, tuning.batch_records
     app.offsets = KafkaOffsets(access)
     app.records_in_flight = tuning.batch_records * tuning.batches_in_flight

@@ -153,7 +153,12 @@ class BatchConsumer(driver.Consumer):
         return min([last + 1, *unsettled.values()])
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
-        """Faust takes a failed commit for done, and a quiet partition would then never be committed."""
+        """Faust takes a failed commit for done, and a quiet partition would then never be committed. While we are no
+        member of the group, a commit is refused, and aiokafka takes the refusal of a late one for the loss of the
+        membership it has just got: members would throw each other out for as long as they have something to commit."""
+        coordinator = self._thread._ensure_consumer()._coordinator
+        if not coordinator.member_id or coordinator._performed_join_prepare:
+            return False
         before = {tp: self._committed_offset[tp] for tp in offsets}
         committed = bool(await super()._commit_offsets(offsets, start_new_transaction))
         if not committed:
