@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import MINUTE, NOW, SECOND, World, change, recount, reroll, thumb, trace
+from builders import DAY, MINUTE, NOW, SECOND, World, change, recount, reroll, thumb, trace
 
 from agents.counting import CONSUMED
 from agents.ports import Refusal, Unavailable
@@ -182,6 +182,24 @@ async def test_another_worker_that_handles_the_same_records_first_leaves_us_noth
     assert world.signals("r") == (-1.0, 0.0)
     assert world.conservation(Kind.THUMBS) == {CONSUMED: 3, "done": 2, "dead_lettered:malformed": 1}
     assert len(world.replay_ids()) == 1
+    world.balance()
+
+
+async def test_another_worker_first_with_records_that_change_no_turn_leaves_nothing_to_count_either() -> None:
+    """Only the watermark tells: duplicates, filtered and bad records leave no other trace."""
+    world = World()
+    await world.tell(Kind.TRACE, TRACE[1])
+    await world.tell(Kind.THUMBS, UP1[1])
+    world.send(Kind.THUMBS, UP1[1], b"{", thumb("old", at=NOW - 9 * DAY))
+    Meddled(world, [], [lambda: world.run(Kind.THUMBS)])
+    await world.run(Kind.THUMBS, count=3)
+    assert world.conservation(Kind.THUMBS) == {
+        CONSUMED: 4,
+        "done": 1,
+        "superseded": 1,
+        "dead_lettered:malformed": 1,
+        "filtered:out_of_window": 1,
+    }
     world.balance()
 
 

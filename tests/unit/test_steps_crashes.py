@@ -186,3 +186,28 @@ async def test_scores_that_were_refused_before_the_crash_are_dead_letters_once_b
         assert len(world.replay_ids()) == 1
         assert world.conservation(Kind.THUMBS) == {CONSUMED: 1, "dead_lettered:opik_rejected": 1}
         world.balance()
+
+
+@pytest.mark.parametrize("trace_first", [True, False])
+async def test_a_withdrawal_deletes_what_a_step_wrote_that_was_never_recorded(trace_first: bool) -> None:
+    """Thumb written, worker dead; it comes again in one batch with its withdrawal, which can't know of the score."""
+    for lost_by in ("crash", "flush"):
+        world = World()
+        world.send(Kind.THUMBS, change("r", "up", 1))
+        world.send(Kind.TRACE, trace("r"))
+        await world.run(Kind.TRACE)
+        if lost_by == "crash":
+            plain = world.ports
+            mortal(world, Fate(5))  # the call after the scores were written
+            with pytest.raises(Crash):
+                await world.run(Kind.THUMBS)
+            world.ports = plain
+        else:
+            await world.run(Kind.THUMBS)
+            world.lose_state()
+        assert world.signals("r") == (1.0, 0.0)
+        world.send(Kind.THUMBS, change("r", None, 2))
+        for kind in (Kind.TRACE, Kind.THUMBS) if trace_first else (Kind.THUMBS, Kind.TRACE):
+            await world.run(kind)
+        assert world.signals("r") == (None, None), lost_by
+        world.balance()
