@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from rampgate.answers import Answers
 from rampgate.health import WorkerHealth
+from rampgate.http.letters import Letters
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
 from rampgate.settings import Settings
@@ -25,7 +26,7 @@ async def serve_worker(settings: Settings) -> int:
         quiet_collector()
         health = WorkerHealth(worker, settings.stalled_after_seconds)
         token = settings.token.get_secret_value() if settings.token is not None else None
-        side = Side(parts.metrics, health.live, health.ready, token, Answers(parts))
+        side = Side(parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list)
         listening = await listen(settings, side)
         watch = asyncio.create_task(health.run(), name="health")
         try:

@@ -7,6 +7,7 @@ would type it, a flag. Precedence: flag, environment, file, default. Unknown key
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -18,6 +19,7 @@ PREFIX = "RAMPGATE_"
 _NOT_SETTINGS = ("settings", "cache")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
 _SECRETS = ("opik_api_key", "token", "model_key")
+_URL_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):([^/\s]*)@")
 
 
 class SettingsError(ValueError):
@@ -109,6 +111,13 @@ class Settings(BaseModel):
     def _strip_slash(cls, value: str) -> str:
         return value.rstrip("/")
 
+    @field_validator("redis")
+    @classmethod
+    def _redis_scheme(cls, value: str) -> str:
+        if not value.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("must be a URL: redis://host:port/0, rediss://… with TLS, or unix://path")
+        return value
+
     @field_validator("http")
     @classmethod
     def _address_and_port(cls, value: str) -> str:
@@ -181,3 +190,16 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
             hint = "; no such setting, see `rampgate settings`" if item["type"] == "extra_forbidden" else ""
             lines.append(f"{where}: {'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{hint}")
         raise SettingsError("\n".join(lines)) from error
+
+
+def shown_settings(settings: Settings) -> dict[str, Any]:
+    """Every setting in a form that may be shown: secrets and passwords in URLs are `***`."""
+    shown: dict[str, Any] = settings.model_dump(mode="json")
+    for name in _SECRETS:
+        shown[name] = "***" if getattr(settings, name) is not None else None
+    return {name: hide_password(value) if isinstance(value, str) else value for name, value in shown.items()}
+
+
+def hide_password(text: str) -> str:
+    """A URL without what stands before its `@`, but for the user's name."""
+    return _URL_PASSWORD.sub(r"\1:***@", text)

@@ -9,7 +9,9 @@ import typer
 from rampgate.cli.common import Failure
 from rampgate.cli.dead_letters import register as register_dead_letters
 from rampgate.cli.demo import register as register_demo
+from rampgate.cli.dev import register as register_dev
 from rampgate.cli.feed import register as register_feed
+from rampgate.cli.queries import register as register_queries
 from rampgate.cli.sweep import register as register_sweep
 from rampgate.cli.worker import register as register_worker
 from rampgate.settings import SettingsError
@@ -28,7 +30,15 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-for register in (register_demo, register_worker, register_feed, register_sweep, register_dead_letters):
+for register in (
+    register_demo,
+    register_dev,
+    register_worker,
+    register_feed,
+    register_sweep,
+    register_dead_letters,
+    register_queries,
+):
     register(app)
 
 

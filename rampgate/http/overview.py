@@ -25,9 +25,10 @@ overflow-wrap:anywhere}
 th{border-top:0;color:var(--soft);font-weight:500;font-size:13px}th:first-child,td:first-child{text-align:left;
 padding-left:0}td:last-child,th:last-child{padding-right:0}.badge{border:1px solid currentColor;border-radius:99px;
 padding:1px 11px;font-size:13px;font-weight:600}.good{color:var(--good)}.bad{color:var(--bad)}.soft{color:var(--soft)}
-meter{display:none}.bar{display:inline-block;width:110px;height:8px;border-radius:4px;background:var(--rest);
+.bar{display:inline-block;width:110px;height:8px;border-radius:4px;background:var(--rest);
 overflow:hidden;vertical-align:middle;margin-right:9px}.bar i{display:block;height:100%;background:var(--bar)}
-ul{margin:4px 0 0;padding-left:20px}nav a{color:inherit;margin-right:14px}code{font-size:14px}
+.pct{display:inline-block;min-width:62px}ul{margin:4px 0 0;padding-left:20px}
+nav a{color:inherit;margin-right:14px}
 """
 
 
@@ -47,7 +48,10 @@ async def render(answers: Answers, ready: Health, *, writing: bool) -> str:
         f'<span class="soft">{now}, again every 15 s</span></header>'
         f"{health_section(ready)}{figures}"
         "<nav>"
-        + "".join(f'<a href="{path}">{path}</a>' for path in ("/coverage", "/conservation", "/metrics", "/readyz"))
+        + "".join(
+            f'<a href="{path}">{path}</a>'
+            for path in ("/coverage", "/conservation", "/dead-letters", "/metrics", "/readyz")
+        )
         + "</nav></main></body></html>"
     )
 
@@ -68,7 +72,8 @@ def coverage_section(answer: CoverageAnswer) -> str:
     for row in answer.verticals:
         rate = '<span class="soft">no turns</span>'
         if row.rate is not None:
-            rate = f'<span class="bar"><i style="width:{100 * row.rate:.1f}%"></i></span>{100 * row.rate:.1f} %'
+            share = f"{100 * row.rate:.1f}"
+            rate = f'<span class="bar"><i style="width:{share}%"></i></span><span class="pct">{share} %</span>'
         figures = (f"{figure:,}" for figure in (row.both_present, row.missing_signal, row.missing_trace))
         rows.append((escape(row.vertical), *figures, rate))
     head = ("Vertical", "Both present", "Missing signal", "Missing trace", "Coverage")

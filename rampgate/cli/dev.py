@@ -1,0 +1,95 @@
+"""`rampgate dev`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rampgate.cli.common import Failure
+from rampgate.services.stack import Name
+from rampgate.services.unavailable import ServiceUnavailable
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(Exception):
+    """A signal asked for the end."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("dev")(dev)
+
+
+def dev(
+    real: Annotated[
+        bool, typer.Option("--real", help="Apache Kafka and DynamoDB Local, with a table and feed")
+    ] = False,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Only the services")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The addresses as one line of JSON")] = False,
+    kafka_port: Annotated[int | None, typer.Option(help="Listen here (with --real only)")] = None,
+    redis_port: Annotated[int | None, typer.Option(help="Listen here instead of on a free port")] = None,
+    opik_port: Annotated[int | None, typer.Option(help="The same for Opik")] = None,
+    http_port: Annotated[int | None, typer.Option(help="The same for probes, metrics and answers")] = None,
+) -> None:
+    """The whole stack on this machine: broker, Redis, Opik stand-in and a worker that writes.
+
+    Prints the addresses once all of it is ready, lives until Ctrl-C or SIGTERM, and leaves nothing behind.
+
+    Example: rampgate dev --json
+    """
+    from rampgate.dev import DevStack
+
+    began = time.monotonic()
+    asked: dict[Name, int | None] = {"kafka": kafka_port, "redis": redis_port, "opik": opik_port}
+    ports = {name: port for name, port in asked.items() if port is not None}
+    listen()
+    err = Console(stderr=True)
+    stack = DevStack(real=real, worker=not no_worker, ports=ports, http_port=http_port or 0)
+    try:
+        with stack:
+            show(stack.addresses, time.monotonic() - began, as_json=as_json)
+            while stack.ended is None:
+                time.sleep(0.2)
+            child = stack.ended
+            raise Failure(f"the {child.name} has ended by itself; the end of its log:\n{child.log_tail(30)}")
+    except Stopped:
+        err.print("[dim]stopped; nothing is left behind[/]")
+    except ServiceUnavailable as error:
+        raise Failure(str(error)) from error
+
+
+def listen() -> None:
+    """The first signal ends the stack from wherever it is, also while it starts; more of them don't hurry its end."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped
+
+    for number in SIGNALS:
+        signal.signal(number, stop)
+
+
+def show(addresses: dict[str, str | None], seconds: float, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(orjson.dumps(addresses).decode() + "\n")
+        sys.stdout.flush()
+        return
+    table = Table(show_header=False, title=f"Ready after {seconds:.1f} s", title_justify="left")
+    for name, address in addresses.items():
+        if address is not None:
+            table.add_row(name, address)
+    console = Console()
+    console.print(table)
+    lines = [f"export RAMPGATE_{name.upper()}={addresses[name]}" for name in ("kafka", "redis", "opik")]
+    console.print("For other rampgate commands, in another terminal:", *lines, sep="\n  ", highlight=False)
+    if addresses["http"]:
+        console.print(f"Then: rampgate coverage, or open {addresses['http']}/ in a browser. Ctrl-C ends it.")
