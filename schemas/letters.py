@@ -12,6 +12,8 @@ from typing_extensions import TypedDict
 from schemas.dead_letters import ATTEMPTS, CUTS, PREFIX, REPLAY_ID, Record, attempts_of, clean, replay_id_of
 from schemas.outcomes import Cause
 
+MAX_ATTEMPTS = 5
+"""A record that failed so often is left alone unless told otherwise."""
 _CAUSES = {cause.value: cause for cause in Cause}
 _NUMBER = re.compile(r"-?\d{1,18}")
 
@@ -100,7 +102,7 @@ def read_letter(record: Record) -> Letter:
         _CAUSES.get(texts.get("cause", "")),
         clean(texts.get("detail", "")),
         clean(texts.get("stage", ""), 100),
-        texts.get("topic", ""),
+        clean(texts.get("topic", "")),
         number("partition"),
         number("offset"),
         number("timestamp"),

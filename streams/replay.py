@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from aiolimiter import AsyncLimiter
 
 from agents.ports import Unavailable
-from schemas.letters import Letter, LetterState
+from schemas.letters import MAX_ATTEMPTS, Letter, LetterState
 from streams.dead_letters import Doubles
 from streams.kafka import Producer
 from streams.letter_states import LetterStates, Standing
@@ -19,7 +19,6 @@ from streams.replay_ledger import ReplayLedger
 
 GROUP = 100
 WAIT_SECONDS = 0.5
-MAX_ATTEMPTS = 5
 SHOWN = 1_000
 """So many refused letters are kept for the answer; the rest are counted."""
 

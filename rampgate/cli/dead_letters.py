@@ -1,30 +1,14 @@
-"""`rampgate dead-letters list / show / replay` (contracts §5)."""
+"""`rampgate dead-letters list / show / replay` (contracts §5). What they do is in `letter_jobs`, imported on use:
+other commands start faster without it."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agents.ports import Unavailable
-from rampgate.cli import letter_view as view
-from rampgate.cli.common import Failure, print_json, run
-from rampgate.cli.letter_search import find, letter_filter
-from rampgate.logs import configure_logs
-from rampgate.settings import load_settings
-from rampgate.wiring import AGENTS, Parts, make_parts
-from schemas.letters import ReplayAnswer
-from streams.dead_letters import partitions_of, read_letters
-from streams.letter_listing import Listing, answer_of
-from streams.letter_states import LetterStates
-from streams.replay import MAX_ATTEMPTS, Outcome, Replay
-from streams.replay_ledger import ReplayLedger
-
-DAY_MS = 86_400_000
-PROGRESS_EVERY = 1
+from rampgate.cli.common import run
+from schemas.letters import MAX_ATTEMPTS
 
 dead_letters = typer.Typer(
     help="What could not be done, whole and with its reason; and how to have it done after all.", no_args_is_help=True
@@ -66,21 +50,10 @@ def list_command(
 
     Example: rampgate dead-letters list --cause opik_unavailable --since 2h
     """
+    from rampgate.cli.letter_jobs import Asked, list_letters
 
-    async def job() -> None:
-        async with opened(kafka, redis) as parts:
-            wanted = letter_filter(parts.topics, cause, since, until, topic, key, stage, replay_id)
-            known = await reachable(parts)
-            listing = Listing(make_states(parts, known), limit)
-            with view.progress_bar("reading", shown=not as_json) as progress:
-                await listing.read(read_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
-            answer = listing.answer(states_known=known)
-        if as_json:
-            print_json(answer)
-        else:
-            view.show_list(answer)
-
-    run(job)
+    asked = Asked(cause, since, until, topic, key, stage, replay_id)
+    run(lambda: list_letters(asked, limit, as_json, kafka, redis))
 
 
 @dead_letters.command("show")
@@ -95,25 +68,9 @@ def show_command(
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """
+    from rampgate.cli.letter_jobs import show_letter
 
-    async def job() -> None:
-        async with opened(kafka, redis) as parts:
-            with view.progress_bar("searching", shown=not as_json) as progress:
-                found, others = await find(parts, letter, progress)
-            if raw:
-                sys.stdout.buffer.write(found.record.value or b"")
-                sys.stdout.buffer.flush()
-                return
-            (standing,) = await make_states(parts, await reachable(parts)).of([found])
-        answer = answer_of(found, standing)
-        if as_json:
-            headers = [[name, view.value_json(content)] for name, content in found.original_headers]
-            value = view.value_json(found.record.value)
-            print_json({**answer, "headers": headers, "value": value, "others": others})
-        else:
-            view.show_letter(found, answer, others)
-
-    run(job)
+    run(lambda: show_letter(letter, raw, as_json, kafka, redis))
 
 
 @dead_letters.command("replay")
@@ -140,89 +97,8 @@ def replay_command(
 
     Example: rampgate dead-letters replay --cause opik_unavailable --since 2h --dry-run
     """
-    asks = not (dry_run or yes or as_json) and sys.stdin.isatty() and sys.stderr.isatty()
+    from rampgate.cli.letter_jobs import Asked, Terms, replay_letters
 
-    async def job() -> Outcome:
-        async with opened(kafka, redis) as parts:
-            wanted = letter_filter(parts.topics, cause, since, until, topic, key, stage, replay_id)
-            targets = [parts.topics[name] for name in AGENTS]
-            partitions = await partitions_of(parts.access, targets)
-
-            async def once(*, dry: bool, title: str) -> Outcome:
-                replay = Replay(
-                    parts.producer,
-                    make_ledger(parts),
-                    make_states(parts, True),
-                    partitions,
-                    rate=rate,
-                    max_attempts=max_attempts,
-                    dry_run=dry,
-                    limit=limit,
-                )
-                with view.progress_bar(title, shown=not as_json) as progress:
-                    letters = read_letters(parts.access, parts.topics["dead-letters"], wanted, progress)
-                    try:
-                        return await replay.run(letters)
-                    except Unavailable as error:
-                        done = f"{replay.outcome.replayed} were replayed before that; run it again for the rest"
-                        raise Failure(f"{error}. {done}") from error
-
-            if asks:
-                planned = await once(dry=True, title="looking")
-                view.show_outcome(planned, dry_run=True, stderr=True)
-                if not planned.replayed or not typer.confirm("Replay them?", err=True):
-                    return planned
-            return await once(dry=dry_run, title="looking" if dry_run else "replaying")
-
-    outcome = run(job)
-    if as_json:
-        print_json(replay_answer(outcome, dry_run))
-    else:
-        view.show_outcome(outcome, dry_run=dry_run)
-    raise typer.Exit(1 if outcome.refused else 0)
-
-
-def replay_answer(outcome: Outcome, dry_run: bool) -> ReplayAnswer:
-    return ReplayAnswer(
-        dry_run=dry_run,
-        matched=outcome.matched,
-        replayed=outcome.replayed,
-        already_replayed=outcome.already,
-        resolved=outcome.resolved,
-        by_cause=dict(outcome.by_cause.most_common()),
-        refused=[answer_of(letter, standing) for letter, standing in outcome.refusals],
-        refused_total=outcome.refused,
-    )
-
-
-@asynccontextmanager
-async def opened(kafka: str | None, redis: str | None) -> AsyncIterator[Parts]:
-    """The parts; what is out of reach becomes the command's failure."""
-    settings = load_settings({"kafka": kafka, "redis": redis})
-    configure_logs("warning", "console")
-    parts = make_parts(settings)
-    try:
-        yield parts
-    except Unavailable as error:
-        raise Failure(str(error)) from error
-    finally:
-        await parts.close()
-
-
-async def reachable(parts: Parts) -> bool:
-    """Whether Redis answers; without it a letter can still be read."""
-    try:
-        return bool(await parts.store.redis.ping())
-    except Exception as error:
-        sys.stderr.write(f"rampgate: Redis is out of reach, states are told from the letters alone: {error}\n")
-        return False
-
-
-def make_ledger(parts: Parts) -> ReplayLedger:
-    return ReplayLedger(parts.store.redis, parts.store.prefix, 2 * parts.policy.lookback + DAY_MS)
-
-
-def make_states(parts: Parts, known: bool) -> LetterStates:
-    store, ledger = (parts.store, make_ledger(parts)) if known else (None, None)
-    agents: Any = AGENTS
-    return LetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)
+    asked = Asked(cause, since, until, topic, key, stage, replay_id)
+    terms = Terms(rate, max_attempts, limit, dry_run, yes)
+    raise typer.Exit(run(lambda: replay_letters(asked, terms, as_json, kafka, redis)))

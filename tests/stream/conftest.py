@@ -1,0 +1,37 @@
+"""A local Opik whose failures are scripted, one for each module of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rampgate.services.dynamodb import DynamoDBLocal
+from rampgate.services.kafka import KafkaCluster
+from rampgate.services.redis import RedisServer
+from tests.fault.rig import FaultyOpik
+from tests.stream.feed_rig import FeedRig
+
+
+@pytest.fixture(scope="module")
+def scripted_opik() -> Iterator[FaultyOpik]:
+    with FaultyOpik() as server:
+        yield server
+
+
+@pytest.fixture
+def feed_rig(
+    kafka: KafkaCluster,
+    redis_server: RedisServer,
+    dynamodb: DynamoDBLocal,
+    scripted_opik: FaultyOpik,
+    topic_prefix: str,
+    tmp_path: Path,
+) -> Iterator[FeedRig]:
+    """Topics, a thumbs table and a Redis prefix of the test's own."""
+    scripted_opik.heal()
+    scripted_opik.call("DELETE", "/_writes")
+    with FeedRig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as rig:
+        rig.attach(dynamodb)
+        yield rig
