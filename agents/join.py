@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from agents.items import Reroll, Thumb, TraceFacts
 from agents.turn import CAUSES, MAYBE, Mark, Origin, Signal, Turn
@@ -17,7 +19,7 @@ SNAPSHOT_GUARD_MS: Final = 5_000
 MISSING_TRACE: Final = CAUSES.index(Cause.MISSING_TRACE)
 
 
-class Wanted(NamedTuple):
+class Wanted(msgspec.Struct, gc=False):
     """A difference between what Opik should hold and what it holds. `code` is noted once it is written."""
 
     owner: Signal

@@ -46,14 +46,15 @@ async def send(work: Work, ports: Ports, plan: Plan) -> list[Refusal | None]:
         for _, loaded, pending in plan:
             turn = loaded.turn
             trace_id, project = turn.trace_id, turn.project
-            for _, name, value, _ in pending:
-                writes.append(Write(trace_id, project, name, value, LABELS[name]))
+            for want in pending:
+                writes.append(Write(trace_id, project, want.name, want.value, LABELS[want.name]))
         return await ports.scores.write(writes)
     places: list[int] = []
     outcomes: list[Refusal | None] = []
     for response_id, loaded, pending in plan:
         turn = loaded.turn
-        for _, name, value, _ in pending:
+        for want in pending:
+            name, value = want.name, want.value
             names = (name, LEGACY_NAMES[name]) if legacy else (name,)
             if (response_id, name, value) not in known:
                 writes += [Write(turn.trace_id, turn.project, each, value, LABELS[name]) for each in names]
@@ -72,13 +73,14 @@ def settle_written(work: Work, ports: Ports, plan: Plan, outcomes: list[Refusal 
     at = 0
     for response_id, loaded, pending in plan:
         turn = loaded.turn
+        vertical, sub_agent, category = turn.vertical, turn.sub_agent, turn.category
         buried: list[Signal] = []
         for want in pending:
             refusal = outcomes[at]
             at += 1
             if refusal is None:
                 note_written(turn, want)
-                dims = (turn.vertical, turn.sub_agent, turn.category, want.name)
+                dims = (vertical, sub_agent, category, want.name)
                 written[dims] = written.get(dims, 0) + 1
                 continue
             signal = want.owner
