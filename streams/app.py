@@ -139,7 +139,7 @@ def consume(
         worker_redirect_stdouts=False,
     )
     # Faust's own default is "", which Kafka takes for a static id: all workers would be one member and fence each other.
-    app.conf.consumer_group_instance_id = tuning.group_instance_id or None
+    app.conf.consumer_group_instance_id = cast(str, tuning.group_instance_id or None)
     app.positions, app.batch_records = positions, tuning.batch_records
     app.offsets = KafkaOffsets(access)
     app.records_in_flight = tuning.batch_records * tuning.batches_in_flight
