@@ -97,9 +97,16 @@ def typed(image: Any) -> Any:
     }
 
 
+def attribute_of(image: Image, name: str) -> dict[str, Any] | None:
+    value = image.get(name)
+    if value is None or isinstance(value, dict):
+        return value
+    raise ValueError(f"dynamodb.NewImage.{name}: not a typed attribute value such as {{'S': 'text'}}")
+
+
 def scalar(image: Image, name: str) -> str | None:
     """A string or number attribute as text; None where it is absent or NULL."""
-    value = image.get(name)
+    value = attribute_of(image, name)
     if not value:
         return None
     text = value.get("S", value.get("N"))
@@ -119,7 +126,7 @@ def created(image: Image, name: str) -> str | float | None:
 
 def thumb_value(image: Image, name: str) -> int:
     """1, -1 or 0. A NULL or absent attribute is a withdrawal: the user took the thumb back."""
-    attribute = image.get(name)
+    attribute = attribute_of(image, name)
     if attribute is None or attribute.get("NULL"):
         return 0
     text = scalar(image, name)

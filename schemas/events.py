@@ -29,7 +29,8 @@ class PlainThumb(TypedDict):
     observed_at: NotRequired[Time | None]
 
 
-Image = dict[str, dict[str, Any]]
+Image = dict[str, Any]
+"""An item's typed attributes, such as `{"Thumbs": {"S": "up"}}`; what is used of them is checked where it is read."""
 
 
 class StreamChange(TypedDict):
