@@ -1,0 +1,261 @@
+"""A worker process, asked over HTTP and by commands: PF-9's AC-4 and AC-11, every metric, probes without Redis."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from uuid6 import uuid7
+
+from rampgate.dev import DevStack
+from rampgate.services.unavailable import ServiceUnavailable
+from tests.unit.test_metrics import SPECIFIED
+
+JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "fetch_legal": 1.0}
+PROJECT = "receipts-eval"
+TRACES, THUMBS, REROLLS = "rampgate.traces", "rampgate.thumbs", "rampgate.rerolls"
+
+
+@pytest.fixture(scope="module")
+def dev() -> Iterator[DevStack]:
+    """The embedded stack with a worker, as `rampgate dev` has it."""
+    stack = DevStack()
+    try:
+        with stack:
+            yield stack
+    except ServiceUnavailable as error:
+        if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def sdk(dev: DevStack) -> Iterator[Any]:
+    os.environ["OPIK_SENTRY_ENABLE"] = os.environ["OPIK_ANALYTICS_ENABLE"] = "false"
+    import opik
+
+    client = opik.Opik(host=dev.addresses["opik"], project_name=PROJECT)
+    yield client
+    client.end()
+
+
+def get(dev: DevStack, path: str) -> tuple[int, Any]:
+    """Status and body, JSON where it is."""
+    try:
+        with urllib.request.urlopen(f"{dev.addresses['http']}{path}", timeout=15) as answer:  # noqa: S310 - our own server
+            status, body = answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        status, body = error.code, error.read()
+    return status, json.loads(body) if body.startswith(b"{") else body.decode()
+
+
+def rampgate(dev: DevStack, *arguments: str) -> subprocess.CompletedProcess[str]:
+    addresses = {f"RAMPGATE_{name.upper()}": str(dev.addresses[name]) for name in ("kafka", "redis", "opik")}
+    return subprocess.run(
+        [sys.executable, "-m", "rampgate", *arguments],
+        env={**os.environ, **addresses},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def send(dev: DevStack, *messages: tuple[str, dict[str, Any]]) -> None:
+    producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
+    for topic, event in messages:
+        producer.produce(topic, key=event["response_id"], value=json.dumps(event))
+    assert producer.flush(15) == 0
+
+
+def until(held: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not held():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.1)
+
+
+def trace_event(rid: str, vertical: str | None, at: datetime, trace: str | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "event_id": f"trace {rid}",
+        "trace_id": trace or str(uuid7()),
+        "response_id": rid,
+        "project_name": PROJECT,
+        "started_at": at.isoformat(),
+        "ended_at": at.isoformat(),
+        "metadata": {"vertical": vertical, "sub_agent": vertical},
+        "feedback_scores": [{"name": "response_quality", "value": 0.5}],
+    } | more
+
+
+def thumb(rid: str, at: datetime, value: str | None = "down") -> dict[str, Any]:
+    return {"event_id": f"thumb {rid} {value}", "response_id": rid, "value": value, "occurred_at": at.isoformat()}
+
+
+def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: DevStack, sdk: Any) -> None:
+    now = datetime.now(UTC)
+    tier_1 = {"user_id": "u-1", "session_id": "s-1", "environment": "production", "agent_version": "2026.11.1"}
+    tier_2 = {"vertical": "receipts", "sub_agent": "receipts", "prompt_version": "p-7"}
+    rest = {"response_id": "resp_ac4", "category": "receipt_dispute_flow", "frames": [{"event": "delta", "data": "…"}]}
+    trace = sdk.trace(
+        name="turn", input={"q": "where is it"}, output={"a": "here"}, metadata={**tier_1, **tier_2, **rest}
+    )
+    trace.end()
+    sdk.flush()
+    sdk.log_traces_feedback_scores(
+        [{"id": trace.id, "name": name, "value": value, "reason": f"why {name}"} for name, value in JUDGES.items()],
+        project_name=PROJECT,
+    )
+    sdk.flush()
+    event = trace_event("resp_ac4", "receipts", now, trace.id, feedback_scores=[])
+    event["metadata"] |= {**tier_1, **tier_2, "category": rest["category"]}
+    reroll = {
+        "event_id": "r-1",
+        "response_id": "resp_ac4",
+        "new_response_id": "resp_ac4_again",
+        "elapsed_seconds": 12.0,
+        "occurred_at": now.isoformat(),
+    }
+    send(dev, (TRACES, event), (THUMBS, thumb("resp_ac4", now)), (REROLLS, reroll))
+
+    def view() -> Any:
+        return get(dev, "/turns/resp_ac4?purpose=feedback")[1]
+
+    signals = {"user_signal_thumbs": -1.0, "user_signal_reroll": 1.0}
+    until(lambda: view().get("feedback_scores") == signals, "both signals in the view")
+    found = view()
+    assert {judge["judge_id"]: judge["score"] for judge in found["judge_scores"]} == JUDGES
+    assert {judge["reason"] for judge in found["judge_scores"]} == {f"why {name}" for name in JUDGES}
+    assert {name: found[name] for name in (*tier_1, *tier_2, "response_id", "category", "frames")} == {
+        **tier_1,
+        **tier_2,
+        **rest,
+    }
+    assert found["timestamp"]
+    assert (found["trace"]["id"], found["trace"]["project_name"]) == (trace.id, PROJECT)
+    # The trace itself holds what AC-4 asks for, as the official SDK reads it.
+    scores = {score.name: score.value for score in sdk.get_trace_content(trace.id).feedback_scores}
+    assert scores == {**JUDGES, **signals}
+    ran = rampgate(dev, "turn", "resp_ac4", "--json")
+    assert (ran.returncode, json.loads(ran.stdout)) == (0, found)
+
+
+def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
+    now = datetime.now(UTC) - timedelta(seconds=5)
+    inside, outside = now - timedelta(hours=23, minutes=59), now - timedelta(hours=24, minutes=1)
+    messages: list[tuple[str, dict[str, Any]]] = []
+    for vertical, both, silent in (("rewards_assistant", 6, 2), ("pilot", 3, 1)):
+        for number in range(both + silent):
+            for when, at in (("now", now), ("in", inside), ("out", outside)):
+                rid = f"{vertical}-{number}-{when}"
+                messages.append((TRACES, trace_event(rid, vertical, at)))
+                if number < both:
+                    messages.append((THUMBS, thumb(rid, at)))
+    messages += [(THUMBS, thumb(f"traceless-{number}", now)) for number in range(5)]
+    send(dev, *messages)
+
+    def row(vertical: str, window: str = "24h") -> Any:
+        (found,) = get(dev, f"/coverage?vertical={vertical}&window={window}")[1]["verticals"]
+        return found
+
+    until(lambda: row("rewards_assistant", "7d")["both_present"] == 18, "every turn counted")
+    until(lambda: row("pilot", "7d")["both_present"] == 9 and row("unknown")["missing_trace"] == 5, "the rest counted")
+    assert row("rewards_assistant") == {
+        "vertical": "rewards_assistant",
+        "window_seconds": 86_400,
+        "both_present": 12,
+        "missing_trace": 0,
+        "missing_signal": 4,
+        "rate": 12 / 16,
+    }
+    assert (row("pilot")["both_present"], row("pilot")["missing_signal"]) == (6, 2)
+    assert row("unregistered")["both_present"] == 6
+    listed = {found["vertical"]: found for found in get(dev, "/coverage?window=24h")[1]["verticals"]}
+    assert {"rewards_assistant", "receipts", "unregistered", "unknown"} == set(listed)
+    assert "pilot" not in listed
+    ran = rampgate(dev, "coverage", "--window", "24h", "--vertical", "pilot", "--json")
+    assert json.loads(ran.stdout)["verticals"] == [row("pilot")]
+    assert "eval_correlation_deadletter" not in json.dumps(listed)
+
+
+def test_conservation_balances_over_http_and_as_a_command(dev: DevStack) -> None:
+    producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
+    producer.produce(THUMBS, value=b"\xff not json")
+    assert producer.flush(15) == 0
+    until(lambda: get(dev, "/conservation")[1]["signals"]["thumbs"]["dead_lettered"] >= 1, "the dead letter counted")
+    document = get(dev, "/conservation")[1]
+    assert document["balanced"]
+    thumbs = document["signals"]["thumbs"]
+    assert thumbs["reasons"]["dead_lettered"] == {"malformed": 1}
+    states = ("done", "superseded", "dead_lettered", "parked", "filtered")
+    assert thumbs["consumed"] == sum(thumbs[state] for state in states) > 0
+    assert rampgate(dev, "conservation", "--json").returncode == 0
+    listing = get(dev, "/dead-letters?cause=malformed")
+    assert (listing[0], listing[1]["total"]) == (200, 1)
+
+
+def test_metrics_have_every_specified_name_and_the_state_s_figures(dev: DevStack) -> None:
+    def text() -> str:
+        return str(get(dev, "/metrics")[1])
+
+    found = text()
+    kinds = {line.split()[2]: line.split()[3] for line in found.splitlines() if line.startswith("# TYPE")}
+    assert kinds.keys() >= SPECIFIED
+    until(lambda: 'eval_correlation_coverage_both_present_count{vertical="rewards_assistant"} 18.0' in text(), "gauges")
+    found = text()
+    assert 'rampgate_conservation_difference{signal="thumbs"} 0.0' in found
+    assert 'rampgate_consumer_lag_records{partition="0",topic="rampgate.thumbs"} 0.0' in found
+    assert 'eval_correlation_coverage_rate_ratio{vertical="rewards_assistant"} 0.75' in found
+    assert 'eval_correlation_deadletter_count_total{cause="malformed",signal="thumbs"} 1.0' in found
+    assert "rampgate_parked_signals 5.0" in found
+    assert "rampgate_write_enabled 1.0" in found
+
+
+def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack) -> None:
+    assert get(dev, "/turns/resp_ac4?purpose=eval")[0] == 200
+    consumer = Consumer(
+        {"bootstrap.servers": dev.addresses["kafka"], "group.id": "auditor", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["ps5.query_audit"])
+    message = consumer.poll(20)
+    assert message is not None
+    record = json.loads(message.value())
+    assert consumer.poll(0.5) is None
+    consumer.close()
+    assert (record["purpose"], record["vertical"], record["count"]) == ("eval", "receipts", 1)
+    assert record["query"] == {"response_id": "resp_ac4"}
+    assert set(record) == {"at", "caller", "purpose", "query", "vertical", "count", "response_ids_sha256"}
+
+
+def test_probes_while_redis_is_gone_and_back(dev: DevStack) -> None:
+    assert (get(dev, "/livez")[0], get(dev, "/readyz")[0]) == (200, 200)
+    dev.stack.redis.stop()
+    until(lambda: get(dev, "/readyz")[0] == 503, "not ready without Redis")
+    status, health = get(dev, "/readyz")
+    assert status == 503
+    assert any(reason.startswith("redis:") for reason in health["reasons"])
+    assert get(dev, "/livez")[0] == 200
+    assert get(dev, "/coverage")[0] == 503
+    assert get(dev, "/metrics")[0] == 200
+    ran = rampgate(dev, "coverage", "--json")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "Redis" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    dev.stack.redis.start()
+    until(lambda: get(dev, "/readyz")[0] == 200, "ready again", 60)
+    # Redis came back empty: what it held has been rebuilt from the topics.
+    until(
+        lambda: get(dev, "/coverage?vertical=pilot&window=7d")[1]["verticals"][0]["both_present"] == 9,
+        "coverage rebuilt",
+        60,
+    )
+    assert get(dev, "/conservation")[1]["balanced"]
