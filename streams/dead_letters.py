@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +98,7 @@ async def read_letters(
     topic: str,
     wanted: LetterFilter,
     progress: Progress = lambda done, total: None,
-) -> AsyncIterator[list[Letter]]:
+) -> AsyncGenerator[list[Letter], None]:
     """Matching letters up to the topic's end at the time of the call, in chunks, in order within a partition.
 
     Belongs to no group and commits nothing. Holds one chunk and what the client has fetched ahead. Raises Unavailable.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import UTC, datetime
 
 from schemas.causes import EXPLANATIONS
@@ -27,12 +28,13 @@ class Listing:
         self._attempts: OrderedDict[str, int] = OrderedDict()
         self._by_cause: Counter[str] = Counter()
 
-    async def read(self, chunks: AsyncIterator[list[Letter]]) -> None:
+    async def read(self, chunks: AsyncGenerator[list[Letter], None]) -> None:
         """Raises Unavailable, from the chunks or the states."""
-        async for chunk in chunks:
-            fresh = [letter for letter in chunk if not self._again(letter)]
-            for letter, standing in zip(fresh, await self._states.of(fresh), strict=True):
-                self._keep(letter, standing)
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                fresh = [letter for letter in chunk if not self._again(letter)]
+                for letter, standing in zip(fresh, await self._states.of(fresh), strict=True):
+                    self._keep(letter, standing)
 
     def answer(self, *, states_known: bool) -> LetterList:
         """Oldest first. Where a record failed again, its earlier letter was replayed, whatever the ledger says."""

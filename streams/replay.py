@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from aiolimiter import AsyncLimiter
@@ -63,14 +63,14 @@ class Replay:
         self._limiter = AsyncLimiter(self._group, self._group / rate) if rate else None
         self.outcome = Outcome()
 
-    async def run(self, chunks: AsyncIterator[list[Letter]]) -> Outcome:
+    async def run(self, chunks: AsyncGenerator[list[Letter], None]) -> Outcome:
         doubles = Doubles()
-        async for chunk in chunks:
-            letters = [letter for letter in chunk if not doubles.doubled(letter)]
-            await self._take(letters)
-            self._observe(self.outcome)
-            if self._full():
-                break
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                await self._take([letter for letter in chunk if not doubles.doubled(letter)])
+                self._observe(self.outcome)
+                if self._full():
+                    break
         return self.outcome
 
     def _full(self) -> bool:

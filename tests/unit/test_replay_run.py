@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +95,7 @@ class Bench:
         return standing.state.value
 
 
-async def chunks(*letters: Letter) -> AsyncIterator[list[Letter]]:
+async def chunks(*letters: Letter) -> AsyncGenerator[list[Letter], None]:
     yield list(letters)
 
 
