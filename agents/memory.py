@@ -38,8 +38,11 @@ class MemoryStore:
         if stale:
             return stale
         self.values.update(change.sets)
+        now = self.clock.now_ms()
         for cell, (expires, fields) in change.counts.items():
-            kept = self.counters.setdefault(cell, (expires, {}))[1]
+            until, held = self.counters.get(cell, (0, {}))
+            kept = held if until > now else {}
+            self.counters[cell] = (expires, kept)
             for name, by in fields.items():
                 kept[name] = kept.get(name, 0) + by
                 if not kept[name]:
@@ -68,9 +71,10 @@ class MemoryStore:
 
     async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
         (held,) = await self.read([cell])
-        if held == instead_of:
-            self.values[cell] = (value, expires)
-        return self.values[cell][0]
+        if held != instead_of:
+            return held
+        self.values[cell] = (value, expires)
+        return value
 
     def flush(self) -> None:
         for part in (self.values, self.counters, self.due):
