@@ -178,20 +178,6 @@ class BatchConsumer(driver.Consumer):
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)
 
-    async def first_after(self, moments: Mapping[TP, int]) -> dict[TP, int | None]:
-        """The first offset at or after a time (ms) in each partition; None where every record is older."""
-        consumer = self._thread._ensure_consumer()
-        found = await self._thread.call_thread(consumer.offsets_for_times, dict(moments))
-        return {tp: (at.offset if at is not None else None) for tp, at in found.items()}
-
-    async def bounds(self, tps: Iterable[TP]) -> dict[TP, tuple[int, int]]:
-        """The log's first offset and the one after its last, per partition."""
-        wanted = list(tps)
-        consumer = self._thread._ensure_consumer()
-        first = await self._thread.call_thread(consumer.beginning_offsets, wanted)
-        last = await self._thread.call_thread(consumer.end_offsets, wanted)
-        return {tp: (first[tp], last[tp]) for tp in wanted}
-
 
 class BatchTransport(driver.Transport):
     Consumer = BatchConsumer

@@ -21,9 +21,10 @@ header{display:flex;flex-wrap:wrap;gap:8px 14px;align-items:center;margin-bottom
 p{margin:0 0 12px;color:var(--soft)}section{background:var(--card);border:1px solid var(--line);border-radius:10px;
 padding:18px 20px;margin-bottom:18px;overflow-x:auto}table{border-collapse:collapse;width:100%;min-width:560px}
 th,td{text-align:right;padding:7px 10px;border-top:1px solid var(--line);font-variant-numeric:tabular-nums;
-overflow-wrap:anywhere}
+white-space:nowrap}
 th{border-top:0;color:var(--soft);font-weight:500;font-size:13px}th:first-child,td:first-child{text-align:left;
-padding-left:0}td:last-child,th:last-child{padding-right:0}.badge{border:1px solid currentColor;border-radius:99px;
+padding-left:0;white-space:normal;overflow-wrap:anywhere;min-width:130px}
+td:last-child,th:last-child{padding-right:0}.badge{border:1px solid currentColor;border-radius:99px;
 padding:1px 11px;font-size:13px;font-weight:600}.good{color:var(--good)}.bad{color:var(--bad)}.soft{color:var(--soft)}
 .bar{display:inline-block;width:110px;height:8px;border-radius:4px;background:var(--rest);
 overflow:hidden;vertical-align:middle;margin-right:9px}.bar i{display:block;height:100%;background:var(--bar)}
