@@ -48,7 +48,7 @@ class OpikTraces:
         observe: Callable[[str, str], None] = lambda operation, outcome: None,
     ) -> None:
         self._client, self._seconds, self._observe = client, retry_seconds, observe
-        self._limiter = AsyncLimiter(per_minute, 60.0)
+        self._limiter = AsyncLimiter(max(per_minute, 1.0), 60.0 * max(1.0, 1.0 / per_minute))
         self._single = AsyncLimiter(SINGLE_TRACES_PER_MINUTE, 60.0)
         self._named = projects
         self._projects: tuple[float, list[str]] = (0.0, [])
@@ -82,23 +82,22 @@ class OpikTraces:
     async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
         """Read by project and time span; a trace is told by its id, its metadata may not carry the response id."""
         out: set[str] = set()
-        by_project: dict[str, dict[str, tuple[str, int]]] = {}
+        by_project: dict[str, dict[str, list[tuple[str, int]]]] = {}
         for rid, (trace_id, project, at) in turns.items():
-            by_project.setdefault(project, {})[trace_id] = (rid, at)
+            by_project.setdefault(project, {}).setdefault(trace_id, []).append((rid, at))
         for project, traces in by_project.items():
             if len(traces) <= SINGLY:
-                for trace_id, (rid, _) in traces.items():
+                for trace_id, known in traces.items():
                     trace = await self._get(trace_id)
                     if trace is not None and has_judge_score(trace):
-                        out.add(rid)
+                        out.update(rid for rid, _ in known)
                 continue
-            times = [at for _, at in traces.values()]
+            times = [at for known in traces.values() for _, at in known]
             since, until = min(times) - SLACK_MS, max(times) + SLACK_MS
             async for page in self._pages(project, [], since, until):
                 for trace in page:
-                    known = traces.get(str(trace.get("id")))
-                    if known is not None and has_judge_score(trace):
-                        out.add(known[0])
+                    if has_judge_score(trace):
+                        out.update(rid for rid, _ in traces.get(str(trace.get("id")), ()))
         return out
 
     async def scored(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:

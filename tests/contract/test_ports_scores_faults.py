@@ -72,7 +72,7 @@ async def test_an_answer_that_may_pass_is_tried_again(gateway: Gateway, opik: Sc
 
 
 async def test_a_connection_that_breaks_is_tried_again(gateway: Gateway, opik: ScriptedOpik) -> None:
-    await opik.fault(match=PUT, drop=True, times=1)
+    await opik.fault(match=PUT, drop=True, times=2)  # aiohttp itself repeats a PUT once, unseen
     await opik.fault(match=DELETE, drop=True, times=1)
     assert await gateway.write(writes(1) + writes(1, None)) == [None, None]
     assert gateway.seen[("put", "unavailable")] == gateway.seen[("delete", "unavailable")] == 1
