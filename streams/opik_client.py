@@ -112,13 +112,13 @@ def hint(headers: Mapping[str, str]) -> float:
     lower = {name.lower(): value for name, value in headers.items()}
     for name in ("retry-after", "ratelimit-reset", "x-ratelimit-reset"):
         value = lower.get(name, "")
-        if value.replace(".", "", 1).isdigit():
+        if value.replace(".", "", 1).isdecimal():
             return min(float(value), LONGEST_PAUSE)
     ttls = [
         float(value)
         for name, value in lower.items()
         if name.endswith("-remaining-limit-ttl-millis")
-        and value.isdigit()
+        and value.isdecimal()
         and lower.get(name.removesuffix("-ttl-millis"), "0") == "0"
     ]
     return min(max(ttls) / 1000, LONGEST_PAUSE) if ttls else 0.0
