@@ -52,7 +52,8 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: P
 
 def is_reroll(before: Session, after: Session) -> bool:
     """Whether the same input, said again in `after`, came within the window of the answer in `before` (PF-9 §5.4)."""
-    return 0 <= after.started - before.ended <= before.window
+    later = (after.started, after.response_id) > (before.started, before.response_id)
+    return later and 0 <= after.started - before.ended <= before.window
 
 
 def add(turns: list[Session], facts: TraceFacts, window: int) -> list[tuple[str, int]]:

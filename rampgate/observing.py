@@ -26,5 +26,4 @@ def observe(parts: Parts, report: Report) -> None:
         label = vertical if vertical in parts.verticals else "unregistered"
         metrics.records_written.labels(label, sub_agent, category, kind).inc(by)
     if report.lags_ms:
-        lags = [max(lag, 0) / 1000 for lag in report.lags_ms]
-        metrics.observe_many(metrics.pipeline_lag.labels(Kind.THUMBS), lags)
+        metrics.observe_many(metrics.pipeline_lag.labels(Kind.THUMBS), report.lags_ms)

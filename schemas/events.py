@@ -12,6 +12,7 @@ from pydantic import Strict, TypeAdapter
 from typing_extensions import TypedDict
 
 Text = Annotated[str, Len(1, 512)]
+Short = Annotated[str, Len(0, 512)]
 Number = Annotated[float, Strict()]
 Time = Annotated[str, Len(1, 64)] | Number
 """ISO 8601 text (no zone means UTC), or seconds since 1970 as a number."""
@@ -66,7 +67,7 @@ class RerollEvent(TypedDict):
 
 class TraceMetadata(TypedDict):
     user_id: NotRequired[str | None]
-    session_id: NotRequired[str | None]
+    session_id: NotRequired[Short | None]
     environment: NotRequired[str | None]
     agent_id: NotRequired[str | None]
     agent_version: NotRequired[str | None]

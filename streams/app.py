@@ -138,7 +138,7 @@ def consume(
         consumer_metadata_max_age_ms=30_000,
         worker_redirect_stdouts=False,
     )
-    # Faust's own default is "", which Kafka takes for a static id: all workers would be one member and fence each other.
+    # Faust's default is "", which Kafka takes for a static id: all workers would be one member and fence each other.
     app.conf.consumer_group_instance_id = cast(str, tuning.group_instance_id or None)
     app.positions, app.batch_records = positions, tuning.batch_records
     app.offsets = KafkaOffsets(access)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -25,6 +26,8 @@ from streams.state import RedisStore
 log = structlog.get_logger(__name__)
 DUE_AT_ONCE = 500
 LEASE_MS = 60_000
+COLLECT_EVERY = 10
+"""Seconds."""
 
 
 class Upkeep:
@@ -121,11 +124,15 @@ class Upkeep:
         return False
 
     async def pulse(self) -> None:
-        """How late timers run, and whether anything moves."""
+        """How late timers run; and every few seconds the garbage, where the collector is off (see `rampgate.serve`)."""
+        beat = 0
         while True:
             at = time.monotonic()
             await asyncio.sleep(1.0)
             self._metrics.loop_lag.set(max(time.monotonic() - at - 1.0, 0.0))
+            beat += 1
+            if beat % COLLECT_EVERY == 0 and not gc.isenabled():
+                gc.collect()
 
 
 def has_withheld(blob: bytes) -> bool:
