@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import faust
 import structlog
+from faust.tables.manager import TableManager
 from faust.types import TP
 
 from agents.policy import Policy
@@ -37,6 +38,14 @@ class Tuning:
     commit_interval: float = 1.0
     group_instance_id: str | None = None
     fetch_bytes: int = 4_194_304
+
+
+class NoTables(TableManager):
+    """Faust waits a second here for tables to register; we have none, and a restart should not take longer for it."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
 
 
 class RampgateApp(faust.App):
@@ -121,6 +130,7 @@ def consume(
         topic_allow_declare=False,
         topic_disable_leader=True,
         table_standby_replicas=0,
+        TableManager=NoTables,
         store="memory://",
         web_enabled=False,
         autodiscover=False,

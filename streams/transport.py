@@ -20,6 +20,9 @@ Start = Callable[[TP, int | None], Awaitable[int]]
 """Where to read a partition from, given its committed offset (None without one)."""
 
 
+FETCH_WAIT_MS = 200
+
+
 class BatchConsumer(driver.Consumer):
     """Takes `start_of_partition` and `batch_records` from its app."""
 
@@ -85,6 +88,9 @@ class BatchConsumer(driver.Consumer):
     def replaying(self) -> bool:
         """Whether records are read again that were settled before the state was lost."""
         return any(self._next.get(tp, until) < until for tp, until in self._settled_before.items())
+
+    def _new_consumer_thread(self) -> Any:
+        return BatchConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         self._fetched_under = dict(self._generation)
@@ -177,6 +183,14 @@ class BatchConsumer(driver.Consumer):
             self._outstanding.pop(tp, None)
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)
+
+
+class BatchConsumerThread(driver.AIOKafkaConsumerThread):
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        """Faust lets a fetch wait 1.5 s at the broker for data, and until it returns a seek has no effect."""
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        return consumer
 
 
 class BatchTransport(driver.Transport):
