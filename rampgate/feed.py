@@ -91,7 +91,7 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
         "table": settings.thumbs_table,
         "stream": feed.arn or None,
         "published": feed.total,
-        "gaps": feed.gaps,
+        "gaps": feed.gaps.count,
         "shards_of_other_feeds": sorted(feed.held_elsewhere),
         "seconds": round(time.monotonic() - began, 3),
     }

@@ -17,7 +17,7 @@ from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from streams.leases import Ledger
 from streams.sweep import Sweep, Tally
-from streams.sweep_log import SweepLog
+from streams.sweep_log import SweepLog, start
 from streams.topics import wait_for_topics
 
 TOPICS_SECONDS = 20.0
@@ -66,7 +66,8 @@ async def run_sweep(
                 await sweep.rerolls()
             async with asyncio.TaskGroup() as group:
                 for segment in range(segments):
-                    group.create_task(sweep.scan(segment, segments, log.place(segment)))
+                    place = start() if asked.dry_run else log.place(segment)
+                    group.create_task(sweep.scan(segment, segments, place))
             await sweep.settle()
         except ExceptionGroup as group_of:
             raise group_of.exceptions[0] from group_of

@@ -17,11 +17,13 @@ import structlog
 from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
 from schemas.dead_letters import clean
-from streams.dynamo import Busy, Described, Gone, Misconfigured
-from streams.leases import Lease, LeaseLost, Ledger, label
+from streams.dynamo import Busy, Described, Gone
+from streams.gaps import Gaps
+from streams.leases import Lease, LeaseLost, Ledger
 from streams.metrics import Metrics
 from streams.shard_reader import Pages, Sender, ShardReader
-from streams.shards import Place, forgettable, readable, vanished
+from streams.shards import readable
+from streams.stream_finding import find_stream
 
 log = structlog.get_logger(__name__)
 STALE_MS = 10_000
@@ -59,17 +61,18 @@ class Feed:
     pace: Pace = Pace()
     max_bytes: int = 1_000_000
     published: int = 0
-    gaps: int = 0
+    gaps: Gaps = field(init=False)
     arn: str = ""
     trouble: str = "looking for the table"
     readers: dict[str, ShardReader] = field(default_factory=dict)
     held_elsewhere: set[str] = field(default_factory=set)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _missing: dict[str, int] = field(default_factory=dict)
-    _listings: int = 0
     _held_since: dict[str, float] = field(default_factory=dict)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.gaps = Gaps(self.ledger, self.clock, self.metrics)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -96,28 +99,13 @@ class Feed:
         return max((reader.behind_ms for reader in self.readers.values()), default=0) / 1000
 
     async def _locate(self) -> str:
-        """The stream to read, "" when stopped first. One that was replaced is read to its end before the new one."""
+        """The stream to read, "" when stopped first."""
         attempt = 0
         while not self._stopping.is_set():
             try:
-                latest, known = await self.source.latest_stream(), await self.ledger.stream()
-                if known and known != latest and known != self.arn:
-                    with suppress(Gone):
-                        await self.source.describe(known)
-                        log.warning("feed_older_stream", stream=label(known), latest=label(latest))
-                        return known
-                if known and known != latest:
-                    await self.gap("", f"the stream was replaced by {label(latest)}", 0, None)
-                await self.ledger.set_stream(latest)
-            except Gone as error:
-                if self.pace.once:
-                    raise Misconfigured(f"no such table: {clean(str(error))}") from error
-                self.trouble = f"waiting for the table: {clean(str(error))}"
-            except (Busy, Unavailable) as error:
+                return await find_stream(self.source, self.ledger, self.gaps, self.arn, wait=not self.pace.once)
+            except (Busy, Gone, Unavailable) as error:
                 self.trouble = clean(str(error))
-            else:
-                log.info("feed_found_stream", stream=latest)
-                return latest
             log.warning("feed_waiting", reason=self.trouble)
             await self._pause(min(0.25 * 2**attempt, 5.0))
             attempt = min(attempt + 1, 6)
@@ -132,11 +120,11 @@ class Feed:
             try:
                 if described is None or self._ended() or time.monotonic() - read_at > self.pace.describe:
                     described, read_at = await self.source.describe(arn), time.monotonic()
-                    self._listings += 1
+                    await self.gaps.account_for(arn, described.shards, set(self._tasks), sure=self.pace.once)
                 done = await self._look(arn, described)
                 self.trouble = ""
             except Gone:
-                await self.gap("", "the stream is gone", 0, None)
+                await self.gaps.report(arn, "", "the stream is gone")
                 return not self.pace.once
             except (Busy, Unavailable) as error:
                 done, self.trouble = False, clean(str(error))
@@ -151,7 +139,6 @@ class Feed:
         """Take up what may be read and is free, settle what ended. Whether there is nothing left to publish."""
         ended = await self._reap()
         places = await self.ledger.places(arn)
-        await self._account_for(arn, described, places)
         done = {shard for shard, place in places.items() if place.end}
         free = [shard.shard_id for shard in readable(described.shards, done) if shard.shard_id not in self._tasks]
         self.held_elsewhere = set()
@@ -176,7 +163,7 @@ class Feed:
 
     def _start(self, lease: Lease) -> None:
         reader = ShardReader(
-            lease, self.source, self.sender, self.topic, self.names, self.clock, self.metrics, self.gap,
+            lease, self.source, self.sender, self.topic, self.names, self.clock, self.metrics, self.gaps.report,
             stopping=self._stopping, max_bytes=self.max_bytes, idle=self.pace.idle,
         )  # fmt: skip
         log.info("feed_reads_shard", shard=lease.shard_id, after=lease.place.seq)
@@ -203,33 +190,6 @@ class Feed:
             log.info("feed_shard_ended", shard=shard, published=reader.published, gone=error is not None)
             await reader.lease.release()
         return bool(ended)
-
-    async def _account_for(self, arn: str, described: Described, places: dict[str, Place]) -> None:
-        """Unread shards that two listings in a row don't have are gaps; one listing may be torn by a reshard."""
-        listed = [shard.shard_id for shard in described.shards]
-        gone = [shard for shard in vanished(listed, places) if shard not in self._tasks]
-        self._missing = {shard: self._missing.get(shard, self._listings) for shard in gone}
-        lost = [shard for shard, first in self._missing.items() if first < self._listings]
-        for shard in lost:
-            await self.gap(shard, "the shard is gone", places[shard].time, places[shard].seq)
-        await self.ledger.forget(arn, lost + forgettable(listed, places))
-
-    async def gap(self, shard: str, reason: str, since_ms: int, sequence: str | None) -> None:
-        """Records may be lost: say so in the log, as a metric, and in Redis for people to see."""
-        now = self.clock.now_ms()
-        log.error("feed_gap", shard=shard, reason=reason, since_ms=since_ms, after=sequence, remedy="rampgate sweep")
-        await self.ledger.add_gap(
-            {
-                "at_ms": now,
-                "stream": label(self.arn),
-                "shard": shard,
-                "reason": reason,
-                "since_ms": since_ms,
-                "sequence": sequence,
-            }
-        )
-        self.gaps += 1
-        self.metrics.feed_gaps.inc()
 
     def _measure(self) -> None:
         self.metrics.feed_behind.set(self.behind_seconds)

@@ -42,7 +42,7 @@ class Sender(Protocol):
 class ShardReader:
     """`run` returns at the shard's end or once `stopping` is set; it raises LeaseLost, Gone or Misconfigured.
 
-    `gap` is told of lost places: (shard, reason, from ms, sequence). `idle` is the pause between polls in seconds.
+    `gap` is told of lost places: (stream, shard, reason, from ms, sequence). `idle`: seconds between polls.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ShardReader:
         names: Attributes,
         clock: Clock,
         metrics: Metrics,
-        gap: Callable[[str, str, int, str | None], Awaitable[None]],
+        gap: Callable[[str, str, str, int, str | None], Awaitable[None]],
         *,
         stopping: asyncio.Event,
         max_bytes: int,
@@ -150,7 +150,7 @@ class ShardReader:
     async def _lost(self, reason: str) -> None:
         """Report a gap, then stand at the oldest record there is."""
         place = self.lease.place
-        await self._gap(self.lease.shard_id, reason, place.time, place.seq)
+        await self._gap(self.lease.arn, self.lease.shard_id, reason, place.time, place.seq)
         await self._move(Place())
         self._iterator = None
 
@@ -162,9 +162,8 @@ class ShardReader:
                 sequence = record["dynamodb"]["SequenceNumber"]
                 log.error("feed_record_too_large", shard=self.lease.shard_id, sequence=sequence, limit=self._max_bytes)
                 self._metrics.feed_records.labels("skipped").inc()
-                await self._gap(
-                    self.lease.shard_id, "a record is too large for Kafka", created_ms(record) or 0, sequence
-                )
+                reason = "a record is too large for Kafka"
+                await self._gap(self.lease.arn, self.lease.shard_id, reason, created_ms(record) or 0, sequence)
             else:
                 messages.append((self._topic, key, value, ()))
         if not self.lease.valid:

@@ -84,7 +84,8 @@ class Sweep:
         events = [reroll_event(pair, sessions.vertical(pair.before.response_id), topic) for pair in sessions.rerolls()]
         self.tally.rerolls_found = len(events)
         for start in range(0, len(events), PAGE):
-            self.tally.rerolls_published += await self._take(rerolls.AGENT, events[start : start + PAGE])
+            new = await self._take(rerolls.AGENT, events[start : start + PAGE])
+            self.tally.rerolls_published += new
 
     async def scan(self, segment: int, segments: int, place: Place) -> None:
         """Go through one segment of the table from where `place` stands, and move it after each page."""
@@ -117,7 +118,8 @@ class Sweep:
             except (ValueError, AttributeError) as error:
                 tally.bad += 1
                 log.warning("sweep_bad_item", reason=clean(str(error)))
-        tally.published += await self._take(thumbs.AGENT, events)
+        new = await self._take(thumbs.AGENT, events)
+        tally.published += new  # not in one line with the await: segments run side by side
 
     async def _take(self, agent: Agent, events: Sequence[Unsent]) -> int:
         """Publish what the state does not have and bring it through the join; returns how many that were."""

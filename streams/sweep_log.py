@@ -34,6 +34,15 @@ class Place:
         self.key, self.done = following, following is None
 
 
+def start() -> Place:
+    """The start of a segment, for a sweep that leaves no trace."""
+
+    async def forget(value: bytes) -> None:
+        return None
+
+    return Place(None, False, forget)
+
+
 class SweepLog:
     """Raises Unavailable when Redis is out of reach."""
 
@@ -48,6 +57,7 @@ class SweepLog:
         self._held = held = await self._ask(self._redis.hgetall(self._name))
         if b"since" in held and b"segments" in held:
             return int(held[b"since"]), int(held[b"segments"]), True
+        await self.clear()
         await self._put("since", str(since).encode())
         await self._put("segments", str(segments).encode())
         return since, segments, False
@@ -59,6 +69,7 @@ class SweepLog:
         return Place(key, raw == DONE, lambda value: self._put(name, value))
 
     async def clear(self) -> None:
+        self._held = {}
         await self._ask(self._redis.delete(self._name))
 
     async def _put(self, name: str, value: bytes) -> None:

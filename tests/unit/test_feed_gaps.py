@@ -19,8 +19,8 @@ async def resumed(place: Place, *, trimmed: int) -> tuple[FakeStream, FakeKafka,
     ledger.raw["s"] = encode_place(place)
     job = feed(stream, kafka, ledger)
     await job.run()
-    assert job.gaps == len(ledger.found) == job.metrics.feed_gaps._value.get()
-    return stream, kafka, ledger, job.gaps
+    assert job.gaps.count == len(ledger.found) == job.metrics.feed_gaps._value.get()
+    return stream, kafka, ledger, job.gaps.count
 
 
 async def test_a_trimmed_place_is_a_gap_and_reading_goes_on_at_the_oldest_record() -> None:
@@ -59,7 +59,7 @@ async def test_trimming_while_reading_is_a_gap() -> None:
 
     stream.records = trim_after_one
     await job.run()
-    assert job.gaps == 1
+    assert job.gaps.count == 1
     assert kafka.sequences == [1, 2, 7, 8, 9, 10]
 
 
@@ -71,7 +71,7 @@ async def test_an_expired_iterator_is_no_gap_and_goes_on_after_the_last_record()
     await job.run()
     assert kafka.sequences == [1, 2, 3, 4]
     assert stream.opened == [("s", None), ("s", "2")]
-    assert job.gaps == 0
+    assert job.gaps.count == 0
 
 
 async def test_an_unread_shard_that_vanished_is_a_gap_after_a_second_look() -> None:
