@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -147,21 +148,19 @@ def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
 def count(batch: Batch, decoded: Decoded[Any], carried: list[Carried], work: Work, kind: Kind) -> None:
     """Each record is consumed, and in exactly one state."""
     records = batch.records
-    tally: dict[tuple[int, str], int] = {}
+    ended = []
     for _, time, loaded, signal, otherwise in carried:
         turn = loaded.turn
         if signal is not None and (signal is turn.thumbs or signal is turn.reroll):
-            name = field_of(signal.mark, signal.cause)
-        else:
-            name = otherwise
-        key = (time // HOUR, name)
-        tally[key] = tally.get(key, 0) + 1
+            otherwise = field_of(signal.mark, signal.cause)
+        ended.append((time // HOUR, otherwise))
+    tally = Counter(ended)
     for dropped in decoded.dropped:
         key = (arrival(records[dropped.index], work) // HOUR, f"{State.FILTERED}:{dropped.reason}")
-        tally[key] = tally.get(key, 0) + 1
+        tally[key] += 1
     for bad in decoded.bad:
         key = (arrival(records[bad.index], work) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
-        tally[key] = tally.get(key, 0) + 1
+        tally[key] += 1
     for (hour, name), by in tally.items():
         work.count(kind, hour * HOUR, CONSUMED, by)
         work.count(kind, hour * HOUR, name, by)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.join import LABELS, LEGACY_NAMES, bury, note_written, rest, wanted
+from agents.join import LABELS, LEGACY_NAMES, REROLL, THUMBS, bury, note_written, rest, wanted
 from agents.ports import Ports, Refusal, Write
 from agents.turn import Mark, Origin, Signal
 from agents.work import Memory, Plan, Work
@@ -68,20 +68,21 @@ async def send(work: Work, ports: Ports, plan: Plan) -> list[Refusal | None]:
 def settle_written(work: Work, ports: Ports, plan: Plan, outcomes: list[Refusal | None]) -> list[Refused]:
     """Note in each turn what Opik took; bury the signals of what it refused."""
     report, stored, now = work.report, ports.clock.now_ms(), work.now
-    written, lags = report.written, report.lags_ms
+    lags = report.lags_ms
+    tally: dict[tuple[str, str, str], list[int]] = {}
     refused: list[Refused] = []
     at = 0
     for response_id, loaded, pending in plan:
         turn = loaded.turn
-        vertical, sub_agent, category = turn.vertical, turn.sub_agent, turn.category
+        dims = (turn.vertical, turn.sub_agent, turn.category)
+        counts = tally.get(dims) or tally.setdefault(dims, [0, 0])
         buried: list[Signal] = []
         for want in pending:
             refusal = outcomes[at]
             at += 1
             if refusal is None:
                 note_written(turn, want)
-                dims = (vertical, sub_agent, category, want.name)
-                written[dims] = written.get(dims, 0) + 1
+                counts[want.name is REROLL] += 1
                 continue
             signal = want.owner
             if not any(signal is other for other in buried):
@@ -92,6 +93,10 @@ def settle_written(work: Work, ports: Ports, plan: Plan, outcomes: list[Refusal 
         if not buried:
             lags.append(stored - max(pending[0].owner.time, turn.time))
         rest(turn, now, [])
+    for dims, counts in tally.items():
+        for name, by in zip((THUMBS, REROLL), counts, strict=True):
+            if by:
+                report.written[*dims, name] = report.written.get((*dims, name), 0) + by
     return refused
 
 

@@ -17,25 +17,32 @@ from redis.exceptions import NoScriptError, RedisError
 
 from agents.ports import Cell, Change, Unavailable
 
-# ARGV: prefix, and one msgpack array [checks, sets, counts, due, undue]:
-# checks [cell, expected]; sets [cell, value, expires]; counts [cell, expires, [field, by, ...]]; due [at, id, ...].
-# The index of due times is one key, so that members stay small. Returns the positions of failed checks.
+# ARGV: prefix; one msgpack array [checks, sets, counts, due, undue]; all values in one piece. checks [cell, length of
+# the expected value, ...]; sets [cell, length of the value, expires, ...]; counts [cell, expires, [field, by, ...], ...];
+# due [at, id, ...]. The values, expected ones first, are cut from ARGV[3] in order: one argument packs many times
+# faster than thousands. The index of due times is one key, so members stay small. Returns positions of failed checks.
 APPLY = """
-local prefix = ARGV[1]
+local prefix, values, sub = ARGV[1], ARGV[3], string.sub
 local step = cmsgpack.unpack(ARGV[2])
 local checks, sets, counts, due, undue = step[1], step[2], step[3], step[4], step[5]
-local failed = {}
+local failed, at = {}, 1
 for from = 1, #checks, 8000 do
   local keys = {}
   for i = from, math.min(from + 7999, #checks), 2 do keys[#keys + 1] = prefix .. checks[i] end
   local found = redis.call('MGET', unpack(keys))
   for j = 1, #keys do
     local i = from + 2 * (j - 1)
-    if (found[j] or '') ~= checks[i + 1] then failed[#failed + 1] = (i - 1) / 2 end
+    local till = at + checks[i + 1]
+    if (found[j] or '') ~= sub(values, at, till - 1) then failed[#failed + 1] = (i - 1) / 2 end
+    at = till
   end
 end
 if #failed > 0 then return failed end
-for i = 1, #sets, 3 do redis.call('SET', prefix .. sets[i], sets[i + 1], 'PXAT', sets[i + 2]) end
+for i = 1, #sets, 3 do
+  local till = at + sets[i + 1]
+  redis.call('SET', prefix .. sets[i], sub(values, at, till - 1), 'PXAT', sets[i + 2])
+  at = till
+end
 for i = 1, #counts, 3 do
   local key, fields = prefix .. counts[i], counts[i + 2]
   for f = 1, #fields, 2 do
@@ -49,7 +56,7 @@ for from = 1, #undue, 4000 do redis.call('ZREM', index, unpack(undue, from, math
 return failed
 """
 
-# ARGV: prefix, and one msgpack array of cells. One argument packs many times faster than thousands.
+# ARGV: prefix, and one msgpack array of cells.
 READ = """
 local prefix, cells, out = ARGV[1], cmsgpack.unpack(ARGV[2]), {}
 for from = 1, #cells, 4000 do
@@ -75,18 +82,6 @@ return ARGV[1]
 
 _pack = msgspec.msgpack.Encoder().encode
 PAGE = 2_000
-
-
-def raw(value: bytes) -> msgspec.Raw:
-    """Bytes as a msgpack string: the decoder inside Redis knows no other type for them."""
-    size = len(value)
-    if size < 32:
-        return msgspec.Raw(bytes((0xA0 | size,)) + value)
-    if size < 256:
-        return msgspec.Raw(bytes((0xD9, size)) + value)
-    if size < 65_536:
-        return msgspec.Raw(b"\xda" + size.to_bytes(2, "big") + value)
-    return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + value)
 
 
 class RedisStore:
@@ -125,18 +120,22 @@ class RedisStore:
 
     async def apply(self, change: Change) -> list[Cell]:
         checks: list[Any] = []
-        for cell, seen in change.checks.items():
-            checks += (cell, raw(seen))
         sets: list[Any] = []
+        values: list[bytes] = []
+        for cell, seen in change.checks.items():
+            checks += (cell, len(seen))
+            values.append(seen)
         for cell, (value, expires) in change.sets.items():
-            sets += (cell, raw(value), expires)
+            sets += (cell, len(value), expires)
+            values.append(value)
         counts: list[Any] = []
         for cell, (expires, fields) in change.counts.items():
             counts += (cell, expires, [part for name, by in fields.items() if by for part in (name, by)])
         due = [part for rid, at in change.due.items() if at is not None for part in (at, rid)]
         undue = [rid for rid, at in change.due.items() if at is None]
         step = _pack([checks, sets, counts, due, undue])
-        failed = await self._call(lambda: self._apply(args=[self._prefix, step]))
+        held = b"".join(values)
+        failed = await self._call(lambda: self._apply(args=[self._prefix, step, held]))
         return [checks[2 * int(position)] for position in failed]
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
