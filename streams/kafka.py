@@ -144,13 +144,12 @@ class KafkaRecords:
                 raise Unavailable(f"Kafka: reading records back: {type(error).__name__}: {error}") from error
 
     async def _fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
-        if self._consumer is None:
-            self._consumer = AIOKafkaConsumer(**self._options, enable_auto_commit=False, auto_offset_reset="earliest")
-            await self._consumer.start()
-        consumer = self._consumer
+        consumer = await self._ready()
         wanted: dict[TopicPartition, set[int]] = {}
         for topic, partition, offset in places:
-            wanted.setdefault(TopicPartition(topic, partition), set()).add(offset)
+            # Of a partition that its topic has no more (the topic was made anew), nobody could tell the bounds.
+            if partition in await consumer._client._wait_on_metadata(topic):
+                wanted.setdefault(TopicPartition(topic, partition), set()).add(offset)
         found: dict[tuple[str, int, int], Record] = {}
         consumer.assign(list(wanted))
         bounds = await consumer.beginning_offsets(list(wanted)), await consumer.end_offsets(list(wanted))
@@ -167,7 +166,22 @@ class KafkaRecords:
                 found |= {(tp.topic, tp.partition, r.offset): r for r in batch if r.offset in offsets}
                 last = batch[-1].offset
                 held = [o for o in held if o > last]
+        consumer.pause(*wanted)  # else it goes on asking for what comes after
         return [found.get(place) for place in places]
+
+    async def _ready(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            # A fetch at the end of a partition is waited for before another is sent: its wait must be short.
+            consumer = AIOKafkaConsumer(
+                **self._options, enable_auto_commit=False, auto_offset_reset="earliest", fetch_max_wait_ms=50
+            )
+            try:
+                await consumer.start()
+            except BaseException:
+                await consumer.stop()
+                raise
+            self._consumer = consumer
+        return self._consumer
 
     async def _drop(self) -> None:
         consumer, self._consumer = self._consumer, None
