@@ -18,9 +18,10 @@ from redis.exceptions import NoScriptError, RedisError
 from agents.ports import Cell, Change, Unavailable
 
 # ARGV: prefix; one msgpack array [checks, sets, counts, due, undue]; all values in one piece. checks [cell, length of
-# the expected value, ...]; sets [cell, length of the value, expires, ...]; counts [cell, expires, [field, by, ...], ...];
-# due [at, id, ...]. The values, expected ones first, are cut from ARGV[3] in order: one argument packs many times
-# faster than thousands. The index of due times is one key, so members stay small. Returns positions of failed checks.
+# the expected value, ...]; sets [cell, length of the value, expires, ...]; counts [cell, expires, [field, by, ...],
+# ...]; due [at, id, ...]. The values, expected ones first, are cut from ARGV[3] in order: one argument packs many
+# times faster than thousands. The index of due times is one key, so members stay small. Returns the positions of
+# failed checks.
 APPLY = """
 local prefix, values, sub = ARGV[1], ARGV[3], string.sub
 local step = cmsgpack.unpack(ARGV[2])
