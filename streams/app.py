@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -68,9 +69,11 @@ class RampgateApp(faust.App):
 
 @dataclass
 class Consumption:
-    """The app and its pipelines. `failure` is set once with what must stop the worker."""
+    """The app and its pipelines. `failure` is set once with what must stop the worker. `folder` is Faust's: it makes one
+    though we keep nothing there."""
 
     app: RampgateApp
+    folder: tempfile.TemporaryDirectory[str]
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
     failure: asyncio.Future[BaseException] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _rewinding: set[TP] = field(default_factory=set)
@@ -85,6 +88,7 @@ class Consumption:
         # What could be settled is; Faust would wait for the rest without end, and a refused key never gets settled.
         self.app.conf.stream_wait_empty = False
         await self.app.stop()
+        self.folder.cleanup()
         await self.app.offsets.close()
 
     def fatal(self, error: BaseException) -> None:
@@ -123,6 +127,7 @@ def consume(
     ready: Callable[[], Any],
 ) -> Consumption:
     """An app that consumes each topic with its agent; not started yet."""
+    folder = tempfile.TemporaryDirectory(prefix="rampgate-faust-")
     app = RampgateApp(
         tuning.group,
         broker=[f"kafka://{broker}" for broker in access.brokers],
@@ -132,6 +137,7 @@ def consume(
         table_standby_replicas=0,
         TableManager=NoTables,
         store="memory://",
+        datadir=folder.name,
         web_enabled=False,
         autodiscover=False,
         stream_wait_empty=True,
@@ -153,7 +159,7 @@ def consume(
     app.positions, app.batch_records = positions, tuning.batch_records
     app.offsets = KafkaOffsets(access)
     app.records_in_flight = tuning.batch_records * tuning.batches_in_flight
-    consumption = Consumption(app)
+    consumption = Consumption(app, folder)
     for name, agent in agents.items():
         pipeline = Pipeline(
             agent,
