@@ -69,8 +69,8 @@ class RampgateApp(faust.App):
 
 @dataclass
 class Consumption:
-    """The app and its pipelines. `failure` is set once with what must stop the worker. `folder` is Faust's: it makes one
-    though we keep nothing there."""
+    """The app and its pipelines. `failure` is set once with what must stop the worker. `folder` is Faust's, which
+    makes one though nothing is kept there."""
 
     app: RampgateApp
     folder: tempfile.TemporaryDirectory[str]
