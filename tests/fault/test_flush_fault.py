@@ -1,0 +1,131 @@
+"""Redis is emptied, replaced or set back at any time: the same scores and coverage at the end (promises 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+
+from rampgate.services.redis import RedisServer
+from tests.fault.rig import FaultyOpik, Rig, now_ms
+from tests.fault.traffic import Traffic
+
+Make = Callable[..., Rig]
+
+
+@pytest.fixture
+def rig(make_rig: Make, own_redis: RedisServer, faulty_opik: FaultyOpik) -> Rig:
+    return make_rig(redis_server=own_redis, opik=faulty_opik, batch_records=100)
+
+
+def run_up(rig: Rig, traffic: Traffic, part: float = 1.0) -> int:
+    """A worker has consumed the first part of the traffic; returns how many records that is."""
+    print(f"seed {traffic.seed}: {len(traffic.messages)} records")
+    rig.opik.load(traffic)
+    rig.worker()
+    count = int(len(traffic.messages) * part)
+    rig.send(traffic.messages[:count])
+    rig.wait("the first part consumed", rig.drained)
+    return count
+
+
+def more_than_needed(rig: Rig, traffic: Traffic, before: dict[tuple[str, str], int]) -> int:
+    """Score rows written since `before` for scores that stood in Opik already and were not to change."""
+    return sum(n - before.get(key, 0) for key, n in rig.opik.writes().items() if n > before.get(key, 0))
+
+
+def test_emptied_while_the_stream_is_quiet_nothing_is_written_twice(rig: Rig) -> None:
+    """All is consumed and written; Redis is emptied; the worker notices by itself, rebuilds, and writes nothing."""
+    traffic = Traffic(41, 1_500, now_ms())
+    run_up(rig, traffic)
+    rig.check(traffic)
+    before = rig.opik.writes()
+    rig.state.flushall()
+    rig.check(traffic)
+    again = more_than_needed(rig, traffic, before)
+    print(f"{again} of {sum(before.values())} score rows written again after the flush")
+    assert again == 0
+
+
+def test_emptied_in_mid_stream_twice(rig: Rig) -> None:
+    """Emptied under load, and again before the rebuild is over: scores and coverage are the oracle's."""
+    traffic = Traffic(42, 3_000, now_ms())
+    sent = run_up(rig, traffic, 0.4)
+    before = rig.opik.writes()
+    load = rig.sending(traffic.messages[sent:], per_second=1_500)
+    rig.wait("under load", lambda: rig.finished() > sent + 200, 30, 0.01)
+    rig.state.flushall()
+    rig.wait("the rebuild has begun", lambda: bool(rig.watermarks()), 30, 0.01)
+    rig.state.flushall()
+    load.join(60)
+    rig.check(traffic)
+    needed = len(traffic.expected().scores)
+    again = more_than_needed(rig, traffic, before)
+    print(f"{sum(before.values())} rows before the flush, {again} after it; Opik holds {needed} scores")
+
+
+def test_emptied_while_the_worker_is_stopped(rig: Rig) -> None:
+    """The state is gone and more records have come when the worker starts: nothing settled before is written again."""
+    traffic = Traffic(43, 1_500, now_ms())
+    sent = run_up(rig, traffic, 0.6)
+    (worker,) = rig.workers
+    assert worker.terminate() == 0
+    rig.state.flushall()
+    rig.send(traffic.messages[sent:])
+    rig.worker()
+    rig.check(traffic)
+
+
+def test_the_server_is_killed_and_comes_back_empty(rig: Rig, own_redis: RedisServer) -> None:
+    """Valkey dies under load and is away for a while; its successor knows nothing."""
+    traffic = Traffic(44, 2_000, now_ms())
+    sent = run_up(rig, traffic, 0.3)
+    load = rig.sending(traffic.messages[sent:], per_second=1_500)
+    own_redis.kill()
+    rig.wait(
+        "the worker feels it", lambda: any(w.logged('"waiting"') or w.logged("upkeep_waiting") for w in rig.workers)
+    )
+    own_redis.start()
+    load.join(60)
+    rig.check(traffic)
+    assert all(worker.running for worker in rig.workers)
+
+
+def test_an_older_copy_of_the_state_is_put_back(rig: Rig) -> None:
+    """Everything Redis holds is set back to an earlier moment, while the worker is away and while it runs."""
+    traffic = Traffic(45, 2_000, now_ms())
+    sent = run_up(rig, traffic, 0.4)
+    (worker,) = rig.workers
+    worker.pause()  # a snapshot is of one moment
+    older = copy_of(rig.state)
+    worker.resume()
+    rig.send(traffic.messages[sent : sent * 2])
+    rig.wait("the second part consumed", rig.drained)
+    put_back(rig.state, older)  # under a running, quiet worker
+    rig.send(traffic.messages[sent * 2 :])
+    rig.check(traffic)
+    assert worker.terminate() == 0
+    put_back(rig.state, older)
+    rig.worker()
+    rig.check(traffic)
+
+
+def copy_of(state: redis.Redis) -> dict[bytes, tuple[int, bytes]]:
+    found: dict[bytes, tuple[int, bytes]] = {}
+    for key in state.scan_iter(count=1000):
+        blob: Any = state.dump(key)
+        ttl: Any = state.pttl(key)
+        if blob is not None:
+            found[key] = (max(ttl, 0), blob)
+    return found
+
+
+def put_back(state: redis.Redis, copy: dict[bytes, tuple[int, bytes]]) -> None:
+    """In one step, as a server that comes back with an old snapshot would."""
+    pipe = state.pipeline(transaction=True)
+    pipe.flushall()
+    for key, (ttl, blob) in copy.items():
+        pipe.restore(key, ttl, blob)
+    pipe.execute()

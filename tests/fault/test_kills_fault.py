@@ -1,0 +1,105 @@
+"""Workers that are killed lose and double nothing (promises 1 to 3; "Done when" 3)."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.fault.rig import Rig, Watcher, WorkerProcess, now_ms
+from tests.fault.traffic import Traffic
+
+Make = Callable[..., Rig]
+
+
+def test_a_calm_run_ends_as_the_oracle_says(make_rig: Make) -> None:
+    """The measure of all other tests: without any fault, scores, coverage, counts and dead letters are the oracle's."""
+    traffic = Traffic(1, 1_000, now_ms())
+    rig = make_rig()
+    rig.opik.load(traffic)
+    rig.worker()
+    rig.send(traffic.messages)
+    rig.check(traffic)
+
+
+def storm(rig: Rig, traffic: Traffic, number: signal.Signals, times: int, seed: int) -> Watcher:
+    """Two workers under load; one of them ends by `number` and is replaced, `times` times, at seeded moments."""
+    print(f"seed {seed}: {len(traffic.messages)} records, {times} times {number.name}")
+    dice = random.Random(seed)
+    rig.opik.load(traffic)
+    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=0.03)
+    watcher = Watcher(rig)
+    workers: list[WorkerProcess] = [rig.worker(), rig.worker()]
+    rig.send(traffic.messages[:200])
+    rig.wait("the first batch settled", lambda: rig.finished() > 0)
+    watcher.start()
+    load = rig.sending(traffic.messages[200:], per_second=len(traffic.messages) / (times * 1.3))
+    for _ in range(times):
+        before = rig.finished()
+        rig.wait("records are moving", lambda before=before: rig.finished() > before or not load.is_alive(), 30, 0.01)
+        time.sleep(dice.uniform(0.0, 0.6))  # not a wait for anything: the seeded moment
+        victim = dice.randrange(2)
+        assert workers[victim].running, workers[victim].log()[-3000:]
+        if number is signal.SIGKILL:
+            workers[victim].kill()
+        else:
+            assert workers[victim].terminate() in (0, -signal.SIGTERM)  # the latter: not yet started
+        workers[victim] = rig.worker()
+    load.join(60)
+    rig.opik.heal()
+    return watcher
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_ten_ends_in_the_middle_of_batches_change_nothing(make_rig: Make, number: signal.Signals) -> None:
+    """Ten SIGKILLs (SIGTERMs) under load, two workers in the group: every signal exactly once, no offset committed
+    that was not finished, nothing left over."""
+    seed = 20 + number
+    traffic = Traffic(seed, 6_000, now_ms())
+    rig = make_rig(batch_records=100)
+    watcher = storm(rig, traffic, number, 10, seed)
+    rig.check(traffic)
+    watcher.end()
+    assert watcher.samples > 20
+    assert not watcher.violations, watcher.violations[:5]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 105))
+def test_fifty_kills(make_rig: Make, seed: int) -> None:
+    """The same, five times ten kills with ever new moments and batches of any size."""
+    traffic = Traffic(seed, 12_000, now_ms())
+    rig = make_rig(batch_records=random.Random(seed).choice((20, 100, 500, 2000)))
+    watcher = storm(rig, traffic, signal.SIGKILL, 10, seed)
+    rig.check(traffic, 120)
+    watcher.end()
+    assert not watcher.violations, watcher.violations[:5]
+
+
+def test_workers_that_join_and_leave_under_load_change_nothing(make_rig: Make) -> None:
+    """A second and a third worker join and leave while batches are in flight: partitions move, nothing else does."""
+    traffic = Traffic(31, 5_000, now_ms())
+    print(f"seed {traffic.seed}: {len(traffic.messages)} records")
+    rig = make_rig(batch_records=50)
+    rig.opik.load(traffic)
+    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=0.05)
+    first = rig.worker()
+    load = rig.sending(traffic.messages, per_second=400)
+    rig.wait("the first batch settled", lambda: rig.finished() > 0)
+    watcher = Watcher(rig)
+    watcher.start()
+    for _ in range(2):
+        others = [rig.worker(), rig.worker()]
+        for other in others:
+            rig.wait("the newcomer works", lambda other=other: other.logged("first_batch_settled"), 30)
+        assert [other.terminate() for other in others] == [0, 0]
+    rig.hurry()
+    load.join(60)
+    rig.opik.heal()
+    rig.check(traffic)
+    watcher.end()
+    assert not watcher.violations, watcher.violations[:5]
+    assert first.running
