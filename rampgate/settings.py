@@ -7,41 +7,28 @@ would type it, a flag. Precedence: flag, environment, file, default. Unknown key
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from rampgate.setting_values import KafkaSecurity, SettingsError, hide_password, json_object, read_secret, usable_url
+
+__all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
 DAY = 86_400.0
 PREFIX = "RAMPGATE_"
 _NOT_SETTINGS = ("settings", "cache")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
 _SECRETS = ("opik_api_key", "token", "model_key")
-_URL_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):([^/\s]*)@")
-
-
-class SettingsError(ValueError):
-    """A setting that can't be used; the message names where it came from, the field and the remedy."""
-
-
-class KafkaSecurity(BaseModel):
-    """`RAMPGATE_KAFKA_SECURITY` as JSON. Secrets are named by file, never given inline."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
-    user: str | None = None
-    secret_file: Path | None = None
-    ca_file: Path | None = None
-    allow_plaintext: bool = False
-
-    def secret(self) -> str:
-        if self.secret_file is None:
-            raise SettingsError("kafka_security.secret_file is missing: name the file that holds the password")
-        return self.secret_file.read_text().strip()
 
 
 class Settings(BaseModel):
@@ -111,13 +98,6 @@ class Settings(BaseModel):
     def _strip_slash(cls, value: str) -> str:
         return value.rstrip("/")
 
-    @field_validator("redis")
-    @classmethod
-    def _redis_scheme(cls, value: str) -> str:
-        if not value.startswith(("redis://", "rediss://", "unix://")):
-            raise ValueError("must be a URL: redis://host:port/0, rediss://… with TLS, or unix://path")
-        return value
-
     @field_validator("http")
     @classmethod
     def _address_and_port(cls, value: str) -> str:
@@ -132,16 +112,34 @@ class Settings(BaseModel):
         if isinstance(data, dict):
             for name in _SECRETS:
                 file = data.get(f"{name}_file")
-                if file and not data.get(name):
+                if isinstance(file, str | Path) and file and not data.get(name):
                     try:
-                        data[name] = Path(file).read_text().strip()
-                    except OSError as error:
-                        raise ValueError(f"{name}_file: can't read {file}: {error.strerror}") from error
+                        data = data | {name: read_secret(Path(file))}
+                    except ValueError as error:
+                        raise ValueError(f"{name}_file: {error}") from error
         return data
+
+    @field_validator(*_SECRETS)
+    @classmethod
+    def _no_empty_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().strip():
+            raise ValueError("is empty; leave it unset where there is none")
+        return value
+
+    @field_validator("redis")
+    @classmethod
+    def _redis_url(cls, value: str) -> str:
+        return usable_url(value, "redis", "rediss", "unix")
+
+    @field_validator("opik", "model_url", "dynamodb_endpoint")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        return value and usable_url(value, "http", "https")
 
     @model_validator(mode="after")
     def _no_plaintext_off_loopback(self) -> Self:
-        local = all(b.rpartition(":")[0] in ("127.0.0.1", "localhost", "[::1]", "::1") for b in self.kafka.split(","))
+        hosts = {broker.rpartition(":")[0] for broker in self.brokers}
+        local = bool(hosts) and hosts <= {"127.0.0.1", "localhost", "[::1]", "::1"}
         security = self.kafka_security
         if security.protocol in ("PLAINTEXT", "SASL_PLAINTEXT") and not local and not security.allow_plaintext:
             raise ValueError(
@@ -168,18 +166,21 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
             values = tomllib.loads(path.read_text())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: not valid TOML: {error}") from error
+        except OSError as error:
+            raise SettingsError(f"{path}: can't be read: {error.strerror}") from error
         origin = {key: str(path) for key in values}
     elif file is not None:
         raise SettingsError(f"{path}: no such settings file")
+    env: dict[str, Any] = {}
     for key, text in os.environ.items():
         name = key.removeprefix(PREFIX).lower()
         if key.startswith(PREFIX) and name not in _NOT_SETTINGS:
-            values[name] = KafkaSecurity.model_validate_json(text) if name == "kafka_security" else text
+            env[name] = json_object(key, text) if name == "kafka_security" else text
             origin[name] = key
-    for name, value in (flags or {}).items():
-        if value is not None:
-            values[name] = value
-            origin[name] = "--" + name.replace("_", "-")
+    override(values, env)
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    override(values, given)
+    origin |= {name: "--" + name.replace("_", "-") for name in given}
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -192,14 +193,19 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
         raise SettingsError("\n".join(lines)) from error
 
 
+def override(values: dict[str, Any], higher: dict[str, Any]) -> None:
+    """Lay a higher source over a lower one. A secret and the file that holds one are two forms of one setting."""
+    for name in _SECRETS:
+        forms = (name, f"{name}_file")
+        if any(form in higher for form in forms):
+            for form in forms:
+                values.pop(form, None)
+    values |= higher
+
+
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Every setting in a form that may be shown: secrets and passwords in URLs are `***`."""
     shown: dict[str, Any] = settings.model_dump(mode="json")
     for name in _SECRETS:
         shown[name] = "***" if getattr(settings, name) is not None else None
     return {name: hide_password(value) if isinstance(value, str) else value for name, value in shown.items()}
-
-
-def hide_password(text: str) -> str:
-    """A URL without what stands before its `@`, but for the user's name."""
-    return _URL_PASSWORD.sub(r"\1:***@", text)

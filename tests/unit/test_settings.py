@@ -1,0 +1,251 @@
+"""Settings: where each comes from, which wins, and what is refused (contracts §7)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from rampgate.settings import Settings, SettingsError, load_settings, shown_settings
+
+SASL = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "user": "u"}
+FIXED = (
+    "KAFKA KAFKA_SECURITY GROUP TOPIC_PREFIX REDIS REDIS_PREFIX OPIK OPIK_WORKSPACE OPIK_API_KEY OPIK_API_KEY_FILE "
+    "CONFIGS HTTP TOKEN TOKEN_FILE MODEL_URL MODEL_KEY MODEL_KEY_FILE LOOKBACK_SECONDS MISSING_TRACE_SECONDS WRITE"
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith("RAMPGATE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(flags: dict[str, Any] | None = None, file: Path | None = None) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(flags, file)
+    return str(caught.value)
+
+
+def test_every_name_that_the_contract_fixes_exists() -> None:
+    assert {name.lower() for name in FIXED.split()} <= set(Settings.model_fields)
+
+
+def test_nothing_is_written_and_nobody_from_outside_is_let_in_unless_told() -> None:
+    settings = load_settings()
+    assert settings.write is False
+    assert settings.http.startswith("127.0.0.1:")
+    assert settings.kafka.startswith("127.0.0.1:")
+
+
+def test_a_flag_wins_over_the_environment_which_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("rampgate.toml").write_text('group = "file"\nredis_prefix = "file:"\ntopic_prefix = "file."\n')
+    assert load_settings().group == "file"
+    monkeypatch.setenv("RAMPGATE_GROUP", "environment")
+    monkeypatch.setenv("RAMPGATE_REDIS_PREFIX", "environment:")
+    found = load_settings({"group": "flag", "topic_prefix": None})
+    assert (found.group, found.redis_prefix, found.topic_prefix) == ("flag", "environment:", "file.")
+
+
+@pytest.mark.parametrize("secret", ["opik_api_key", "token", "model_key"])
+def test_a_secret_and_its_file_are_one_setting_in_precedence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secret: str
+) -> None:
+    """A key left over in rampgate.toml must not win over the secret file that the environment names."""
+    (tmp_path / "new").write_text("  new\n")
+    (tmp_path / "old").write_text("old")
+    Path("rampgate.toml").write_text(f'{secret} = "old"\n')
+    monkeypatch.setenv(f"RAMPGATE_{secret.upper()}_FILE", str(tmp_path / "new"))
+    assert getattr(load_settings(), secret).get_secret_value() == "new"
+    Path("rampgate.toml").write_text(f'{secret}_file = "{tmp_path / "old"}"\n')
+    monkeypatch.delenv(f"RAMPGATE_{secret.upper()}_FILE")
+    assert getattr(load_settings(), secret).get_secret_value() == "old"
+    monkeypatch.setenv(f"RAMPGATE_{secret.upper()}", "newest")
+    assert getattr(load_settings(), secret).get_secret_value() == "newest"
+
+
+@pytest.mark.parametrize("secret", ["opik_api_key", "token", "model_key"])
+def test_a_secret_that_is_missing_or_empty_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secret: str
+) -> None:
+    """An empty token would let in whoever sends an empty one."""
+    name = f"RAMPGATE_{secret.upper()}"
+    for text in ("", "  "):
+        monkeypatch.setenv(name, text)
+        assert "empty" in refusal()
+    monkeypatch.delenv(name)
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "binary").write_bytes(b"canary\xff\xfe")
+    for file, words in (("empty", "is empty"), ("absent", "can't read"), ("binary", "no text"), (".", "can't read")):
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / file))
+        said = refusal()
+        assert words in said
+        assert f"{secret}_file" in said
+        assert "canary" not in said
+
+
+def test_an_unknown_name_is_an_error_that_says_where_it_stands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAMPGATE_OPIC", "http://x")
+    assert refusal().startswith("RAMPGATE_OPIC: opic: ")
+    monkeypatch.delenv("RAMPGATE_OPIC")
+    Path("rampgate.toml").write_text("grup = 1\n")
+    assert "rampgate.toml: grup: " in refusal()
+    other = tmp_path / "other.toml"
+    other.write_text("[kafka_security]\nprotocl = 'SSL'\n")
+    assert "other.toml: kafka_security.protocl: " in refusal(file=other)
+
+
+@given(
+    name=st.from_regex(r"[A-Z][A-Z_]{0,20}", fullmatch=True),
+    text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=8),
+)
+@hypothesis_settings(max_examples=80)
+def test_whatever_the_environment_says_is_taken_or_named(name: str, text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(f"RAMPGATE_{name}", text)
+        assert name == "SETTINGS" or said_of(f"RAMPGATE_{name}") or name.lower() in (*Settings.model_fields, "cache")
+
+
+def said_of(key: str) -> bool:
+    """Whether loading was refused; then the refusal has to name the key."""
+    try:
+        load_settings()
+    except SettingsError as error:
+        return key in str(error) or pytest.fail(f"{key} is not named: {error}")
+    return False
+
+
+@pytest.mark.parametrize("field", sorted(Settings.model_fields))
+def test_a_wrong_value_is_named_by_its_source_and_field(monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    Path("rampgate.toml").write_text(f"{field} = [[]]\n")
+    said = refusal()
+    assert "rampgate.toml" in said
+    assert field in said
+
+
+def test_a_file_that_was_named_must_be_there_and_be_toml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "no such settings file" in refusal(file=tmp_path / "absent.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("token = 'canary-token\n")
+    assert "not valid TOML" in refusal(file=bad)
+    assert "canary" not in refusal(file=bad)
+    assert "can't be read" in refusal(file=tmp_path)
+    (tmp_path / "named.toml").write_text('group = "named"')
+    monkeypatch.setenv("RAMPGATE_SETTINGS", str(tmp_path / "named.toml"))
+    assert load_settings().group == "named"
+
+
+@pytest.mark.parametrize(
+    "kafka",
+    ["broker:9092", "127.0.0.1:9092,broker:9092", "10.0.0.1:9092", "localhost.evil.example:9092", "[2001:db8::1]:9092"],
+)
+def test_kafka_in_the_clear_is_refused_off_this_machine(kafka: str, tmp_path: Path) -> None:
+    assert "in the clear" in refusal({"kafka": kafka})
+    plain = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "user": "u", "secret_file": str(tmp_path / "s")}
+    assert "in the clear" in refusal({"kafka": kafka, "kafka_security": plain})
+    assert load_settings({"kafka": kafka, "kafka_security": {"protocol": "SSL"}}).kafka == kafka
+    assert load_settings({"kafka": kafka, "kafka_security": {"allow_plaintext": True}}).kafka == kafka
+
+
+@pytest.mark.parametrize(
+    "kafka", ["localhost:9092", "127.0.0.1:1, 127.0.0.1:2", "[::1]:9092", " localhost:1 ,", "::1:9092"]
+)
+def test_kafka_in_the_clear_is_fine_on_this_machine(kafka: str) -> None:
+    assert load_settings({"kafka": kafka}).brokers == [broker.strip() for broker in kafka.split(",") if broker.strip()]
+
+
+@pytest.mark.parametrize("missing", ["mechanism", "user", "secret_file"])
+def test_a_kafka_login_must_be_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str) -> None:
+    (tmp_path / "s").write_text("the password\n")
+    whole = SASL | {"secret_file": str(tmp_path / "s")}
+    monkeypatch.setenv("RAMPGATE_KAFKA_SECURITY", json.dumps(whole))
+    assert load_settings().kafka_security.secret() == "the password"
+    del whole[missing]
+    monkeypatch.setenv("RAMPGATE_KAFKA_SECURITY", json.dumps(whole))
+    said = refusal()
+    assert "RAMPGATE_KAFKA_SECURITY" in said
+    assert missing in said
+
+
+def test_a_kafka_password_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    found = load_settings({"kafka_security": SASL | {"secret_file": str(tmp_path / "absent")}})
+    with pytest.raises(SettingsError, match=r"secret_file: can't read"):
+        found.kafka_security.secret()
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "1", "null", '"x"', '{"protocol": "SASL"}', '{"password": "canary"}', "canary"]
+)
+def test_kafka_security_that_is_no_such_object_is_named_and_not_quoted(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("RAMPGATE_KAFKA_SECURITY", text)
+    said = refusal()
+    assert said.startswith("RAMPGATE_KAFKA_SECURITY: ")
+    assert "canary" not in said
+
+
+@pytest.mark.parametrize("http", ["8350", ":8350", "localhost", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ""])
+def test_http_wants_an_address_and_a_port(http: str) -> None:
+    assert "address:port" in refusal({"http": http})
+
+
+@pytest.mark.parametrize("http", ["127.0.0.1:0", "0.0.0.0:8350", "[::1]:8350", "localhost:65535"])
+def test_http_takes_any_address_with_a_port(http: str) -> None:
+    assert load_settings({"http": http}).http == http
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:can/ary@h:6379/0",
+        "redis://:canary#1@h:x/0",
+        "localhost:6379",
+        "http://h",
+        "redis://[canary",
+        "",
+        "redis://h:canary",
+    ],
+)
+def test_a_redis_url_that_can_not_be_used_is_told_without_its_password(url: str) -> None:
+    said = refusal({"redis": url})
+    assert said.startswith("--redis: redis: ")
+    assert "percent-encoded" in said
+    assert "can" not in said.replace("can't", "")
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h", "rediss://u:p%2Fw@h:6379/1", "unix:///run/redis.sock", "redis://[::1]:1/0"]
+)
+def test_every_form_of_redis_url_is_taken(url: str) -> None:
+    assert load_settings({"redis": url}).redis == url
+
+
+def test_no_error_quotes_a_value_and_no_view_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = ("OPIK_API_KEY", "TOKEN", "MODEL_KEY")
+    for name in secrets:
+        monkeypatch.setenv(f"RAMPGATE_{name}", "canary-secret")
+    monkeypatch.setenv("RAMPGATE_REDIS", "rediss://user:canary%2Fsecret@h:1/0")
+    monkeypatch.setenv("RAMPGATE_OPIK", "https://user:canary-secret@opik/api")
+    found = load_settings()
+    assert found.opik_api_key is not None
+    for text in (repr(found), str(found)):
+        assert "canary-secret" not in text.replace("https://user:canary-secret", "")
+    assert "canary" not in json.dumps(shown_settings(found))
+    for name, wrong in {"BATCH_RECORDS": "canary-number", "LOG_LEVEL": "canary-level", "TOKENS": "canary"}.items():
+        monkeypatch.setenv(f"RAMPGATE_{name}", wrong)
+        assert "canary" not in refusal()
+        monkeypatch.delenv(f"RAMPGATE_{name}")
+
+
+def test_settings_can_not_be_changed_afterwards() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().group = "other"  # type: ignore[misc]
