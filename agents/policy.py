@@ -29,7 +29,7 @@ class Policy:
     mirror_legacy_names: bool = False
     lookback: int = 7 * 86_400_000
     missing_trace: int = 900_000
-    trace_lookup: int = 2_000
+    trace_lookup: int = 500
     judge_settle: int = 300_000
     future: int = 86_400_000
     reroll_window: int = 300_000

@@ -61,7 +61,7 @@ class Settings(BaseModel):
     mirror_legacy_names: bool = False
     lookback_seconds: float = Field(7 * DAY, gt=0)
     missing_trace_seconds: float = Field(900.0, ge=0)
-    trace_lookup_seconds: float = Field(2.0, ge=0, description="Wait before a parked signal's trace is sought in Opik")
+    trace_lookup_seconds: float = Field(0.5, ge=0, description="Wait before a parked signal's trace is sought in Opik")
     judge_settle_seconds: float = Field(300.0, ge=0)
     reroll_window_seconds: float = Field(300.0, gt=0)
     future_tolerance_seconds: float = Field(DAY, ge=0)
