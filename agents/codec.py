@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from agents.policy import Policy
 from schemas.dead_letters import Record, clean
 from schemas.outcomes import Cause
 
+_HARMLESS = re.compile(r"[0-9A-Fa-f:.+TZ -]{0,40}", re.ASCII)
 EARLIEST_MS = 1_000_000_000_000  # 2001: below it the number is no time of ours
 
 
@@ -68,25 +70,35 @@ def validate(
                 out.items.append(item)
 
 
+def quoted(value: str | float | None) -> str:
+    """A value for a dead letter's detail. Details reach headers, lists and logs, where no user's text may stand: a text
+    is shown only if it is made of a number's, a time's or an id's signs."""
+    if isinstance(value, str) and not _HARMLESS.fullmatch(value):
+        return f"a text of {len(value)} characters"
+    return repr(value)
+
+
 def time_ms(value: str | float | None, field: str, now: int, policy: Policy) -> int:
     """Milliseconds since 1970 of an ISO text or a number of seconds. ValueError names the field."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
-            raise ValueError(f"{field}: {value!r} is not an ISO 8601 time") from None
+            raise ValueError(f"{field}: {quoted(value)} is not an ISO 8601 time") from None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         try:
             ms = round(moment.timestamp() * 1000)
         except (OverflowError, ValueError):
-            raise ValueError(f"{field}: {value!r} is no usable time") from None
+            raise ValueError(f"{field}: {quoted(value)} is no usable time") from None
     elif value is None:
         raise ValueError(f"{field}: a time is required")
     elif not math.isfinite(value * 1000):
-        raise ValueError(f"{field}: {value!r} is no usable time")
+        raise ValueError(f"{field}: {quoted(value)} is no usable time")
     else:
         ms = round(value * 1000)
     if not EARLIEST_MS <= ms <= now + policy.future:
-        raise ValueError(f"{field}: {value!r} is before 2001 or further in the future than future_tolerance_seconds")
+        raise ValueError(
+            f"{field}: {quoted(value)} is before 2001 or further in the future than future_tolerance_seconds"
+        )
     return ms

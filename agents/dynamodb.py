@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.codec import time_ms
+from agents.codec import quoted, time_ms
 from agents.items import Dropped, Thumb
 from agents.policy import Policy
 from agents.turn import sequence_bytes
@@ -134,7 +134,7 @@ def thumb_value(image: Image, name: str) -> int:
         return VALUES[text]
     if text in ("1", "-1", "0") and "N" in attribute:
         return int(text)
-    raise ValueError(f"dynamodb.NewImage.{name}: {text!r} is not up, down, 1 or -1")
+    raise ValueError(f"dynamodb.NewImage.{name}: {quoted(text)} is not up, down, 1 or -1")
 
 
 def sequence_of(value: int | str | None, field: str) -> bytes:
@@ -143,7 +143,7 @@ def sequence_of(value: int | str | None, field: str) -> bytes:
         return b""
     if isinstance(value, str):
         if not value.isascii() or not value.isdigit() or len(value) > 60:
-            raise ValueError(f"{field}: {value[:60]!r} is not a sequence number")
+            raise ValueError(f"{field}: {quoted(value)} is not a sequence number")
         value = int(value)
     if not 0 <= value < 1 << 256:
         raise ValueError(f"{field}: {value} is not a sequence number")

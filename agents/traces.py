@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from agents.codec import load, time_ms, validate
+from agents.codec import load, quoted, time_ms, validate
 from agents.items import Bad, Decoded, Dropped, TraceFacts
 from agents.join import merge_trace
 from agents.policy import OWN_AGENT, Policy
@@ -86,7 +86,7 @@ def trace_bytes(text: str) -> bytes:
     try:
         return uuid.UUID(text).bytes
     except ValueError:
-        raise ValueError(f"trace_id: {text[:64]!r} is not a UUID") from None
+        raise ValueError(f"trace_id: {quoted(text)} is not a UUID") from None
 
 
 def short(text: str | None, field: str) -> str:

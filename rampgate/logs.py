@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
 
-_URL_SECRET = re.compile(r"(?<=://)([^/@\s:]*):([^/@\s]+)@")
+from rampgate.setting_values import hide_password
+
 _KEYS = ("key", "token", "secret", "password", "authorization")
 
 
 def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Passwords in URLs, and values under names that say they are secret."""
+    """Passwords in URLs, and values under names that say they are secret, however deep they lie."""
     for name, value in event.items():
-        if any(part in name.lower() for part in _KEYS) and isinstance(value, str):
-            event[name] = "***"
-        elif isinstance(value, str):
-            event[name] = _URL_SECRET.sub(r"\1:***@", value)
+        event[name] = cleared(name, value)
     return event
+
+
+def cleared(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: cleared(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [cleared(name, inner) for inner in value]
+    if isinstance(value, str | bytes) and any(part in name.lower() for part in _KEYS):
+        return "***"
+    return hide_password(value) if isinstance(value, str) else value
 
 
 def configure_logs(level: str, form: str) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-_URL_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):([^/\s]*)@")
+_URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 
 
 class SettingsError(ValueError):
@@ -88,5 +88,5 @@ def json_object(key: str, text: str) -> dict[str, Any]:
 
 
 def hide_password(text: str) -> str:
-    """A URL without what stands before its `@`, but for the user's name."""
-    return _URL_PASSWORD.sub(r"\1:***@", text)
+    """A text with what stands before the `@` of any URL hidden, but for the user's name beside a password."""
+    return _URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
