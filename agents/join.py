@@ -135,6 +135,15 @@ def buried(signal: Signal) -> bool:
     return signal.mark == Mark.DEAD and signal.cause != MISSING_TRACE
 
 
+def distrust(turn: Turn, pending: list[Wanted]) -> None:
+    """What is wanted by force and written later must not be passed over then, because the state says it is there."""
+    for want in pending:
+        if want.name == THUMBS:
+            turn.wrote_thumbs = MAYBE
+        else:
+            turn.wrote_reroll = MAYBE
+
+
 def note_written(turn: Turn, want: Wanted) -> None:
     if want.name == THUMBS:
         turn.wrote_thumbs = want.code

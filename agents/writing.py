@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.join import LABELS, LEGACY_NAMES, REROLL, THUMBS, bury, note_written, rest, wanted
+from agents.join import LABELS, LEGACY_NAMES, REROLL, THUMBS, bury, distrust, note_written, rest, wanted
 from agents.ports import Ports, Refusal, Write
 from agents.turn import Mark, Origin, Signal
 from agents.work import Memory, Plan, Work
@@ -27,7 +27,10 @@ async def write_scores(work: Work, ports: Ports) -> list[Refused]:
         pending = wanted(turn, response_id in forced)
         if pending and policy.write and not work.replaying:
             plan.append((response_id, loaded, pending))
-        elif rest(turn, now, pending):
+            continue
+        if response_id in forced:
+            distrust(turn, pending)
+        if rest(turn, now, pending):
             work.change.due[response_id] = now + policy.trace_lookup
         elif pending and policy.write:
             work.change.due[response_id] = now + AFTER_REPLAY_MS

@@ -105,8 +105,7 @@ class Consumption:
     async def rewind(self, tp: TP) -> None:
         self._rewinding.add(tp)
         try:
-            consumer = self.consumer
-            await consumer.rewind(tp, await self.app.start_of_partition(tp, consumer.committed(tp)))
+            await self.consumer.return_to_state(tp)
         except Exception as error:
             log.exception("rewind_failed", topic=tp.topic, partition=tp.partition)
             self.fatal(error)

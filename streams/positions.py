@@ -54,7 +54,8 @@ class Positions:
         first, end = (await log_of.bounds([tp]))[tp]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
-            self._stood[tp] = (int(mark), end)
+            # A watermark below the committed offset is of an older copy of the state: it knows no writes since then.
+            self._stood[tp] = (max(int(mark), committed or 0), end)
         else:
             found = (await log_of.first_after({tp: self._clock.now_ms() - self._lookback}))[tp]
             if found is None and (await log_of.first_after({tp: 0}))[tp] is None:

@@ -11,10 +11,15 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from agents.ports import Unavailable
 from agents.steps import Batch
+from schemas.dead_letters import clean
+
+log = structlog.get_logger(__name__)
 
 Start = Callable[[TP, int | None], Awaitable[int]]
 """Where to read a partition from, given its committed offset (None without one)."""
@@ -45,8 +50,19 @@ class BatchConsumer(driver.Consumer):
         """Stand where the state left off, which is at or before the committed offset."""
         await super().perform_seek()
         for tp in sorted(self.assignment()):
-            committed = self._committed_offset[tp]
-            await self.rewind(tp, await self.start_at(tp, committed))
+            await self.return_to_state(tp)
+
+    async def return_to_state(self, tp: TP) -> None:
+        """Read on from where the state stands; waits for the state, as long as the partition is ours."""
+        while not self.should_stop and tp in self.assignment():
+            try:
+                start = await self.start_at(tp, self._committed_offset[tp])
+            except Unavailable as error:
+                log.warning("waiting_for_state", topic=tp.topic, partition=tp.partition, reason=clean(str(error)))
+                await self.sleep(1.0)
+            else:
+                await self.rewind(tp, start)
+                return
 
     async def rewind(self, tp: TP, offset: int) -> None:
         """Read the partition from `offset`. Batches fetched before this are of an older generation and are dropped."""

@@ -10,7 +10,7 @@ import redis
 
 from rampgate.services.redis import RedisServer
 from tests.fault.rig import FaultyOpik, Rig, now_ms
-from tests.fault.traffic import Traffic
+from tests.fault.traffic import THUMBS, Message, Mix, Traffic, Turn, change, encode
 
 Make = Callable[..., Rig]
 
@@ -129,3 +129,37 @@ def put_back(state: redis.Redis, copy: dict[bytes, tuple[int, bytes]]) -> None:
     for key, (ttl, blob) in copy.items():
         pipe.restore(key, ttl, blob)
     pipe.execute()
+
+
+def test_a_flip_that_an_older_copy_does_not_know_of_is_not_taken_for_written(rig: Rig) -> None:
+    """Up (written), copy, down (written), the copy is put back, up again: the copy says that Opik holds up. It does
+    not, and up has to be written again, however many records lie between."""
+    traffic = Traffic(46, 1, now_ms(), Mix(no_trace=0, opik_only=0, thumbs=0, rerolls=0, derived=0, garbage=0))
+    (turn,) = traffic.turns
+    rig.opik.load(traffic)
+    worker = rig.worker(batch_records=1, batches_in_flight=1)
+    up, down, last = (thumb(turn, number, value) for number, value in ((1, 1), (2, -1), (3, 1)))
+    other = [thumb(turn, number, 1, f"other-{number}") for number in range(4, 16)]
+    rig.send([message for message in traffic.messages if message.topic == "traces"])
+    rig.wait("the trace consumed", rig.drained)
+    for message, value in ((up, 1.0), (down, -1.0)):
+        rig.send([message])
+        rig.wait("written", lambda value=value: rig.opik.scores([turn.project])[turn.trace_id, THUMBS] == value)
+        if message is up:
+            worker.pause()
+            older = copy_of(rig.state)
+            worker.resume()
+    rig.send(other)
+    rig.wait("all consumed", rig.drained)
+    assert worker.terminate() == 0
+    put_back(rig.state, older)
+    rig.send([last])
+    rig.worker(batch_records=1, batches_in_flight=1)
+    rig.wait("all consumed again", rig.drained)
+    rig.wait("up stands in Opik", lambda: rig.opik.scores([turn.project])[turn.trace_id, THUMBS] == 1.0, 30)
+
+
+def thumb(turn: Turn, number: int, value: int, response_id: str = "") -> Message:
+    """All of one key, so that they lie in one partition."""
+    record = change(response_id or turn.response_id, number, turn.ended + number, value, 0)
+    return Message("thumbs", turn.response_id.encode(), encode(record))
