@@ -70,11 +70,16 @@ def expiry(hour: int, lookback: int) -> int:
 
 def move(moves: dict[tuple[str, str, int], int], before: Standing, after: Standing) -> None:
     """Note that a turn leaves its old class for its new one. Keys are (vertical, class, second)."""
-    if before != after:
-        for place, by in ((before, -1), (after, 1)):
-            if place[0]:
-                key = (place[1], place[0], place[2] // 1000)
-                moves[key] = moves.get(key, 0) + by
+    if before == after:
+        return
+    name, vertical, time = before
+    if name:
+        key = (vertical, name, time // 1000)
+        moves[key] = moves.get(key, 0) - 1
+    name, vertical, time = after
+    if name:
+        key = (vertical, name, time // 1000)
+        moves[key] = moves.get(key, 0) + 1
 
 
 def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int, lookback: int) -> None:

@@ -169,7 +169,7 @@ def rest(turn: Turn, now: int, pending: list[Wanted]) -> bool:
         if not turn.trace and signal.value:
             if signal.mark != Mark.PARKED:
                 signal.mark, signal.parked_at, parked = Mark.PARKED, now, True
-        elif any(want.owner is signal for want in pending):
+        elif pending and any(want.owner is signal for want in pending):
             signal.mark = Mark.WITHHELD
         else:
             signal.mark, signal.parked_at, signal.cause = Mark.DONE, 0, 0

@@ -94,7 +94,7 @@ def settle_written(work: Work, ports: Ports, plan: Plan, outcomes: list[Refusal 
                     refused.append((response_id, signal, refusal))
                 bury(signal, refusal.cause)
         if not buried:
-            lags.append(stored - max(pending[0].owner.time, turn.time))
+            lags.append(max(stored - max(pending[0].owner.time, turn.time), 0))
         rest(turn, now, [])
     for dims, counts in tally.items():
         for name, by in zip((THUMBS, REROLL), counts, strict=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections import Counter as Counted
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -239,14 +238,14 @@ class Metrics:
         )
 
     def observe_many(self, histogram: Histogram, milliseconds: list[int]) -> None:
-        """Many observations, each distinct value once: a batch has thousands, and `observe` costs a microsecond."""
-        bounds, buckets = histogram._upper_bounds, histogram._buckets
-        total = 0.0
-        for value, times in Counted(milliseconds).items():
-            seconds = max(value, 0) / 1000
-            buckets[bisect.bisect_left(bounds, seconds)].inc(times)
-            total += seconds * times
-        histogram._sum.inc(total)
+        """Many observations for the price of one sort: a batch has thousands, and one `observe` costs a microsecond."""
+        ordered, last = sorted(milliseconds), 0
+        for bound, bucket in zip(histogram._upper_bounds, histogram._buckets, strict=True):
+            upto = bisect.bisect_right(ordered, bound * 1000)
+            if upto > last:
+                bucket.inc(upto - last)
+                last = upto
+        histogram._sum.inc(sum(ordered) / 1000)
 
     def exposition(self) -> bytes:
         """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""

@@ -17,56 +17,44 @@ from redis.exceptions import NoScriptError, RedisError
 
 from agents.ports import Cell, Change, Unavailable
 
-# ARGV: prefix; one msgpack array [checks, sets, counts, due, undue]; all values in one piece. checks [cell, length of
-# the expected value, ...]; sets [cell, length of the value, expires, ...]; counts [cell, expires, [field, by, ...],
-# ...]; due [at, id, ...]. The values, expected ones first, are cut from ARGV[3] in order: one argument packs many
-# times faster than thousands. The index of due times is one key, so members stay small. Returns the positions of
-# failed checks.
+# ARGV: one msgpack array [keys, lengths, sets, counts, due index, due, undue]; all values in one piece. The first
+# keys are checked: `lengths` are of the values expected there. sets [number of the key, length of the value, expires,
+# ...]; counts [key, expires, [field, by, ...], ...]; due [at, id, ...]. Values, expected ones first, are cut from ARGV[2]
+# in order: one argument packs many times faster than thousands. Returns the numbers of the keys whose check failed.
 APPLY = """
-local prefix, values, sub = ARGV[1], ARGV[3], string.sub
-local step = cmsgpack.unpack(ARGV[2])
-local checks, sets, counts, due, undue = step[1], step[2], step[3], step[4], step[5]
+local values, sub, call = ARGV[2], string.sub, redis.call
+local keys, lengths, sets, counts, index, due, undue = unpack(cmsgpack.unpack(ARGV[1]))
 local failed, at = {}, 1
-for from = 1, #checks, 8000 do
-  local keys = {}
-  for i = from, math.min(from + 7999, #checks), 2 do keys[#keys + 1] = prefix .. checks[i] end
-  local found = redis.call('MGET', unpack(keys))
-  for j = 1, #keys do
-    local i = from + 2 * (j - 1)
-    local till = at + checks[i + 1]
-    if (found[j] or '') ~= sub(values, at, till - 1) then failed[#failed + 1] = (i - 1) / 2 end
+for from = 1, #lengths, 4000 do
+  local last = math.min(from + 3999, #lengths)
+  local found = call('MGET', unpack(keys, from, last))
+  for i = from, last do
+    local till = at + lengths[i]
+    if (found[i - from + 1] or '') ~= sub(values, at, till - 1) then failed[#failed + 1] = i end
     at = till
   end
 end
 if #failed > 0 then return failed end
 for i = 1, #sets, 3 do
   local till = at + sets[i + 1]
-  redis.call('SET', prefix .. sets[i], sub(values, at, till - 1), 'PXAT', sets[i + 2])
+  call('SET', keys[sets[i]], sub(values, at, till - 1), 'PXAT', sets[i + 2])
   at = till
 end
 for i = 1, #counts, 3 do
-  local key, fields = prefix .. counts[i], counts[i + 2]
+  local key, fields = counts[i], counts[i + 2]
   for f = 1, #fields, 2 do
-    if redis.call('HINCRBY', key, fields[f], fields[f + 1]) == 0 then redis.call('HDEL', key, fields[f]) end
+    if call('HINCRBY', key, fields[f], fields[f + 1]) == 0 then call('HDEL', key, fields[f]) end
   end
-  redis.call('PEXPIREAT', key, counts[i + 1])
+  call('PEXPIREAT', key, counts[i + 1])
 end
-local index = prefix .. 'due'
-for from = 1, #due, 4000 do redis.call('ZADD', index, unpack(due, from, math.min(from + 3999, #due))) end
-for from = 1, #undue, 4000 do redis.call('ZREM', index, unpack(undue, from, math.min(from + 3999, #undue))) end
+for from = 1, #due, 4000 do call('ZADD', index, unpack(due, from, math.min(from + 3999, #due))) end
+for from = 1, #undue, 4000 do call('ZREM', index, unpack(undue, from, math.min(from + 3999, #undue))) end
 return failed
 """
 
-# ARGV: prefix, and one msgpack array of cells.
-READ = """
-local prefix, cells, out = ARGV[1], cmsgpack.unpack(ARGV[2]), {}
-for from = 1, #cells, 4000 do
-  local keys = {}
-  for i = from, math.min(from + 3999, #cells) do keys[#keys + 1] = prefix .. cells[i] end
-  for _, value in ipairs(redis.call('MGET', unpack(keys))) do out[#out + 1] = value end
-end
-return out
-"""
+# ARGV: one msgpack array of at most READ_AT_ONCE keys.
+READ = "return redis.call('MGET', unpack(cmsgpack.unpack(ARGV[1])))"
+READ_AT_ONCE = 4_000
 
 CLAIM = """
 local ready = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
@@ -115,29 +103,36 @@ class RedisStore:
     async def read(self, cells: Sequence[Cell]) -> list[bytes]:
         if not cells:
             return []
-        wanted = _pack(cells)
-        found = await self._call(lambda: self._read(args=[self._prefix, wanted]))
-        return [value or b"" for value in found]
+        prefix, out = self._prefix, []
+        for start in range(0, len(cells), READ_AT_ONCE):
+            wanted = _pack([prefix + cell for cell in cells[start : start + READ_AT_ONCE]])
+            out += await self._call(lambda wanted=wanted: self._read(args=[wanted]))
+        return [value or b"" for value in out]
 
     async def apply(self, change: Change) -> list[Cell]:
-        checks: list[Any] = []
-        sets: list[Any] = []
-        values: list[bytes] = []
-        for cell, seen in change.checks.items():
-            checks += (cell, len(seen))
-            values.append(seen)
+        prefix, checks = self._prefix, change.checks
+        cells = list(checks)
+        numbers = {cell: number for number, cell in enumerate(cells, 1)}
+        values = list(checks.values())
+        lengths = list(map(len, values))
+        sets: list[int] = []
         for cell, (value, expires) in change.sets.items():
-            sets += (cell, len(value), expires)
+            number = numbers.get(cell)
+            if number is None:
+                cells.append(cell)
+                number = len(cells)
+            sets += (number, len(value), expires)
             values.append(value)
         counts: list[Any] = []
         for cell, (expires, fields) in change.counts.items():
-            counts += (cell, expires, [part for name, by in fields.items() if by for part in (name, by)])
+            counts += (prefix + cell, expires, [part for name, by in fields.items() if by for part in (name, by)])
         due = [part for rid, at in change.due.items() if at is not None for part in (at, rid)]
         undue = [rid for rid, at in change.due.items() if at is None]
-        step = _pack([checks, sets, counts, due, undue])
+        keys = [prefix + cell for cell in cells]
+        step = _pack([keys, lengths, sets, counts, prefix + "due", due, undue])
         held = b"".join(values)
-        failed = await self._call(lambda: self._apply(args=[self._prefix, step, held]))
-        return [checks[2 * int(position)] for position in failed]
+        failed = await self._call(lambda: self._apply(args=[step, held]))
+        return [cells[int(number) - 1] for number in failed]
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
         keys = [self._prefix + "due"]
