@@ -17,10 +17,10 @@ from redis.exceptions import NoScriptError, RedisError
 
 from agents.ports import Cell, Change, Unavailable
 
-# ARGV: one msgpack array [keys, lengths, sets, counts, due index, due, undue]; all values in one piece. The first
-# keys are checked: `lengths` are of the values expected there. sets [number of the key, length of the value, expires,
-# ...]; counts [key, expires, [field, by, ...], ...]; due [at, id, ...]. Values, expected ones first, are cut from ARGV[2]
-# in order: one argument packs many times faster than thousands. Returns the numbers of the keys whose check failed.
+# ARGV: one msgpack array [keys, lengths, sets, counts, due index, due, undue]; all values in one piece. The first keys
+# are checked: `lengths` are of the values expected there. sets [number of the key, length of the value, expires, ...];
+# counts [key, expires, [field, by, ...], ...]; due [at, id, ...]. Values, expected ones first, are cut from ARGV[2] in
+# order: one argument packs many times faster than thousands. Returns the numbers of the keys whose check failed.
 APPLY = """
 local values, sub, call = ARGV[2], string.sub, redis.call
 local keys, lengths, sets, counts, index, due, undue = unpack(cmsgpack.unpack(ARGV[1]))
