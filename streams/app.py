@@ -87,7 +87,10 @@ class Consumption:
         await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
         # What could be settled is; Faust would wait for the rest without end, and a refused key never gets settled.
         self.app.conf.stream_wait_empty = False
-        await self.app.stop()
+        try:
+            await asyncio.wait_for(self.app.stop(), grace + 5.0)
+        except TimeoutError:
+            log.error("stop_hangs", seconds=grace + 5.0, consequence="what was not committed is read again")
         self.folder.cleanup()
         await self.app.offsets.close()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -93,6 +94,7 @@ class Pipeline:
     async def submit(self, batch: Batch, ack: Callable[[], Any]) -> None:
         """Take a batch; `ack` is called once it and the partition's earlier ones are settled."""
         await self._ready()
+        await self._recall(batch)
         await self._room.acquire()
         if self._stopping or not self._consumer().current(batch):
             self._consumer().abandon(batch)
@@ -161,6 +163,28 @@ class Pipeline:
                 self._observe(self.agent, report, batch)
                 return
 
+    async def _recall(self, batch: Batch) -> None:
+        """The first batch since we took the partition: if it begins with bad records, those right before it count too.
+        Else a worker that is started again and again would drain the topic after all, a few records each time."""
+        tp = TP(batch.topic, batch.partition)
+        if tp in self._bad and self._bad[tp][0] == batch.generation:
+            return
+        streak = 0
+        now = self.ports.clock.now_ms()
+        if batch.base and self._tail(batch.records[:1], self.agent.decode(batch.records[:1], now, self.policy)):
+            offsets = range(max(batch.base - self._bad_limit, 0), batch.base)
+            with suppress(Unavailable):
+                found = await self.ports.records.fetch([(tp.topic, tp.partition, offset) for offset in offsets])
+                before = [record for record in found if record is not None]
+                streak = self._tail(before, self.agent.decode(before, now, self.policy))
+        self._bad[tp] = (batch.generation, batch.base, streak)
+
+    @staticmethod
+    def _tail(records: Sequence[Record], out: Decoded[Any]) -> int:
+        """How many at the end are bad; replayed dead letters left out."""
+        good = max((one.index for one in (*out.items, *out.dropped)), default=-1)
+        return sum(replay_id_of(record.headers) is None for record in records[good + 1 :])
+
     def _counting(self, batch: Batch) -> Agent:
         """The agent with a codec that stops the worker when undecodable records come without end.
 
@@ -177,9 +201,8 @@ class Pipeline:
             if generation != batch.generation or not out.bad:
                 streak = 0
             if out.bad:
-                good = max((one.index for one in (*out.items, *out.dropped)), default=-1)
-                tail = sum(replay_id_of(record.headers) is None for record in records[good + 1 :])
-                streak = tail if good >= 0 else streak + tail
+                tail = self._tail(records, out)
+                streak = tail if out.items or out.dropped else streak + tail
             if streak >= self._bad_limit:
                 raise TooManyBad(
                     f"{batch.topic}/{batch.partition}: {streak} records in a row can't be decoded, the last at offset "

@@ -196,9 +196,8 @@ def test_a_dead_letter_that_cannot_be_sent_holds_its_batch(make_rig: Make, kafka
     def limit(value: str) -> None:
         entry = ConfigEntry("max.message.bytes", value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, rig.prefix + "dead-letters", incremental_configs=[entry])
-        for future in (
-            AdminClient({"bootstrap.servers": kafka.bootstrap}).incremental_alter_configs([resource]).values()
-        ):
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        for future in admin.incremental_alter_configs([resource]).values():
             future.result(10)
 
     traffic = Traffic(88, 400, now_ms())
