@@ -19,6 +19,7 @@ from rampgate.worker import Worker
 from schemas.answers import Check, Health
 from schemas.dead_letters import clean
 from streams.offsets import KafkaOffsets
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 BEAT_SECONDS = 1.0
@@ -68,6 +69,7 @@ class WorkerHealth:
                 if isinstance(error, TimeoutError):
                     why = f"no answer within {LOOK_SECONDS:g} s"
                 self._checks[name] = Check(ok=False, detail=clean(why, 200))
+            heed_cancel()
             await asyncio.sleep(pause if self._checks[name].ok else retry)
 
     async def _redis(self) -> str:

@@ -22,6 +22,7 @@ from schemas.topics import Topics
 from streams.app import Consumption
 from streams.metrics import Metrics
 from streams.state import RedisStore
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 DUE_AT_ONCE = 500
@@ -62,13 +63,16 @@ class Upkeep:
                 more = await job()
             except (Unavailable, RedisError) as error:
                 log.warning("upkeep_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
+                heed_cancel()
                 await asyncio.sleep(min(seconds * 4, 5.0))
             except Unauthorized as error:
                 self._consumption.fatal(error)
                 return
             except Exception:
                 log.exception("upkeep_failed", job=getattr(job, "__name__", ""))
+                heed_cancel()
                 await asyncio.sleep(5.0)
+            heed_cancel()
             if not more:
                 await asyncio.sleep(seconds)
 
