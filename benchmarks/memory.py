@@ -71,6 +71,8 @@ def redis_bytes(lab: Lab, turns: int, span: float) -> dict[str, Any]:
     lab.create_topics(prefix, 4)
     with redis.Redis.from_url(lab.ours.url) as store:
         store.flushall()
+        store.save()
+    lab.restore()  # a new process, so that nothing of the old data is left in its figures
     lab.sink.reset(0.0)
     empty = used(lab)
     sizes = []
