@@ -14,6 +14,7 @@ DAY: Final = 86_400_000
 BOTH, MISSING_TRACE, MISSING_SIGNAL = "both_present", "missing_trace", "missing_signal"
 CLASSES: Final = (BOTH, MISSING_TRACE, MISSING_SIGNAL)
 CONSUMED: Final = "consumed"
+EDGE_SECONDS: Final = 120
 _DEAD: Final = Mark.DEAD
 _FIELDS: Final = ("", "parked:no_trace", "parked:withheld", "done")
 _CARRIED_BY: Final[dict[int, Kind]] = {Origin.THUMBS: Kind.THUMBS, Origin.REROLLS: Kind.REROLL}
@@ -54,9 +55,10 @@ def coverage_cell(hour: int) -> str:
     return f"c:{hour}"
 
 
-def edge_cell(hour: int) -> str:
-    """Fields `<vertical>|<class>|<second of the hour>`: for windows that begin or end inside the hour."""
-    return f"e:{hour}"
+def edge_cell(block: int) -> str:
+    """Fields `<vertical>|<class's number>|<second of the block>`, for windows that begin or end inside an hour. A block
+    is EDGE_SECONDS long, so that Redis keeps its few fields in one small piece of memory."""
+    return f"e:{block}"
 
 
 def conservation_cell(hour: int, kind: Kind) -> str:
@@ -85,12 +87,12 @@ def move(moves: dict[tuple[str, str, int], int], before: Standing, after: Standi
 def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int, lookback: int) -> None:
     """Count noted moves: per hour, and per second for exact window edges."""
     for (vertical, name, second), by in moves.items():
-        hour, rest = divmod(second, 3600)
+        hour = second // 3600
+        block, rest = divmod(second, EDGE_SECONDS)
         expires = expiry(hour, lookback)
         if expires > now:
-            field = f"{vertical}|{name}"
-            change.count(coverage_cell(hour), expires, field, by)
-            change.count(edge_cell(hour), expires, f"{field}|{rest}", by)
+            change.count(coverage_cell(hour), expires, f"{vertical}|{name}", by)
+            change.count(edge_cell(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
 
 
 def count_tallies(change: Change, tallies: dict[tuple[Kind, int, str], int], now: int, lookback: int) -> None:

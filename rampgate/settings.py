@@ -67,7 +67,7 @@ class Settings(BaseModel):
     future_tolerance_seconds: float = Field(DAY, ge=0)
 
     batch_records: int = Field(2000, ge=1, le=10_000)
-    batches_in_flight: int = Field(8, ge=1, le=64)
+    batches_in_flight: int = Field(16, ge=1, le=64)
     max_record_bytes: int = Field(1_000_000, ge=1_000)
     bad_records_in_a_row: int = Field(1_000, ge=1, description="This many undecodable records in a row stop the worker")
     opik_writes_in_flight: int = Field(8, ge=1)

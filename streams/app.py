@@ -33,7 +33,7 @@ class Tuning:
 
     group: str = "rampgate"
     batch_records: int = 2_000
-    batches_in_flight: int = 8
+    batches_in_flight: int = 16
     bad_records_in_a_row: int = 1_000
     session_timeout: float = 6.0
     commit_interval: float = 1.0

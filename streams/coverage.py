@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from agents.counting import BOTH, CLASSES, HOUR, MISSING_SIGNAL, MISSING_TRACE, coverage_cell, edge_cell
+from agents.counting import BOTH, CLASSES, EDGE_SECONDS, HOUR, MISSING_SIGNAL, MISSING_TRACE, coverage_cell, edge_cell
 from agents.ports import Cell, Store
 from schemas.answers import Coverage, CoverageAnswer
 from schemas.verticals import UNKNOWN, UNREGISTERED
@@ -16,34 +16,31 @@ Counts = dict[tuple[str, str], int]
 
 
 class Piece(NamedTuple):
-    """What a window takes of one hour: seconds `first` to `last` of it, both included."""
+    """What a window takes: a whole hour, or of a block of EDGE_SECONDS the seconds `first` to `last`, both included."""
 
-    hour: int
+    cell: Cell
+    whole: bool
     first: int
     last: int
 
-    @property
-    def whole(self) -> bool:
-        return self.first == 0 and self.last == HOUR_SECONDS - 1
-
-    @property
-    def cell(self) -> Cell:
-        return coverage_cell(self.hour) if self.whole else edge_cell(self.hour)
-
 
 def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
-    """The window (now - window, now] in whole seconds, cut at the hours. Empty for an empty window."""
+    """The window (now - window, now] in whole seconds: its whole hours, and the blocks at its edges."""
     last = now_ms // 1000
     first = last - window_seconds + 1
-    return [
-        Piece(
-            hour,
-            max(first - hour * HOUR_SECONDS, 0),
-            min(last - hour * HOUR_SECONDS, HOUR_SECONDS - 1),
-        )
-        for hour in range(first // HOUR_SECONDS, last // HOUR_SECONDS + 1)
-        if window_seconds > 0
-    ]
+    out: list[Piece] = []
+    second = first
+    while second <= last:
+        hour, into = divmod(second, HOUR_SECONDS)
+        if into == 0 and second + HOUR_SECONDS - 1 <= last:
+            out.append(Piece(coverage_cell(hour), True, 0, HOUR_SECONDS - 1))
+            second += HOUR_SECONDS
+        else:
+            block, into = divmod(second, EDGE_SECONDS)
+            until = min(last, (block + 1) * EDGE_SECONDS - 1)
+            out.append(Piece(edge_cell(block), False, into, until - block * EDGE_SECONDS))
+            second = until + 1
+    return out
 
 
 async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
@@ -59,13 +56,15 @@ def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:
         for name, turns in fields.items():
             if part.whole:
                 vertical, _, kind = name.rpartition("|")
+                if kind not in CLASSES:
+                    continue
             else:
                 rest, _, second = name.rpartition("|")
                 if not part.first <= int(second) <= part.last:
                     continue
-                vertical, _, kind = rest.rpartition("|")
-            if kind in CLASSES:
-                out[vertical, kind] = out.get((vertical, kind), 0) + turns
+                vertical, _, number = rest.rpartition("|")
+                kind = CLASSES[int(number)]
+            out[vertical, kind] = out.get((vertical, kind), 0) + turns
     return out
 
 
