@@ -70,16 +70,20 @@ class Worker:
             observe=self._observe_batch,
             ready=self.rebuild.ready,
         )
-        await consumption.app.start()
         upkeep = Upkeep(
             consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying
         )
-        task = asyncio.create_task(upkeep.run(), name="upkeep")
+        task: asyncio.Task[None] | None = None
         try:
+            # The start lasts until the state says where to read from; a stop must not wait for a Redis that is away.
+            if not await self._unless_stopped(consumption.app.start()):
+                return 0
+            task = asyncio.create_task(upkeep.run(), name="upkeep")
             return await self._until_ended(consumption)
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
             await consumption.stop()
             log.info("worker_stopped")
 
@@ -102,7 +106,7 @@ class Worker:
             return 2
         return 0
 
-    async def _unless_stopped(self, job: Coroutine[Any, Any, None]) -> bool:
+    async def _unless_stopped(self, job: Coroutine[Any, Any, Any]) -> bool:
         """Whether the job ended before a stop was asked for."""
         work = asyncio.create_task(job)
         stop = asyncio.create_task(self._stop.wait())
@@ -113,6 +117,7 @@ class Worker:
             work.result()
             return True
         work.cancel()
+        await asyncio.wait({work}, timeout=5.0)
         return False
 
     def replaying(self) -> bool:
