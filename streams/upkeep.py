@@ -56,10 +56,8 @@ class Upkeep:
             group.create_task(self.pulse(), name="pulse")
 
     async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
-        """Repeat a job; one that says there is more to do is repeated at once. A cancellation may get lost in a job
-        (Python 3.11's `wait_for` loses one that comes with the answer), and must end the loop all the same."""
-        task = asyncio.current_task()
-        while task is not None and not task.cancelling():
+        """Repeat a job; one that says there is more to do is repeated at once."""
+        while True:
             more = False
             try:
                 more = await job()
@@ -75,7 +73,7 @@ class Upkeep:
                 heed_cancel()
                 await asyncio.sleep(5.0)
             heed_cancel()
-            if not more and not task.cancelling():
+            if not more:
                 await asyncio.sleep(seconds)
 
     async def due(self) -> bool:
