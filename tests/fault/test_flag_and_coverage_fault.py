@@ -19,7 +19,7 @@ def withheld(rig: Rig) -> int:
 def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig: Make) -> None:
     """Off: joined and counted, nothing written. On: all of the lookback window is written, coverage is the same.
     Off and on again under load: the same."""
-    traffic = Traffic(51, 2_000, now_ms())
+    traffic = Traffic(51, 1_200, now_ms())
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
     rig = make_rig()
     rig.opik.load(traffic)

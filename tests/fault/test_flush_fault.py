@@ -66,6 +66,7 @@ def test_emptied_in_mid_stream_twice(rig: Rig) -> None:
     print(f"{sum(before.values())} rows before the flush, {again} after it; Opik holds {needed} scores")
 
 
+@pytest.mark.slow
 def test_emptied_while_the_worker_is_stopped(rig: Rig) -> None:
     """The state is gone and more records have come when the worker starts: nothing settled before is written again."""
     traffic = Traffic(43, 1_500, now_ms())
@@ -78,6 +79,7 @@ def test_emptied_while_the_worker_is_stopped(rig: Rig) -> None:
     rig.check(traffic)
 
 
+@pytest.mark.slow
 def test_the_server_is_killed_and_comes_back_empty(rig: Rig, own_redis: RedisServer) -> None:
     """Valkey dies under load and is away for a while; its successor knows nothing."""
     traffic = Traffic(44, 2_000, now_ms())
@@ -93,6 +95,7 @@ def test_the_server_is_killed_and_comes_back_empty(rig: Rig, own_redis: RedisSer
     assert all(worker.running for worker in rig.workers)
 
 
+@pytest.mark.slow
 def test_an_older_copy_of_the_state_is_put_back(rig: Rig) -> None:
     """Everything Redis holds is set back to an earlier moment, while the worker is away and while it runs."""
     traffic = Traffic(45, 2_000, now_ms())
@@ -131,6 +134,7 @@ def put_back(state: redis.Redis, copy: dict[bytes, tuple[int, bytes]]) -> None:
     pipe.execute()
 
 
+@pytest.mark.slow
 def test_a_flip_that_an_older_copy_does_not_know_of_is_not_taken_for_written(rig: Rig) -> None:
     """Up (written), copy, down (written), the copy is put back, up again: the copy says that Opik holds up. It does
     not, and up has to be written again, however many records lie between."""

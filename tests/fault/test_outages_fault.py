@@ -33,7 +33,12 @@ def all_sent(rig: Rig, traffic: Traffic) -> None:
     rig.wait("all sent", lambda: len(rig.sent) == len(traffic.messages))
 
 
-@pytest.mark.parametrize("fault", ["503", "slow", "429", "drop_after_write"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "fault", ["503", pytest.param("slow", marks=SLOW), pytest.param("429", marks=SLOW), "drop_after_write"]
+)
 def test_opik_fails_for_a_while(make_rig: Make, fault: str) -> None:
     """A storm of 503, answers after 2 s, 429 with RateLimit-Reset, answers lost after the write: no dead letter, no
     wrong score."""
@@ -70,7 +75,9 @@ def test_an_unauthorized_worker_stops_and_acknowledges_nothing(make_rig: Make) -
     rig.check(traffic)
 
 
-@pytest.mark.parametrize("fault", ["down", "paused", "full", "stalled", "password"])
+@pytest.mark.parametrize(
+    "fault", ["down", *(pytest.param(x, marks=SLOW) for x in ("paused", "full", "stalled", "password"))]
+)
 def test_redis_fails_for_a_while(make_rig: Make, own_redis: RedisServer, fault: str) -> None:
     """Refused connections, CLIENT PAUSE, no memory left, a stopped process, a password that changed: nothing is
     acknowledged meanwhile, and all goes on by itself."""
@@ -146,6 +153,7 @@ def own_kafka() -> KafkaCluster:  # type: ignore[misc]
         yield cluster  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["stopped", "restarted", "cut"])
 def test_the_broker_fails_for_a_while(make_rig: Make, own_kafka: KafkaCluster, fault: str) -> None:
     """SIGSTOP for 8 s, a restart, all connections cut: the worker (or its successor) goes on where it was."""
@@ -174,6 +182,7 @@ def test_the_broker_fails_for_a_while(make_rig: Make, own_kafka: KafkaCluster, f
     assert rig.workers[0].running, f"it did not survive: {rig.workers[0].log()[-1500:]}"
 
 
+@pytest.mark.slow
 def test_a_worker_started_before_its_broker_waits_and_then_works(make_rig: Make, own_kafka: KafkaCluster) -> None:
     """Refused at start: it says that it waits, and begins by itself."""
     traffic = Traffic(87, 300, now_ms())
@@ -189,6 +198,7 @@ def test_a_worker_started_before_its_broker_waits_and_then_works(make_rig: Make,
     rig.check(traffic)
 
 
+@pytest.mark.slow
 def test_a_dead_letter_that_cannot_be_sent_holds_its_batch(make_rig: Make, kafka: KafkaCluster) -> None:
     """The dead-letter topic refuses (records over its limit): the batch is not acknowledged until it takes them."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType

@@ -241,7 +241,7 @@ class World:
                     assert rest in CLASSES
                     whole[vertical, rest] += by
                 elif cell.startswith("e:"):
-                    edges[vertical, rest.partition("|")[0]] += by
+                    edges[vertical, CLASSES[int(rest.partition("|")[0])]] += by
         assert +whole == +edges, "hours and seconds must tell the same"
         return {key: by for key, by in whole.items() if by}
 
