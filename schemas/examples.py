@@ -1,0 +1,137 @@
+"""An example of every published form; a test holds each against its schema and, where we read it, against the codec."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+TRACE_ID: Final = "019bb3a4-5c00-7d3e-9a61-2f4b8c0d1e2f"
+_IMAGE = {
+    "MessageId": {"S": "msg-1"},
+    "UserId": {"S": "user-1"},
+    "ResponseId": {"S": "resp-1"},
+    "Thumbs": {"S": "down"},
+    "CreatedAt": {"S": "2026-03-01T12:00:09Z"},
+}
+THUMB: Final[dict[str, Any]] = {
+    "event_id": "evt-1",
+    "response_id": "resp-1",
+    "user_id": "user-1",
+    "value": "down",
+    "occurred_at": "2026-03-01T12:00:09Z",
+    "sequence": 7,
+}
+_CHANGE: dict[str, Any] = {
+    "eventID": "4e1b5f0c",
+    "eventName": "MODIFY",
+    "dynamodb": {
+        "Keys": {"MessageId": {"S": "msg-1"}},
+        "NewImage": _IMAGE,
+        "SequenceNumber": "111000000000000000007",
+        "ApproximateCreationDateTime": 1772366409,
+    },
+}
+_EXPIRED = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}, "eventName": "REMOVE"}
+_TRACE: dict[str, Any] = {
+    "event_id": "evt-2",
+    "trace_id": TRACE_ID,
+    "response_id": "resp-1",
+    "project_name": "receipts-eval",
+    "started_at": "2026-03-01T12:00:00Z",
+    "ended_at": "2026-03-01T12:00:04Z",
+    "metadata": {
+        "user_id": "user-1",
+        "session_id": "session-1",
+        "environment": "production",
+        "agent_id": "assistant",
+        "agent_version": "2.3.0",
+        "vertical": "receipts",
+        "sub_agent": "lookup",
+        "prompt_version": "41",
+        "category": "refund",
+    },
+}
+_DETAILS: dict[str, Any] = {
+    "input": {"messages": [{"role": "user", "content": "Where is my receipt?"}]},
+    "output": {"content": "Here it is."},
+    "feedback_scores": [{"name": "helpfulness", "value": 4, "source": "online_scoring"}],
+    "usage": {"input_tokens": 812, "output_tokens": 64, "total_tokens": 876, "cost_usd": 0.0021},
+    "tool_calls": [{"name": "find_receipt", "arguments": {"month": "2026-02"}, "result": {"id": "r-9"}}],
+    "llm_calls": [{"model": "gpt-4.1-mini", "input_tokens": 812, "output_tokens": 64, "latency_ms": 930.0}],
+    "handoffs": ["lookup"],
+}
+_COVERAGE = {
+    "vertical": "receipts",
+    "window_seconds": 604800,
+    "both_present": 41,
+    "missing_trace": 1,
+    "missing_signal": 8,
+    "rate": 0.82,
+}
+_BALANCE = {
+    "consumed": 120,
+    "done": 110,
+    "superseded": 6,
+    "dead_lettered": 1,
+    "parked": 1,
+    "filtered": 2,
+    "difference": 0,
+    "reasons": {"dead_lettered": {"malformed": 1}, "parked": {"no_trace": 1}, "filtered": {"ttl_expiry": 2}},
+}
+
+EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
+    "plain-thumb": [THUMB, {**THUMB, "event_id": "evt-3", "value": None, "sequence": "8"}],
+    "stream-record": [_CHANGE, {**_CHANGE, **_EXPIRED}],
+    "reroll": [
+        {
+            "event_id": "evt-4",
+            "response_id": "resp-1",
+            "new_response_id": "resp-2",
+            "session_id": "session-1",
+            "user_id": "user-1",
+            "input_hash": "9f86d081884c7d65",
+            "elapsed_seconds": 12.5,
+            "occurred_at": "2026-03-01T12:00:17Z",
+            "vertical": "receipts",
+        }
+    ],
+    "trace": [_TRACE | _DETAILS, _TRACE],
+    "dead-letter-headers": [
+        {
+            "rampgate.cause": "malformed",
+            "rampgate.detail": "value: Input should be 'up' or 'down'",
+            "rampgate.topic": "rampgate.thumbs",
+            "rampgate.partition": "3",
+            "rampgate.offset": "1041",
+            "rampgate.timestamp": "1772366409000",
+            "rampgate.attempts": "1",
+            "rampgate.failed-at": "1772366409250",
+            "rampgate.stage": "thumbs.decode",
+            "rampgate.replay-id": "5b0a9d5e-5f2b-5c1c-8f3e-0d5c7a1f2b3c",
+        }
+    ],
+    "query-audit": [
+        {
+            "at": "2026-03-01T12:05:00+00:00",
+            "caller": "ci@127.0.0.1",
+            "purpose": "eval",
+            "query": {"response_id": "resp-1"},
+            "vertical": "receipts",
+            "count": 1,
+            "response_ids_sha256": hashlib.sha256(b"resp-1").hexdigest(),
+        }
+    ],
+    "coverage": [{"window_seconds": 604800, "until_ms": 1772366700000, "verticals": [_COVERAGE]}],
+    "conservation": [{"window_seconds": 604800, "balanced": True, "signals": {"thumbs": _BALANCE}}],
+    "turn": [
+        {
+            "response_id": "resp-1",
+            **{name: value for name, value in _TRACE["metadata"].items() if name != "agent_id"},
+            "timestamp": "2026-03-01T12:00:04Z",
+            "feedback_scores": {"user_signal_reroll": 0.0, "user_signal_thumbs": -1.0},
+            "judge_scores": [{"judge_id": "helpfulness", "score": 4.0, "reason": None}],
+            "trace": {"id": TRACE_ID, "project_name": "receipts-eval"},
+            "frames": [],
+        }
+    ],
+}

@@ -1,0 +1,99 @@
+"""Forms on the wire that no code of ours has to check: what we write ourselves, and what producers may send besides.
+
+Published with the others (`schemas.published`); a test holds them against what is really written.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from schemas.events import Time
+from schemas.outcomes import Cause
+
+Digits = Annotated[str, Field(pattern=r"^-?[0-9]+$")]
+
+DeadLetterHeaders = TypedDict(
+    "DeadLetterHeaders",
+    {
+        "rampgate.cause": Cause,
+        "rampgate.detail": Annotated[str, Field(description="For a person; quotes no user's text.")],
+        "rampgate.topic": str,
+        "rampgate.partition": Digits,
+        "rampgate.offset": Digits,
+        "rampgate.timestamp": Annotated[Digits, Field(description="Of the record, in ms since 1970.")],
+        "rampgate.attempts": Annotated[Digits, Field(description="How often the record has failed, with this time.")],
+        "rampgate.failed-at": Annotated[Digits, Field(description="In ms since 1970.")],
+        "rampgate.stage": Annotated[str, Field(description="Where it failed, such as thumbs.decode.")],
+        "rampgate.replay-id": Annotated[
+            str, Field(pattern=r"^[0-9a-f-]{36}$", description="Names the record over all its attempts.")
+        ],
+        "rampgate.original-length": NotRequired[
+            Annotated[Digits, Field(description="Only where the value was cut to its head: its whole length in bytes.")]
+        ],
+        "rampgate.original-sha256": NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]],
+        "rampgate.key-length": NotRequired[Annotated[Digits, Field(description="Only where the key was cut.")]],
+        "rampgate.headers-dropped": NotRequired[Digits],
+    },
+)
+DeadLetterHeaders.__doc__ = "Our headers of a dead letter, each UTF-8 text; the record's own headers stand beside them."
+
+
+class QueryAudit(TypedDict):
+    """One read with purpose=eval, on PS-5's topic."""
+
+    at: Time
+    caller: str
+    purpose: Literal["eval"]
+    query: dict[str, Any]
+    vertical: str | None
+    count: int
+    response_ids_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of the sorted ids, by line.")]
+
+
+class Usage(TypedDict):
+    input_tokens: NotRequired[int | None]
+    output_tokens: NotRequired[int | None]
+    total_tokens: NotRequired[int | None]
+    cost_usd: NotRequired[float | None]
+
+
+class ToolCall(TypedDict):
+    name: str
+    arguments: NotRequired[Any]
+    result: NotRequired[Any]
+    error: NotRequired[str | None]
+    started_at: NotRequired[Time | None]
+    ended_at: NotRequired[Time | None]
+
+
+class LlmCall(TypedDict):
+    model: str
+    input_tokens: NotRequired[int | None]
+    output_tokens: NotRequired[int | None]
+    cost_usd: NotRequired[float | None]
+    latency_ms: NotRequired[float | None]
+
+
+class Proposal(TypedDict):
+    namespace: str
+    name: str
+
+
+class TraceDetails(TypedDict):
+    """What a trace event may carry besides what the join reads."""
+
+    usage: NotRequired[Usage | None]
+    tool_calls: NotRequired[list[ToolCall] | None]
+    llm_calls: NotRequired[list[LlmCall] | None]
+    handoffs: NotRequired[list[str] | None]
+    proposal: NotRequired[Proposal | None]
+
+
+class MetadataDetails(TypedDict):
+    """What its metadata may carry besides."""
+
+    experiment_id: NotRequired[str | None]
+    arm: NotRequired[str | None]

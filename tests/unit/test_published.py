@@ -1,0 +1,177 @@
+"""The published contracts are up to date, their examples hold, and they are as tolerant as our own codecs."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Rec
+from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from agents import rerolls, thumbs, traces
+from agents.memory import ManualClock
+from agents.policy import Policy
+from schemas.asyncapi import CHANNELS
+from schemas.dead_letters import DeadLetter
+from schemas.examples import EXAMPLES
+from schemas.outcomes import Cause
+from schemas.published import FORMS, files, main, schema
+from schemas.topics import Topics
+from streams.audit import Audit
+
+DOCS = Path(__file__).parents[2] / "docs"
+READ = {"plain-thumb": thumbs, "stream-record": thumbs, "reroll": rerolls, "trace": traces}
+MAPS = frozenset({"Keys", "NewImage", "signals", "feedback_scores", "reasons", "dead_lettered", "parked", "filtered"})
+"""Objects whose names are data: they have no fields to add to."""
+NOW = 1_772_366_700_000  # 2026-03-01T12:05:00Z, shortly after the examples
+
+
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(schema(name))
+
+
+def examples() -> list[Any]:
+    return [pytest.param(name, example, id=f"{name}-{n}") for name in FORMS for n, example in enumerate(EXAMPLES[name])]
+
+
+def objects(value: Any, maps: frozenset[str] = frozenset(), name: str = "") -> Iterator[dict[str, Any]]:
+    """Every object inside, but for those under the names in `maps`."""
+    if isinstance(value, dict):
+        if name not in maps:
+            yield value
+        for key, inner in value.items():
+            yield from objects(inner, maps, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from objects(inner, maps)
+
+
+def load_asyncapi() -> Any:
+    return YAML(typ="safe").load(DOCS / "asyncapi.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(files()))
+def test_what_is_committed_is_what_the_types_say(path: str) -> None:
+    assert (DOCS / path).read_text() == files()[path], "run `make docs`"
+
+
+def test_nothing_else_lies_there() -> None:
+    assert {path.name for path in (DOCS / "schemas").glob("*.json")} == {f"{name}.json" for name in FORMS}
+
+
+def test_generating_writes_the_same_into_any_folder(tmp_path: Path) -> None:
+    main(tmp_path)
+    assert {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*") if p.is_file()} == files()
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_schema_is_one_and_names_no_host(name: str) -> None:
+    body = schema(name)
+    Draft202012Validator.check_schema(body)
+    assert body["$id"] == f"urn:rampgate:schema:{name}"
+    assert body["examples"]
+    text = json.dumps({key: value for key, value in body.items() if key != "$schema"})
+    assert "://" not in text
+
+
+@pytest.mark.parametrize(("name", "example"), examples())
+def test_every_example_holds(name: str, example: dict[str, Any]) -> None:
+    validator(name).validate(example)
+    TypeAdapter(FORMS[name].type).validate_python(example)
+
+
+@pytest.mark.parametrize(("name", "example"), [pair for pair in examples() if pair.values[0] in READ])
+def test_our_codecs_take_what_we_publish(name: str, example: dict[str, Any]) -> None:
+    decoded = READ[name].decode([Rec(json.dumps(example).encode())], NOW, Policy())  # type: ignore[attr-defined]
+    assert not decoded.bad
+    assert len(decoded.items) + len(decoded.dropped) == 1
+
+
+@pytest.mark.parametrize(("name", "example"), examples())
+def test_an_unknown_field_is_accepted_wherever_it_stands(name: str, example: dict[str, Any]) -> None:
+    """The tolerant reader: an old reader must take what a newer writer sends."""
+    newer = copy.deepcopy(example)
+    for found in list(objects(newer, MAPS)):
+        found["a field of tomorrow"] = {"added": [1]}
+    validator(name).validate(newer)
+    TypeAdapter(FORMS[name].type).validate_python(newer)
+    if name in READ:
+        assert not READ[name].decode([Rec(json.dumps(newer).encode())], NOW, Policy()).bad  # type: ignore[attr-defined]
+
+
+def test_no_schema_is_closed() -> None:
+    for name in FORMS:
+        assert all(found.get("additionalProperties") is not False for found in objects(schema(name))), name
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_required_field_is_required(name: str) -> None:
+    for field in schema(name)["required"]:
+        lacking = {key: value for key, value in EXAMPLES[name][0].items() if key != field}
+        assert not validator(name).is_valid(lacking), field
+
+
+def test_the_headers_that_are_written_are_those_that_are_published() -> None:
+    whole = Rec(b"v", headers=(("rampgate.attempts", b"2"), ("other", b"1")))
+    cut = Rec(b"v" * 3_000_000, key=b"k" * 2_000_000, headers=(("x", b"x" * 2_000_000),))
+    for record in (whole, cut):
+        for cause in Cause:
+            _, _, headers = DeadLetter(record, cause, "why", "thumbs.decode", NOW).encode(1_000_000)
+            ours = {name: content.decode() for name, content in headers if name.startswith("rampgate.")}
+            validator("dead-letter-headers").validate(ours)
+            known = set(schema("dead-letter-headers")["properties"])
+            assert set(ours) <= known
+    assert set(ours) == known, "every header that is published is written in some case"
+
+
+def test_the_audit_that_is_written_is_the_one_that_is_published() -> None:
+    sent: list[bytes] = []
+
+    class Producer:
+        async def send(self, messages: Any) -> None:
+            sent.extend(value for _, _, value, _ in messages)
+
+    producer: Any = Producer()
+    audit = Audit(producer, "ps5.query_audit", ManualClock())
+    asyncio.run(audit.read("ci@127.0.0.1", "eval", {"response_id": "r"}, None, ["r", "q"]))
+    (value,) = map(json.loads, sent)
+    validator("query-audit").validate(value)
+    assert set(value) == set(schema("query-audit")["properties"])
+
+
+def test_the_asyncapi_document_has_every_topic_and_its_references_lead_somewhere() -> None:
+    document = load_asyncapi()
+    assert document["asyncapi"] == "3.1.0"
+    topics = Topics()
+    addresses = {channel["address"] for channel in document["channels"].values()}
+    assert addresses == {*(topics[name] for name in CHANNELS if name != "query-audit"), topics.audit}
+    for found in objects(document):
+        reference = found.get("$ref")
+        if reference is None:
+            continue
+        if reference.startswith("#/"):
+            place = document
+            for part in reference[2:].split("/"):
+                place = place[part]
+        else:
+            assert (DOCS / reference).is_file(), reference
+    actions = {name: channel.action for name, channel in CHANNELS.items()}
+    assert {o["channel"]["$ref"].rsplit("/")[-1]: o["action"] for o in document["operations"].values()} == actions
+
+
+def test_every_message_has_a_key_and_examples_that_hold() -> None:
+    for name, message in load_asyncapi()["components"]["messages"].items():
+        assert message["bindings"]["kafka"]["key"]["type"] == "string"
+        assert message["examples"], name
+        for example in message["examples"]:
+            for part in ("payload", "headers"):
+                if "schema" in message.get(part, {}):
+                    form = Path(message[part]["schema"]["$ref"]).stem
+                    validator(form).validate(example[part])
