@@ -7,6 +7,7 @@ emptied at any time and is rebuilt from Kafka. It must not evict (`maxmemory-pol
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -158,9 +159,10 @@ class RedisStore:
 
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         cursor, head = 0, self._bytes + b"t:"
+        pattern = re.sub(rb"[][*?^\\]", rb"\\\g<0>", head) + b"*"
         while True:
             at = cursor
-            cursor, keys = await self._call(lambda at=at: self._redis.scan(at, match=head + b"*", count=PAGE))
+            cursor, keys = await self._call(lambda at=at: self._redis.scan(at, match=pattern, count=PAGE))
             if keys:
                 values = await self._call(lambda keys=keys: self._redis.mget(keys))
                 yield [(k[len(head) :].decode(), v) for k, v in zip(keys, values, strict=True) if v]

@@ -204,3 +204,14 @@ async def test_a_step_of_many_thousand_cells_is_one_step(store: Either) -> None:
     counts = {f"c:{n}": (far(), {"a": n + 1}) for n in range(1_200)}
     assert await store.apply(Change(counts=counts)) == []
     assert await store.counts(list(counts)) == [{"a": n + 1} for n in range(1_200)]
+
+
+@pytest.mark.parametrize("prefix", ["rg[1]:", "a*b?", "\\x^-:", "ü{t}:"])
+async def test_a_prefix_may_be_any_text_and_keeps_stores_apart(redis_url: str, prefix: str) -> None:
+    mine, other = RedisStore(redis_url, prefix), RedisStore(redis_url, "rg1:")
+    await put(mine, **{"t:a": b"1"})
+    await put(other, **{"t:b": b"2"})
+    assert await all_turns(mine) == {"a": b"1"}
+    assert await all_turns(other) == {"b": b"2"}
+    await mine.close()
+    await other.close()
