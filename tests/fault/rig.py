@@ -27,6 +27,7 @@ from rampgate.services.redis import RedisServer
 from tests.fault.traffic import KIND, Expected, Message, Traffic
 
 TOPICS = ("thumbs", "rerolls", "traces")
+CLASSES = ("both_present", "missing_trace", "missing_signal")
 PARTITIONS = 4
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from rampgate.cli import main; main()"
@@ -431,10 +432,12 @@ class Rig:
             assert consumed == sum(fields.values()), f"{kind}: {consumed} consumed, but {dict(fields)}"
             filtered = sum(n for name, n in fields.items() if name.startswith("filtered"))
             assert filtered == expected.filtered[kind], f"{kind}: filtered {dict(fields)}"
-        cells = Counter(name.rsplit("|", 1)[0] for (_, name), n in self.hashes("e:*").items() for _ in range(n))
-        assert cells == Counter({"|".join(k): n for k, n in self.coverage().items()}), (
-            "per second differs from per hour"
-        )
+        cells: Counter[str] = Counter()
+        for (_, name), n in self.hashes("e:*").items():
+            vertical, number, _ = name.rsplit("|", 2)
+            cells[f"{vertical}|{CLASSES[int(number)]}"] += n
+        hours = Counter({"|".join(k): n for k, n in self.coverage().items()})
+        assert cells == hours, "coverage at the edges differs from coverage per hour"
 
     def _check_letters(self, expected: Expected) -> None:
         letters = self.dead_letters()
