@@ -19,7 +19,7 @@ def withheld(rig: Rig) -> int:
 def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig: Make) -> None:
     """Off: joined and counted, nothing written. On: all of the lookback window is written, coverage is the same.
     Off and on again under load: the same."""
-    traffic = Traffic(51, 1_200, now_ms())
+    traffic = Traffic(51, 1_200, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     print(f"seed {traffic.seed}: {len(traffic.messages)} records")
     rig = make_rig()
     rig.opik.load(traffic)

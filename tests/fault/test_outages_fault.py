@@ -37,7 +37,13 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "fault", ["503", pytest.param("slow", marks=SLOW), pytest.param("429", marks=SLOW), "drop_after_write"]
+    "fault",
+    [
+        "503",
+        pytest.param("slow", marks=SLOW),
+        pytest.param("429", marks=SLOW),
+        pytest.param("drop_after_write", marks=SLOW),
+    ],
 )
 def test_opik_fails_for_a_while(make_rig: Make, fault: str) -> None:
     """A storm of 503, answers after 2 s, 429 with RateLimit-Reset, answers lost after the write: no dead letter, no
@@ -111,6 +117,7 @@ def test_redis_fails_for_a_while(make_rig: Make, own_redis: RedisServer, fault: 
         assert rig.workers[0].running
 
 
+@SLOW
 def test_a_worker_starts_while_redis_is_down(make_rig: Make, own_redis: RedisServer) -> None:
     """It waits for its state, and works when it is there."""
     traffic = Traffic(84, 300, now_ms())
