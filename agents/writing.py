@@ -12,7 +12,7 @@ from agents.work import Memory, Plan, Work
 from schemas.dead_letters import DeadLetter, Record
 from schemas.topics import Topics
 
-AFTER_REPLAY_MS = 10_000
+AFTER_REPLAY_MS = 3_000
 Refused = tuple[str, Signal, Refusal]
 
 
