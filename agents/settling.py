@@ -20,10 +20,12 @@ SLACK_MS = 3_600_000
 
 
 async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, topics: Topics) -> Report:
-    """Do what is due for these turns and set when to look again. Looks in Opik once, however often the step repeats."""
+    """Do what is due for these turns and set when to look again. Looks in Opik once for each turn's trace and once for
+    its judge scores, however often the step repeats; also for what it asks about only since others changed it."""
     memory = Memory()
-    found: dict[str, TraceFacts] | None = None
+    found: dict[str, TraceFacts] = {}
     judged: set[str] = set()
+    asked: set[tuple[str, bytes]] = set()
     for _ in range(ATTEMPTS):
         now = ports.clock.now_ms()
         work = Work(now, policy, memory)
@@ -31,16 +33,18 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
         for rid, loaded in work.turns.items():
             work.change.checks["t:" + rid] = loaded.blob
             work.change.due[rid] = None
-        if found is None:
-            turns = {rid: loaded.turn for rid, loaded in work.turns.items()}
-            sought = {rid: first(turn) - SLACK_MS for rid, turn in turns.items() if waits(turn)}
-            unjudged = {
-                rid: (turn.trace_id, turn.project, turn.time)
-                for rid, turn in turns.items()
-                if turn.trace and not turn.judged
-            }
-            found = await ports.traces.find(sought) if sought else {}
-            judged = await ports.traces.judged(unjudged) if unjudged else set()
+        turns = {rid: loaded.turn for rid, loaded in work.turns.items() if (rid, loaded.turn.trace) not in asked}
+        sought = {rid: first(turn) - SLACK_MS for rid, turn in turns.items() if waits(turn)}
+        unjudged = {
+            rid: (turn.trace_id, turn.project, turn.time)
+            for rid, turn in turns.items()
+            if turn.trace and not turn.judged
+        }
+        if sought:
+            found |= await ports.traces.find(sought)
+        if unjudged:
+            judged |= await ports.traces.judged(unjudged)
+        asked |= {(rid, turns[rid].trace) for rid in (*sought, *unjudged)}
         given_up = settle(work, found, judged)
         refused = given_up + await write_scores(work, ports)
         if refused:

@@ -213,7 +213,13 @@ class Rig:
         } | settings
         self.workers: list[WorkerProcess] = []
         self._producer = Producer(
-            {"bootstrap.servers": kafka.bootstrap, "linger.ms": 2, "message.timeout.ms": 60_000, "log_level": 0}
+            {
+                "bootstrap.servers": kafka.bootstrap,
+                "linger.ms": 2,
+                "message.timeout.ms": 60_000,
+                "enable.idempotence": True,
+                "log_level": 0,
+            }
         )
         self.sent: list[Message] = []
         self.undelivered = 0
@@ -394,6 +400,7 @@ class Rig:
         """All that must hold once `traffic` was consumed, whatever went wrong on the way (L1, L2, L4, L5)."""
         expected = traffic.expected(self.sent)
         projects = sorted({turn.project for turn in traffic.turns})
+        assert sum(self.ends().values()) == len(self.sent), "the topics do not hold what was sent"
         self.wait("every record consumed and committed", self.drained, seconds)
         try:
             self.wait("coverage as the oracle has it, nothing parked", lambda: self.settled(expected), seconds)
