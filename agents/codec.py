@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,11 +20,11 @@ _HARMLESS = re.compile(r"[0-9A-Fa-f:.+TZ -]{0,40}", re.ASCII)
 EARLIEST_MS = 1_000_000_000_000  # 2001: below it the number is no time of ours
 
 
-def load(records: Sequence[Record], policy: Policy, bad: list[Bad]) -> list[tuple[int, Any]]:
-    """JSON of each record with its index; what can't be one goes to `bad`."""
+def load(records: Iterable[tuple[int, Record]], policy: Policy, bad: list[Bad]) -> list[tuple[int, Any]]:
+    """JSON of each record (given with its index in the batch); what can't be one goes to `bad`."""
     loads, limit = orjson.loads, policy.max_record_bytes
     out: list[tuple[int, Any]] = []
-    for index, record in enumerate(records):
+    for index, record in records:
         value = record.value
         if value is None:
             bad.append(Bad(index, Cause.MALFORMED, "the value is null; an event was expected"))

@@ -14,9 +14,10 @@ DAY: Final = 86_400_000
 BOTH, MISSING_TRACE, MISSING_SIGNAL = "both_present", "missing_trace", "missing_signal"
 CLASSES: Final = (BOTH, MISSING_TRACE, MISSING_SIGNAL)
 CONSUMED: Final = "consumed"
+DONE: Final = "done"
 EDGE_SECONDS: Final = 300
 _DEAD: Final = Mark.DEAD
-_FIELDS: Final = ("", "parked:no_trace", "parked:withheld", "done")
+_FIELDS: Final = ("", "parked:no_trace", "parked:withheld", DONE)
 _CARRIED_BY: Final[dict[int, Kind]] = {Origin.THUMBS: Kind.THUMBS, Origin.REROLLS: Kind.REROLL}
 
 

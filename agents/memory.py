@@ -33,10 +33,13 @@ class MemoryStore:
         return [value if expires > now else b"" for value, expires in found]
 
     async def apply(self, change: Change) -> list[str]:
-        current = await self.read(list(change.checks))
-        stale = [cell for (cell, seen), now in zip(change.checks.items(), current, strict=True) if seen != now]
+        swaps = change.swaps
+        checks = dict(zip(swaps.cells, swaps.before, strict=True)) | change.checks
+        current = await self.read(list(checks))
+        stale = [cell for (cell, seen), now in zip(checks.items(), current, strict=True) if seen != now]
         if stale:
             return stale
+        self.values.update(zip(swaps.cells, zip(swaps.after, swaps.expires, strict=True), strict=True))
         self.values.update(change.sets)
         now = self.clock.now_ms()
         for cell, (expires, fields) in change.counts.items():

@@ -56,17 +56,33 @@ class Refusal(NamedTuple):
 
 
 @dataclass
+class Swaps:
+    """Cells to check and to set, in columns: what was read, what is to stand there, and its expiry (ms since 1970)."""
+
+    cells: list[Cell] = field(default_factory=list)
+    before: list[bytes] = field(default_factory=list)
+    after: list[bytes] = field(default_factory=list)
+    expires: list[int] = field(default_factory=list)
+
+    @property
+    def columns(self) -> tuple[list[Cell], list[bytes], list[bytes], list[int]]:
+        return self.cells, self.before, self.after, self.expires
+
+
+@dataclass
 class Change:
     """One atomic step: applied whole if every check still holds, else not at all.
 
     `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: cell -> field ->
     increment, with the cell's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
+    `swaps`: many cells' checks and sets at once, none of them in `checks` or `sets`.
     """
 
     checks: dict[Cell, bytes] = field(default_factory=dict)
     sets: dict[Cell, tuple[bytes, int]] = field(default_factory=dict)
     counts: dict[Cell, tuple[int, dict[str, int]]] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
+    swaps: Swaps = field(default_factory=Swaps)
 
     def count(self, cell: Cell, expires: int, name: str, by: int) -> None:
         if by:

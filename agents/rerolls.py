@@ -21,7 +21,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Rerol
     """A reroll slower than the vertical's window is none: filtered as `out_of_window`, like one before the lookback."""
     out: Decoded[Reroll] = Decoded()
     rows = []
-    for index, event in load(records, policy, out.bad):
+    for index, event in load(enumerate(records), policy, out.bad):
         if isinstance(event, dict) and ("response_id" in event or "new_response_id" in event):
             rows.append((index, event))
         else:

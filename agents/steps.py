@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agents.counting import CONSUMED, HOUR, field_of
+from agents.counting import CONSUMED, DONE, HOUR, field_of
 from agents.items import Decoded
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from agents.turn import Signal
-from agents.work import ATTEMPTS, Loaded, Memory, Report, Work, exhausted, record
+from agents.work import ATTEMPTS, Loaded, Memory, Report, Work, exhausted, record, remember
 from agents.writing import letters_for, send_letters, write_scores
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import Kind, State
@@ -70,6 +70,8 @@ class Agent:
     kind: Kind
     decode: Callable[[Sequence[Record], int, Policy], Decoded[Any]]
     merge: Callable[[Batch, Sequence[Any], Work, Ports], Awaitable[list[Carried]]]
+    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], Work], Sequence[Any]] | None = None
+    """The short way of the topic's common case: takes what it can from what was read, returns the other items."""
 
 
 async def handle(batch: Batch, agent: Agent, ports: Ports, policy: Policy, topics: Topics) -> Report:
@@ -93,14 +95,21 @@ async def attempt(
 ) -> Report | None:
     now = ports.clock.now_ms()
     work = Work(now, policy, memory, replaying=batch.end <= batch.settled)
-    response_ids = list({item.response_id for item in decoded.items})
+    response_ids = list(dict.fromkeys([item.response_id for item in decoded.items]))
     mark, *blobs = await ports.store.read([batch.cell, *("t:" + response_id for response_id in response_ids)])
     seen = watermark(batch, mark)
     decoded = unseen(decoded, batch, seen)
-    work.load(response_ids, blobs)
-    carried = await agent.merge(batch, decoded.items, work, ports)
+    items: Sequence[Any] = decoded.items
+    read = dict(zip(response_ids, blobs, strict=True))
+    if agent.prepare is not None and work.plain:
+        items = agent.prepare(batch, items, read, work)
+    work.load(list(read), list(read.values()))
+    carried = await agent.merge(batch, items, work, ports)
     records = batch.records
     refused = await write_scores(work, ports)
+    if work.prepared is not None and any(work.prepared.outcomes):
+        remember(work, set())
+        return None
 
     def at_hand(topic: str, partition: int, offset: int) -> Record | None:
         if topic != batch.topic or partition != batch.partition or not batch.base <= offset < batch.end:
@@ -155,6 +164,8 @@ def count(batch: Batch, decoded: Decoded[Any], carried: list[Carried], work: Wor
             otherwise = field_of(signal.mark, signal.cause)
         ended.append((time // HOUR, otherwise))
     tally = Counter(ended)
+    if work.prepared is not None:
+        tally.update(Counter([(hour, DONE) for hour in work.prepared.hours]))
     for dropped in decoded.dropped:
         key = (arrival(records[dropped.index], work) // HOUR, f"{State.FILTERED}:{dropped.reason}")
         tally[key] += 1

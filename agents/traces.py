@@ -30,7 +30,7 @@ TEXT_LIMIT = 128
 def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[TraceFacts]:
     out: Decoded[TraceFacts] = Decoded()
     rows = []
-    for index, event in load(records, policy, out.bad):
+    for index, event in load(enumerate(records), policy, out.bad):
         if isinstance(event, dict) and ("trace_id" in event or "response_id" in event):
             rows.append((index, event))
         else:

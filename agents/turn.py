@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from schemas.outcomes import Cause
 
@@ -115,7 +116,47 @@ class Session(msgspec.Struct, array_like=True, gc=False):
     window: int
 
 
-encode_turn = msgspec.msgpack.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def encode_turn(turn: Turn) -> bytes:
+    """A turn as stored: one msgpack array without the unset fields at its end, and so are its signals."""
+    fields = astuple(turn)
+    if turn.thumbs is not None or turn.reroll is not None:
+        fields = (*fields[:9], _stored(turn.thumbs), _stored(turn.reroll), turn.rewritten)
+    return _pack(_trimmed(fields, 0))
+
+
+def _stored(signal: Signal | None) -> tuple[object, ...] | None:
+    return _trimmed(astuple(signal), 2) if signal is not None else None
+
+
+def _trimmed(fields: tuple[object, ...], least: int) -> tuple[object, ...]:
+    """Every default is falsy, and nothing else that is falsy differs from its default."""
+    length = len(fields)
+    while length > least and not fields[length - 1]:
+        length -= 1
+    return fields[:length]
+
+
+def unsignalled(blob: bytes) -> bool:
+    """Whether a stored turn has a time, but no signal and no score of ours: its array ends with `time` or `judged`."""
+    return blob[:1] in _UNSIGNALLED
+
+
+def with_first_thumb(blob: bytes, value: int, time: int, seq: bytes, tie: int, partition: int, offset: int) -> bytes:
+    """An unsignalled turn with a trace, as stored once its first thumb and the scores that follow from it are in Opik:
+    the bytes `encode_turn` would make, in a third of the time."""
+    judged = b"" if blob[:1] == _JUDGED else b"\0"
+    signal = (value, time, seq, Mark.DONE, _THUMBS, tie, 0, partition, offset)
+    return b"\x9a" + blob[1:] + judged + _WROTE[value] + _pack(signal if offset else _trimmed(signal, 2))
+
+
+_JUDGED: Final = b"\x97"
+_UNSIGNALLED: Final = (b"\x96", _JUDGED)
+_THUMBS = int(Origin.THUMBS)
+_WROTE = {1: b"\x01\x01", -1: b"\xff\x01"}
+
 decode_turn = msgspec.msgpack.Decoder(Turn).decode
 
 

@@ -22,6 +22,7 @@ from agents.counting import (
 from agents.join import Wanted
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Unavailable
+from agents.prepared import SCORES_EACH, Prepared
 from agents.turn import Mark, Signal, Turn, decode_turn, encode_turn
 from schemas.outcomes import Kind, State
 
@@ -90,6 +91,14 @@ class Work:
     tallies: dict[tuple[Kind, int, str], int] = field(default_factory=dict)
     plan: Plan = field(default_factory=list)
     outcomes: list[Refusal | None] = field(default_factory=list)
+    prepared: Prepared | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is a first attempt that may write: only then can a turn be prepared."""
+        memory = self.memory
+        fresh = not (memory.forced or memory.outcomes or memory.read)
+        return fresh and self.policy.write and not self.policy.mirror_legacy_names and not self.replaying
 
     def load(self, response_ids: Sequence[str], blobs: Sequence[bytes]) -> None:
         turns, forced, read = self.turns, self.memory.forced, self.memory.read
@@ -109,7 +118,10 @@ async def record(work: Work, ports: Ports) -> bool:
     """The atomic step. False if something had changed since it was read: then decide again, with the same memory."""
     change, now, policy = work.change, work.now, work.policy
     lookback = policy.lookback
+    prepared = work.prepared
     moves: dict[tuple[str, str, int], int] = {}
+    if prepared is not None:
+        moves, change.swaps = dict(prepared.moves), prepared.swaps
     checks, sets, forced = change.checks, change.sets, work.memory.forced
     for response_id, loaded in work.turns.items():
         if not loaded.touched:
@@ -153,8 +165,13 @@ def remember(work: Work, stale: set[str]) -> None:
     for response_id, _, pending in work.plan:
         for want in pending:
             memory.outcomes[response_id, want.name, want.value] = next(outcomes)
+    read = {response_id: loaded.blob for response_id, loaded in work.turns.items()}
+    if (prepared := work.prepared) is not None:
+        for at, (write, outcome) in enumerate(zip(prepared.writes, prepared.outcomes, strict=True)):
+            memory.outcomes[prepared.ids[at // SCORES_EACH], write.name, write.value] = outcome
+        read.update(zip(prepared.ids, prepared.swaps.before, strict=True))
     memory.overtaken(stale)
-    memory.read = {response_id: loaded.blob for response_id, loaded in work.turns.items()}
+    memory.read = read
 
 
 def account(work: Work, was: Signal, stood: tuple[int, int], signal: Signal | None) -> None:

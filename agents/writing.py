@@ -34,7 +34,7 @@ async def write_scores(work: Work, ports: Ports) -> list[Refused]:
             work.change.due[response_id] = now + policy.trace_lookup
         elif pending and policy.write:
             work.change.due[response_id] = now + AFTER_REPLAY_MS
-    if not plan:
+    if not plan and work.prepared is None:
         return []
     outcomes = await send(work, ports, plan)
     work.plan, work.outcomes = plan, outcomes
@@ -42,16 +42,21 @@ async def write_scores(work: Work, ports: Ports) -> list[Refused]:
 
 
 async def send(work: Work, ports: Ports, plan: Plan) -> list[Refusal | None]:
-    """One outcome for each wanted score, in order. What an earlier attempt at this step wrote is not sent again."""
-    known, legacy = work.memory.outcomes, work.policy.mirror_legacy_names
-    writes: list[Write] = []
+    """One outcome for each score of the plan, in order; what is prepared gets its own. What an earlier attempt at this
+    step wrote is not sent again."""
+    known, legacy, prepared = work.memory.outcomes, work.policy.mirror_legacy_names, work.prepared
+    writes: list[Write] = list(prepared.writes) if prepared is not None else []
     if not known and not legacy:
         for _, loaded, pending in plan:
             turn = loaded.turn
             trace_id, project = turn.trace_id, turn.project
             for want in pending:
                 writes.append(Write(trace_id, project, want.name, want.value, LABELS[want.name]))
-        return await ports.scores.write(writes)
+        found = await ports.scores.write(writes)
+        if prepared is None:
+            return found
+        prepared.outcomes = found[: len(prepared.writes)]
+        return found[len(prepared.writes) :]
     places: list[int] = []
     outcomes: list[Refusal | None] = []
     for response_id, loaded, pending in plan:
@@ -96,6 +101,12 @@ def settle_written(work: Work, ports: Ports, plan: Plan, outcomes: list[Refusal 
         if not buried:
             lags.append(max(stored - max(pending[0].owner.time, turn.time), 0))
         rest(turn, now, [])
+    if (prepared := work.prepared) is not None:
+        lags += [max(stored - since, 0) for since in prepared.since]
+        for dims, by in prepared.written.items():
+            counts = tally.setdefault(dims, [0, 0])
+            counts[0] += by
+            counts[1] += by
     for dims, counts in tally.items():
         for name, by in zip((THUMBS, REROLL), counts, strict=True):
             if by:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
+import msgspec
 from annotated_types import Len
 from pydantic import Strict, TypeAdapter
 from typing_extensions import TypedDict
@@ -28,6 +29,18 @@ class PlainThumb(TypedDict):
     occurred_at: Time
     sequence: NotRequired[Annotated[int, Strict()] | Text | None]
     observed_at: NotRequired[Time | None]
+
+
+class ExactThumb(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A plain thumb with the commonest fields and nothing else, for a quick first look; `PlainThumb` is the schema. No
+    unknown fields, since msgspec passes over them without a look at their encoding."""
+
+    event_id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+    response_id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
+    value: Literal["up", "down"] | None
+    occurred_at: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    user_id: str | None = None
+    sequence: Annotated[str, msgspec.Meta(min_length=1, max_length=512)] | None = None
 
 
 Image = dict[str, Any]

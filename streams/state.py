@@ -18,13 +18,14 @@ from redis.exceptions import NoScriptError, RedisError
 
 from agents.ports import Cell, Change, Unavailable
 
-# ARGV: one msgpack array [keys, lengths, sets, counts, due index, due, undue]; all values in one piece. The first keys
-# are checked: `lengths` are of the values expected there. sets [number of the key, length of the value, expires, ...];
+# ARGV: one msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue]; all values in one piece.
+# The first keys are checked: `lengths` are of the values expected there. The first of these are swapped: `swaps` are
+# the lengths of their new values, `expires` when those end. sets [number of the key, length of value, expires, ...];
 # counts [key, expires, [field, by, ...], ...]; due [at, id, ...]. Values, expected ones first, are cut from ARGV[2] in
 # order: one argument packs many times faster than thousands. Returns the numbers of the keys whose check failed.
 APPLY = """
 local values, sub, call = ARGV[2], string.sub, redis.call
-local keys, lengths, sets, counts, index, due, undue = unpack(cmsgpack.unpack(ARGV[1]))
+local keys, lengths, swaps, expires, sets, counts, index, due, undue = unpack(cmsgpack.unpack(ARGV[1]))
 local failed, at = {}, 1
 for from = 1, #lengths, 4000 do
   local last = math.min(from + 3999, #lengths)
@@ -36,6 +37,11 @@ for from = 1, #lengths, 4000 do
   end
 end
 if #failed > 0 then return failed end
+for i = 1, #swaps do
+  local till = at + swaps[i]
+  call('SET', keys[i], sub(values, at, till - 1), 'PXAT', expires[i])
+  at = till
+end
 for i = 1, #sets, 3 do
   local till = at + sets[i + 1]
   call('SET', keys[sets[i]], sub(values, at, till - 1), 'PXAT', sets[i + 2])
@@ -111,11 +117,12 @@ class RedisStore:
         return [value or b"" for value in out]
 
     async def apply(self, change: Change) -> list[Cell]:
-        prefix, checks = self._prefix, change.checks
-        cells = list(checks)
-        numbers = {cell: number for number, cell in enumerate(cells, 1)}
-        values = list(checks.values())
+        prefix, checks, swaps = self._prefix, change.checks, change.swaps
+        cells = [*swaps.cells, *checks]
+        numbers = {cell: number for number, cell in enumerate(checks, len(swaps.cells) + 1)}
+        values = [*swaps.before, *checks.values()]
         lengths = list(map(len, values))
+        values += swaps.after
         sets: list[int] = []
         for cell, (value, expires) in change.sets.items():
             number = numbers.get(cell)
@@ -130,7 +137,8 @@ class RedisStore:
         due = [part for rid, at in change.due.items() if at is not None for part in (at, rid)]
         undue = [rid for rid, at in change.due.items() if at is None]
         keys = [prefix + cell for cell in cells]
-        step = _pack([keys, lengths, sets, counts, prefix + "due", due, undue])
+        swapped = list(map(len, swaps.after))
+        step = _pack([keys, lengths, swapped, swaps.expires, sets, counts, prefix + "due", due, undue])
         held = b"".join(values)
         failed = await self._call(lambda: self._apply(args=[step, held]))
         return [cells[int(number) - 1] for number in failed]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agents.ports import Change
+from agents.ports import Change, Swaps
 from streams import state
 from streams.state import RedisStore
 from tests.contract.stores import KINDS, Either, all_turns, far, memory_store, now_ms, pages
@@ -63,6 +63,21 @@ async def test_one_failed_check_changes_nothing_and_names_the_cells(store: Eithe
     assert await store.read(["a", "b", "new"]) == [b"1", b"2", b""]
     assert await store.counts(["k"]) == [{}]
     assert await store.claim_due(10, 10, 10) == []
+
+
+async def test_swaps_happen_all_or_none_and_with_the_rest_of_the_step(store: Either) -> None:
+    await put(store, a=b"1", b=b"2")
+    wrong = Swaps(["a", "b", "c"], [b"1", b"other", b""], [b"3", b"4", b"5"], [far()] * 3)
+    right = Swaps(["a", "b", "c"], [b"1", b"2", b""], [b"30", b"", b"5" * 300], [far(), far(), now_ms() + 60])
+    rest = {"checks": {"w": b""}, "sets": {"w": (b"7", far()), "x": (b"8", far())}, "counts": {"k": (far(), {"n": 1})}}
+    assert await store.apply(Change(swaps=wrong, **rest)) == ["b"]
+    assert await store.read(["a", "b", "c", "w", "x"]) == [b"1", b"2", b"", b"", b""]
+    assert await store.apply(Change(swaps=right, **rest)) == []
+    assert await store.read(["a", "b", "c", "w", "x"]) == [b"30", b"", b"5" * 300, b"7", b"8"]
+    assert await store.counts(["k"]) == [{"n": 1}]
+    await asyncio.sleep(0.1)
+    assert await store.read(["c"]) == [b""]
+    assert await store.apply(Change(swaps=wrong, checks={"w": b""})) == ["a", "b", "w"]
 
 
 async def test_a_check_for_absence_holds_only_while_the_cell_is_absent(store: Either) -> None:

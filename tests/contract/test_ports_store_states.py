@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from agents.ports import Change
+from agents.ports import Change, Swaps
 from streams.state import RedisStore
 from tests.contract.stores import all_turns, far, memory_store, now_ms
 
@@ -47,16 +47,25 @@ class Both(RuleBasedStateMachine):
             COUNTERS, st.tuples(GONE, st.dictionaries(st.sampled_from("xyz"), st.integers(-2, 2), max_size=3))
         ),
         due=st.dictionaries(IDS, st.none() | st.integers(0, 100)),
+        swaps=st.dictionaries(CELLS, st.tuples(st.none() | VALUES, VALUES, GONE), max_size=3),
     )
-    def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any) -> None:
+    def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any, swaps: Any) -> None:
         cells = sorted(right)
         checks = dict(zip(cells, self.same("read", cells), strict=True)) | wrong
+        for cell in swaps:
+            checks.pop(cell, None)
+            sets.pop(cell, None)
+        held = self.same("read", list(swaps))
+        before = [then if then is not None else now for now, (then, _, _) in zip(held, swaps.values(), strict=True)]
         ends = {True: now_ms() - 1_000, False: far()}
         change = Change(
             checks,
             {cell: (value, ends[gone]) for cell, (value, gone) in sets.items()},
             {cell: (ends[gone], fields) for cell, (gone, fields) in counts.items()},
             due,
+            Swaps(
+                list(swaps), before, [value for _, value, _ in swaps.values()], [ends[g] for *_, g in swaps.values()]
+            ),
         )
         self.same("apply", change)
 

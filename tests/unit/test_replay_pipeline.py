@@ -75,7 +75,7 @@ async def test_a_record_that_breaks_our_code_is_lettered_alone() -> None:
         return await thumbs.merge(batch, items, work, ports)
 
     sent = world.send(Kind.THUMBS, *(thumb(f"r{n}") for n in range(20)))
-    assert await settle(world, replace(thumbs.AGENT, merge=breaks)) == []
+    assert await settle(world, replace(thumbs.AGENT, merge=breaks, prepare=None)) == []
     (letter,) = world.letters.letters
     assert (letter.cause, letter.record) == (Cause.INTERNAL_ERROR, sent[13])
     assert "secret" not in letter.detail
