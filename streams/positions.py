@@ -85,10 +85,9 @@ class Positions:
                 self._doubt(tp, settled, settled + self._in_flight, end)
             else:  # without a committed offset nobody was here before: a first start doubts nothing
                 self._doubt(tp, committed or 0, end if committed is not None else 0, end)
-            if committed is not None and committed > first and start < committed:
-                log.warning(
-                    "state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=committed
-                )
+            known = max(committed or 0, settled or 0)
+            if known > first and start < known:
+                log.warning("state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=known)
                 await self._on_lost(tp)
             start = min(start, int(await self._store.start_at(cell, str(start).encode(), FOREVER, mark)))
         return max(start, first)

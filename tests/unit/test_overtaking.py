@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from faust.types import TP
 
@@ -18,7 +19,7 @@ from agents.steps import Batch
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline
 from streams.positions import Positions
-from tests.unit.builders import NOW, World, reroll, thumb, trace, trace_id
+from tests.unit.builders import World, found_trace, reroll, thumb, trace
 
 PLACE = TP("rampgate.thumbs", 0)
 
@@ -73,13 +74,11 @@ class Stage:
             observe=lambda *_: None,
             lost=self._lost,
             fatal=self.fatal.append,
-            ready=self._ready,
+            ready=self._nothing,
         )
-        self.positions = Positions(self.world.store, self.world.clock, 60_000, 8_000, self._on_lost)
+        self.positions = Positions(self.world.store, self.world.clock, 60_000, 8_000, self._nothing)
 
-    async def _ready(self) -> None: ...
-
-    async def _on_lost(self, tp: TP) -> None: ...
+    async def _nothing(self, *_: Any) -> None: ...
 
     async def _lost(self, lost: StateLost, batch: Batch) -> None:
         self.lost.append(lost)
@@ -110,10 +109,14 @@ class Stage:
         assert not self.fatal
 
 
+def held(**scores: int) -> TraceFacts:
+    """What a rebuild reads in Opik, with these scores."""
+    return msgspec.structs.replace(found_trace("r"), **scores)
+
+
 async def begun() -> Stage:
     """A thumb is being written to Opik, with a reroll of 0.0; the reroll that comes meanwhile is settled."""
-    stage = Stage()
-    world = stage.world
+    world = (stage := Stage()).world
     await world.tell(Kind.TRACE, trace("r"))
     world.send(Kind.THUMBS, thumb("r", "down"))
     world.start(stage.batch())
@@ -125,22 +128,9 @@ async def begun() -> Stage:
 
 
 async def test_a_step_under_way_when_the_state_is_lost_does_not_have_the_last_word() -> None:
-    stage = await begun()
-    world = stage.world
+    world = (stage := await begun()).world
     world.lose_state()
-    facts = TraceFacts(
-        response_id="r",
-        trace=bytes.fromhex(trace_id("r").replace("-", "")),
-        project="project",
-        vertical="shopping",
-        sub_agent="search",
-        category="faq",
-        started=NOW - 1_000,
-        ended=NOW,
-        judged=False,
-        reroll=2,
-    )
-    await adopt([facts], world.ports, world.policy)
+    await adopt([held(reroll=2)], world.ports, world.policy)
     await stage.rewind(settled=0)
     assert stage.batch().again
     later = stage.submit()
@@ -181,3 +171,30 @@ async def test_a_stop_is_not_held_up_by_one_that_waits(grace: float) -> None:
     await asyncio.wait_for(asyncio.gather(stop, waiting), 5.0)
     assert sorted(stage.consumer.abandoned) == [0, 1]
     assert stage.acked == []
+
+
+async def test_a_visit_under_way_when_the_state_is_lost_does_not_have_the_last_word_either() -> None:
+    """It writes 0.0 after the rebuild has read 1.0 in Opik, and finds no turn where it could note that."""
+    world = World()
+    await world.tell(Kind.THUMBS, thumb("r", "up"))
+    world.traces.known["r"] = found_trace("r")
+    plain, late = world.ports, True
+
+    class Late:
+        async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+            nonlocal late
+            if late:
+                late, world.ports = False, plain
+                await world.tell(Kind.TRACE, trace("r"))
+                await world.tell(Kind.REROLL, reroll("r"))
+                assert world.signals("r") == (1.0, 1.0)
+                world.lose_state()
+            return await plain.scores.write(writes)
+
+    world.ports = replace(plain, scores=Late())
+    await world.revisit("r")
+    assert world.signals("r") == (1.0, 0.0)
+    await adopt([held(thumbs=1, reroll=2)], world.ports, world.policy)
+    await world.drain()
+    assert world.signals("r") == (1.0, 1.0)
+    world.balance()

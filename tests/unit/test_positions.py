@@ -92,6 +92,7 @@ async def test_lost_before_the_first_commit_only_the_worker_itself_can_tell() ->
     place = Place(None)
     assert await place.start(None, settled=30) == 0
     assert place.doubted() == (30, 129)
+    assert place.lost == 1
     other = Place(None)
     assert await other.start(None) == 0
     assert other.doubted() is None, "a first start writes nothing by force"
