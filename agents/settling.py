@@ -9,7 +9,7 @@ from agents.items import TraceFacts
 from agents.join import bury, merge_trace
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
-from agents.turn import Mark, Signal, Turn
+from agents.turn import MAYBE, Mark, Signal, Turn
 from agents.work import ATTEMPTS, Memory, Report, Work, exhausted, record
 from agents.writing import Refused, letters_for, send_letters, write_scores
 from schemas.outcomes import Cause
@@ -45,6 +45,10 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
         if unjudged:
             judged |= await ports.traces.judged(unjudged)
         asked |= {(rid, turns[rid].trace) for rid in (*sought, *unjudged)}
+        for loaded in (work.turns[rid] for rid in memory.forced):
+            if not loaded.turn.trace:
+                # The state was lost after we had written: what Opik is said to hold may have been read before that.
+                loaded.turn.wrote_thumbs = loaded.turn.wrote_reroll = MAYBE
         given_up = settle(work, found, judged)
         refused = given_up + await write_scores(work, ports)
         if refused:

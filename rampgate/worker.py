@@ -58,7 +58,8 @@ class Worker:
         wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters")]
         if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
             return 0
-        positions = Positions(parts.store, parts.clock, parts.policy.lookback, self.rebuild.lost)
+        in_flight = parts.tuning.records_in_flight
+        positions = Positions(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
         self.consumption = consumption = consume(
             parts.access,
             parts.tuning,

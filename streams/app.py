@@ -40,6 +40,10 @@ class Tuning:
     group_instance_id: str | None = None
     fetch_bytes: int = 4_194_304
 
+    @property
+    def records_in_flight(self) -> int:
+        return self.batch_records * self.batches_in_flight
+
 
 class NoTables(TableManager):
     """Faust waits a second here for tables to register; we have none, and a restart should not take longer for it."""
@@ -55,16 +59,15 @@ class RampgateApp(faust.App):
     positions: Positions
     offsets: KafkaOffsets
     batch_records: int
-    records_in_flight: int
 
     def _new_transport(self) -> Any:
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
 
-    async def start_of_partition(self, tp: TP, committed: int | None) -> int:
-        return await self.positions.start(tp, committed, self.offsets)
+    async def start_of_partition(self, tp: TP, committed: int | None, settled: int | None) -> int:
+        return await self.positions.start(tp, committed, settled, self.offsets)
 
-    def doubtful_until(self, tp: TP) -> int:
-        return self.positions.doubtful_until(tp, self.records_in_flight)
+    def doubtful(self, tp: TP, base: int, last: int) -> bool:
+        return self.positions.doubtful(tp, base, last)
 
 
 @dataclass
@@ -99,13 +102,15 @@ class Consumption:
             self.failure.set_result(error)
 
     async def lost(self, lost: StateLost, batch: Batch) -> None:
-        """Read a partition again from where the state left off, unless that is under way."""
+        """A batch found no state: its partition is read again."""
         tp = TP(batch.topic, batch.partition)
-        if tp in self._rewinding or not self.consumer.current(batch):
-            return
-        await self.rewind(tp)
+        if self.consumer.current(batch):
+            await self.rewind(tp)
 
     async def rewind(self, tp: TP) -> None:
+        """Read a partition again from where the state left off, unless that is under way."""
+        if tp in self._rewinding:
+            return
         self._rewinding.add(tp)
         try:
             await self.consumer.return_to_state(tp)
@@ -160,7 +165,6 @@ def consume(
     app.conf.consumer_group_instance_id = cast(str, tuning.group_instance_id or None)
     app.positions, app.batch_records = positions, tuning.batch_records
     app.offsets = KafkaOffsets(access)
-    app.records_in_flight = tuning.batch_records * tuning.batches_in_flight
     consumption = Consumption(app, folder)
     for name, agent in agents.items():
         pipeline = Pipeline(

@@ -94,13 +94,17 @@ class Pipeline:
     async def submit(self, batch: Batch, ack: Callable[[], Any]) -> None:
         """Take a batch; `ack` is called once it and the partition's earlier ones are settled."""
         await self._ready()
+        lane = self._lanes.setdefault(TP(batch.topic, batch.partition), deque())
+        while lane and lane[-1].batch.generation != batch.generation and self._consumer().current(batch):
+            # What was read before a rewind may be writing yet, and ours has to be the last word. It ends by itself: it
+            # waits for nothing that comes after it, and no longer being current it is given up when its call returns.
+            await asyncio.wait([lane[-1].done])
         await self._recall(batch)
         await self._room.acquire()
         if self._stopping or not self._consumer().current(batch):
             self._consumer().abandon(batch)
             self._room.release()
             return
-        lane = self._lanes.setdefault(TP(batch.topic, batch.partition), deque())
         before = lane[-1] if lane else None
         flight = Flight(batch, asyncio.get_running_loop().create_future())
         lane.append(flight)

@@ -32,40 +32,62 @@ class WatermarkStore(Store, Protocol):
 
 
 class Positions:
-    """Start of each partition. `on_lost` is told when a partition that was read before has to be read again."""
+    """Start of each partition. `on_lost` is told when a partition that was read before has to be read again.
+    `in_flight`: how many records of a partition a worker handles at once, at most."""
 
     def __init__(
-        self, store: WatermarkStore, clock: Clock, lookback_ms: int, on_lost: Callable[[TP], Awaitable[None]]
+        self,
+        store: WatermarkStore,
+        clock: Clock,
+        lookback_ms: int,
+        in_flight: int,
+        on_lost: Callable[[TP], Awaitable[None]],
     ) -> None:
         self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
-        self._stood: dict[TP, tuple[int, int]] = {}
+        self._in_flight = in_flight
+        self._doubts: dict[TP, tuple[int, int]] = {}
 
-    def doubtful_until(self, tp: TP, window: int) -> int:
-        """Records from the watermark up to here may have been handled, but not recorded, by a worker that died: at
-        most `window` were in flight, and none that were not there yet when we took over. 0 if there is no such."""
-        mark, end = self._stood.get(tp, (0, 0))
-        return min(mark + window, end)
+    def doubtful(self, tp: TP, base: int, last: int) -> bool:
+        """Whether one of these records may have been handled and not recorded: by a worker that died, or by a step
+        that was under way when the state was lost."""
+        since, until = self._doubts.get(tp, (0, 0))
+        return since <= last and base < until
 
-    async def start(self, tp: TP, committed: int | None, log_of: Log) -> int:
+    def _doubt(self, tp: TP, since: int, until: int, end: int) -> None:
+        """No record was handled that was not there yet. What was in doubt before and was not read since still is."""
+        _, before = self._doubts.get(tp, (0, 0))
+        self._doubts[tp] = (since, min(max(until, before), end))
+
+    async def start(self, tp: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,
-        the start of the lookback window. A watermark beyond the log's end is of a topic that was made anew."""
+        the start of the lookback window. A watermark beyond the log's end is of a topic that was made anew.
+
+        `settled`: up to where the caller itself has settled this partition; None if others had it until now. They may
+        have settled more than they committed, and how much, only the watermark can tell.
+        """
         cell = f"w:{tp.topic}:{tp.partition}"
         (mark,) = await self._store.read([cell])
         first, end = (await log_of.bounds([tp]))[tp]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
-            # A watermark below the committed offset is of an older copy of the state: it knows no writes since then.
-            self._stood[tp] = (max(int(mark), committed or 0), end)
+            if int(mark) < (committed or 0):
+                # Of an older copy of the state, which knows of no write since then.
+                self._doubt(tp, int(mark), end if settled is None else settled + self._in_flight, end)
+            else:
+                self._doubt(tp, int(mark), int(mark) + self._in_flight, end)
         else:
             found = (await log_of.first_after({tp: self._clock.now_ms() - self._lookback}))[tp]
             if found is None and (await log_of.first_after({tp: 0}))[tp] is None:
                 found = first  # the broker has no index by time (librdkafka's built-in one): older records get filtered
             start = end if found is None else found
-            self._stood.pop(tp, None)
-            if committed is not None and committed > first and start < committed:
-                log.warning(
-                    "state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=committed
-                )
+            # What was settled agreed with Opik; what was under way is in no state, and may be in Opik nevertheless.
+            if settled is not None:
+                self._doubt(tp, settled, settled + self._in_flight, end)
+            else:  # without a committed offset nobody was here before: a first start doubts nothing
+                self._doubt(tp, committed or 0, end if committed is not None else 0, end)
+            known = max(committed or 0, settled or 0)
+            if known > first and start < known:
+                log.warning("state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=known)
                 await self._on_lost(tp)
             start = min(start, int(await self._store.start_at(cell, str(start).encode(), FOREVER, mark)))
         return max(start, first)

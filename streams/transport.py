@@ -21,8 +21,9 @@ from schemas.dead_letters import clean
 
 log = structlog.get_logger(__name__)
 
-Start = Callable[[TP, int | None], Awaitable[int]]
-"""Where to read a partition from, given its committed offset (None without one)."""
+Start = Callable[[TP, int | None, int | None], Awaitable[int]]
+"""Where to read a partition from, given its committed offset (None without one) and the one up to which we ourselves
+have settled it (None if it has just become ours)."""
 
 
 FETCH_WAIT_MS = 200
@@ -56,7 +57,8 @@ class BatchConsumer(driver.Consumer):
         """Read on from where the state stands; waits for the state, as long as the partition is ours."""
         while not self.should_stop and tp in self.assignment():
             try:
-                start = await self.start_at(tp, self._committed_offset[tp])
+                settled = self._settled(tp) if tp in self._next else None
+                start = await self.start_at(tp, self._committed_offset[tp], settled)
             except Unavailable as error:
                 log.warning("waiting_for_state", topic=tp.topic, partition=tp.partition, reason=clean(str(error)))
                 await self.sleep(1.0)
@@ -67,8 +69,7 @@ class BatchConsumer(driver.Consumer):
     async def rewind(self, tp: TP, offset: int) -> None:
         """Read the partition from `offset`. Batches fetched before this are of an older generation and are dropped."""
         self._generation[tp] += 1
-        known = (self._committed_offset[tp], self._settled_before.get(tp), self._new_offset(tp))
-        self._settled_before[tp] = max(offset or 0 for offset in known)
+        self._settled_before[tp] = self._settled(tp)
         await self._seek(tp, offset)
         self._generation[tp] += 1
         self._next[tp] = offset
@@ -76,6 +77,11 @@ class BatchConsumer(driver.Consumer):
         self._outstanding[tp].clear()
         # All below is settled, though its commit may have failed: nothing else would commit it on a quiet partition.
         self._acked[tp] = [offset - 1] if offset else []
+
+    def _settled(self, tp: TP) -> int:
+        """Records below this were settled once, as far as we know: a rewind does not lower it."""
+        known = (self._committed_offset[tp], self._settled_before.get(tp), self._new_offset(tp))
+        return max(offset or 0 for offset in known)
 
     def current(self, batch: Batch) -> bool:
         """Whether a batch still is of this assignment and was not fetched before a rewind."""
@@ -143,7 +149,7 @@ class BatchConsumer(driver.Consumer):
                 settled = self._settled_before.get(tp, 0)
                 message: Any = self._to_message(tp, part[-1])
                 message.key = None
-                again = base < self.app.doubtful_until(tp)
+                again = self.app.doubtful(tp, base, last)
                 message.value = Batch(
                     tp.topic, tp.partition, base, part, settled=settled, generation=generation, again=again
                 )

@@ -94,7 +94,8 @@ class Upkeep:
         held = [tp for tp in sorted(consumer.assignment()) if consumer.stands(tp) is not None]
         marks = await self._store.read([f"w:{tp.topic}:{tp.partition}" for tp in held])
         for tp, mark in zip(held, marks, strict=True):
-            if not mark:
+            # Looked at again, since a batch may have noticed first: a rebuild that has begun is not begun anew.
+            if not mark and not any(await self._store.read([f"w:{tp.topic}:{tp.partition}"])):
                 await self._consumption.rewind(TP(tp.topic, tp.partition))
         return False
 

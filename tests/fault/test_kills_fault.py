@@ -74,7 +74,7 @@ def test_ends_in_the_middle_of_batches_change_nothing(make_rig: Make, number: si
     """SIGKILLs (SIGTERMs) under load, two workers in the group: every signal exactly once, no offset committed
     that was not finished, nothing left over."""
     seed = 20 + number
-    traffic = Traffic(seed, 1_600 * times, now_ms(), PROMPT if times < 10 else None)
+    traffic = Traffic(seed, 2_200 * times, now_ms(), PROMPT if times < 10 else None)
     rig = make_rig(batch_records=100, session_timeout_seconds=1.5)
     watcher = storm(rig, traffic, number, times, seed)
     rig.check(traffic, 150)
