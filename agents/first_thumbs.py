@@ -25,7 +25,8 @@ _SCORES = {1: 1.0, -1: -1.0}
 def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: Work) -> Sequence[Thumb]:
     """Prepare what is common (as `work.prepared`) and take it out of `read`; the thumbs that go the general way are
     returned."""
-    counts = Counter([item.response_id for item in items]) if len(read) < len(items) else None
+    heard = [item.response_id for item in items]
+    counts = Counter(heard) if len(set(heard)) < len(heard) else None
     now, lookback = work.now, work.policy.lookback
     records, partition = batch.records, batch.partition
     prepared = Prepared()

@@ -96,8 +96,7 @@ class Work:
     @property
     def plain(self) -> bool:
         """Whether this is a first attempt that may write: only then can a turn be prepared."""
-        memory = self.memory
-        fresh = not (memory.forced or memory.outcomes or memory.read)
+        fresh = not (self.memory.outcomes or self.memory.read)
         return fresh and self.policy.write and not self.policy.mirror_legacy_names and not self.replaying
 
     def load(self, response_ids: Sequence[str], blobs: Sequence[bytes]) -> None:
@@ -132,11 +131,12 @@ async def record(work: Work, ports: Ports) -> bool:
             account(work, loaded.thumbs, loaded.thumbs_stood, thumbs)
         if loaded.reroll is not None:
             account(work, loaded.reroll, loaded.reroll_stood, reroll)
-        if response_id in forced and turn.trace:
-            turn.rewritten = (turn.rewritten + 1) % 100
         blob = encode_turn(turn)
         if blob == loaded.blob:
-            continue
+            if response_id not in forced or not turn.trace:
+                continue
+            turn.rewritten = (turn.rewritten + 1) % 100
+            blob = encode_turn(turn)
         move(moves, loaded.before, standing(turn))
         cell = "t:" + response_id
         checks[cell] = loaded.blob
