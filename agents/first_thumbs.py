@@ -53,7 +53,8 @@ def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: 
         before.append(blob)
         offset = records[item.index].offset
         after.append(with_first_thumb(blob, value, time, item.seq, item.tie, partition, offset))
-        expires.append(max(last + lookback, now) + HOUR)
+        ends = last + lookback
+        expires.append((ends if ends > now else now) + HOUR)
         since.append(last)
         hours.append(time // HOUR)
         second = ended // 1000

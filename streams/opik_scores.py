@@ -40,14 +40,19 @@ class OpikScores:
 
     async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
         out: list[Refusal | None] = [None] * len(writes)
-        puts = [i for i, w in enumerate(writes) if w.value is not None and w.trace_id[14:15] == "7"]
-        jobs = [self._put(writes, puts[start : start + MOST], out) for start in range(0, len(puts), MOST)]
-        if len(puts) < len(writes):
-            for index, write in enumerate(writes):
-                if write.trace_id[14:15] != "7":
-                    out[index] = Refusal(Cause.OPIK_REJECTED, f"trace id {write.trace_id} is no UUID version 7")
-                elif write.value is None:
-                    jobs.append(self._delete(index, write, out))
+        others = [i for i, w in enumerate(writes) if w.value is None or w.trace_id[14:15] != "7"]
+        places: Sequence[int] = range(len(writes))
+        puts = writes
+        if others:
+            places = sorted(set(places).difference(others))
+            puts = [writes[index] for index in places]
+        jobs = [self._put(puts[at : at + MOST], places[at : at + MOST], out) for at in range(0, len(puts), MOST)]
+        for index in others:
+            write = writes[index]
+            if write.trace_id[14:15] != "7":
+                out[index] = Refusal(Cause.OPIK_REJECTED, f"trace id {write.trace_id} is no UUID version 7")
+            else:
+                jobs.append(self._delete(index, write, out))
         if len(jobs) == 1:
             await jobs[0]
         else:
@@ -57,18 +62,17 @@ class OpikScores:
                     raise error
         return out
 
-    async def _put(self, writes: Sequence[Write], indexes: list[int], out: list[Refusal | None]) -> None:
-        scores = encode([writes[index] for index in indexes])
-        refusal = await self._call("put", self._client.traces.score_batch_of_traces, scores=scores)
+    async def _put(self, writes: Sequence[Write], places: Sequence[int], out: list[Refusal | None]) -> None:
+        refusal = await self._call("put", self._client.traces.score_batch_of_traces, scores=encode(writes))
         if refusal is None:
             return
-        if refusal.cause is Cause.OPIK_UNAVAILABLE or len(indexes) == 1:
-            for index in indexes:
-                out[index] = refusal
+        if refusal.cause is Cause.OPIK_UNAVAILABLE or len(writes) == 1:
+            for place in places:
+                out[place] = refusal
             return
-        middle = len(indexes) // 2
-        await self._put(writes, indexes[:middle], out)
-        await self._put(writes, indexes[middle:], out)
+        middle = len(writes) // 2
+        await self._put(writes[:middle], places[:middle], out)
+        await self._put(writes[middle:], places[middle:], out)
 
     async def _delete(self, index: int, write: Write, out: list[Refusal | None]) -> None:
         out[index] = await self._call(
