@@ -18,6 +18,8 @@ from streams.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 30_000
+PAUSE = 0.5
+"""Seconds until a rebuild that could not go on is tried again."""
 
 
 class Rebuild:
@@ -52,12 +54,13 @@ class Rebuild:
                         return
                     if await redis.set(lease, b"1", nx=True, px=LEASE_MS):
                         await self._adopt_all(lease)
-                        await redis.set(marker, b"1")
-                        await redis.delete(lease)
+                        # Refused if the lease is gone, since what was adopted is gone with it.
+                        await redis.rename(lease, marker)
+                        await redis.persist(marker)
                         return
                 except (Unavailable, RedisError, OSError) as error:
                     log.warning("rebuild_waiting", reason=str(error))
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(PAUSE)
         finally:
             self._on_change(False)
 
@@ -66,5 +69,6 @@ class Rebuild:
         adopted = 0
         async for page in cast(OpikTraces, self._ports.traces).scored(since):
             adopted += await adopt(page, self._ports, self._policy)
-            await self._store.redis.pexpire(lease, LEASE_MS)
+            if not await self._store.redis.pexpire(lease, LEASE_MS):
+                raise Unavailable("the state was lost again while it was rebuilt: adopting anew")
         log.info("rebuild_adopted", turns=adopted)

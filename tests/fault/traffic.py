@@ -173,6 +173,9 @@ class Traffic:
                 turn.thumbs.append(Thumb(sequence, dice.choice((1, 1, -1, -1, 0)), min(at, self.now)))
         if dice.random() < mix.rerolls:
             turn.rerolls = [ended + dice.randint(1_000, 60_000) for _ in range(dice.choice((1, 1, 2)))]
+        if where == "opik" and not turn.active:
+            # It counts as judged only if its trace was sought before the thumb was withdrawn: a matter of moments.
+            turn.judged = "no"
         return turn
 
     def _follower(self, turn: Turn) -> Turn:
