@@ -7,6 +7,7 @@ settled, whatever order acks come in (Faust's own rule can pass one by, faust-st
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
@@ -43,6 +44,7 @@ class BatchConsumer(driver.Consumer):
         self._outstanding: defaultdict[TP, dict[int, int]] = defaultdict(dict)
         self._settled_before: dict[TP, int] = {}
         self._fetched_under: dict[TP, int] = {}
+        self._seeking: defaultdict[TP, asyncio.Lock] = defaultdict(asyncio.Lock)
         app = self.app
         self.start_at: Start = app.start_of_partition
         self.max_records: int = app.batch_records
@@ -68,15 +70,22 @@ class BatchConsumer(driver.Consumer):
 
     async def rewind(self, tp: TP, offset: int) -> None:
         """Read the partition from `offset`. Batches fetched before this are of an older generation and are dropped."""
-        self._generation[tp] += 1
-        self._settled_before[tp] = self._settled(tp)
-        await self._seek(tp, offset)
-        self._generation[tp] += 1
-        self._next[tp] = offset
-        self._read_offset[tp] = None
-        self._outstanding[tp].clear()
-        # All below is settled, though its commit may have failed: nothing else would commit it on a quiet partition.
-        self._acked[tp] = [offset - 1] if offset else []
+        async with self._seeking[tp]:
+            self._generation[tp] += 1
+            self._settled_before[tp] = self._settled(tp)
+            await self._seek(tp, offset)
+            self._generation[tp] += 1
+            self._next[tp] = offset
+            self._read_offset[tp] = None
+            self._outstanding[tp].clear()
+            # All below is settled, though its commit may have failed: nothing else commits it on a quiet partition.
+            self._acked[tp] = [offset - 1] if offset else []
+
+    async def _return(self, tp: TP) -> None:
+        """Let the consumer stand where we stand, after records that are not ours to hand on."""
+        async with self._seeking[tp]:
+            if tp in self._next:
+                await self._seek(tp, self._next[tp])
 
     def _settled(self, tp: TP) -> int:
         """Records below this were settled once, as far as we know: a rewind does not lower it."""
@@ -133,9 +142,10 @@ class BatchConsumer(driver.Consumer):
             stands = self._next.get(tp)
             if stands is None:
                 continue
-            if fetched[0].offset != stands and self._fetched_under.get(tp) != self._generation[tp]:
-                # Fetched before a rewind: not ours to hand on, and the position has moved past what is.
-                await self._seek(tp, stands)
+            stale = self._fetched_under.get(tp) != self._generation[tp]
+            if fetched[0].offset < stands or (fetched[0].offset > stands and stale):
+                # Fetched before a rewind. Above where we stand, there may also be a hole, left by compaction.
+                await self._return(tp)
                 continue
             generation = self._generation[tp]
             for start in range(0, len(fetched), self.max_records):
@@ -156,7 +166,7 @@ class BatchConsumer(driver.Consumer):
                 yield tp, message
 
     async def _seek(self, partition: TP, offset: int) -> None:
-        """Seek in the consumer's own thread; it returns when the seek is done."""
+        """Seek in the consumer's own thread; returns when that is done. Two at once may overtake one another there."""
         consumer = self._thread._ensure_consumer()
 
         async def seek() -> None:
