@@ -1,0 +1,53 @@
+"""All files of a registry, parsed: what the linter looks at and the registry is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from evalcore.documents import FieldPath, Parsed
+from evalcore.problems import Problem, Severity
+from schemas.judges import RuleFile, VerticalRuleFile
+from schemas.manifests import JudgeSelection, ManifestExtension, ManifestFile, OverridesFile
+
+AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Judge ids are in their one spelling (`schemas.judges.judge_id`). Files that could not be read as their model are
+    not here; `unread` names them as (kind, id) so that a check does not call missing what is only broken. `today` is
+    given, so that the same files give the same findings."""
+
+    today: date
+    rules: Mapping[str, Parsed[RuleFile]] = field(default_factory=dict)
+    vertical_rules: Mapping[tuple[str, str], Parsed[VerticalRuleFile]] = field(default_factory=dict)
+    manifest: Parsed[ManifestFile] | None = None
+    extensions: Mapping[str, Parsed[ManifestExtension]] = field(default_factory=dict)
+    selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
+    overrides: Parsed[OverridesFile] | None = None
+    verticals: frozenset[str] = frozenset()
+    unread: frozenset[tuple[str, str]] = frozenset()
+
+    def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
+        """(vertical or None, judge id, file) of central and vertical rules."""
+        for judge, rule in self.rules.items():
+            yield None, judge, rule
+        for (vertical, judge), own in self.vertical_rules.items():
+            yield vertical, judge, own
+
+
+def problem(
+    check: str,
+    clause: str,
+    parsed: Parsed[object] | AnyRule | Parsed[ManifestFile],
+    path: FieldPath,
+    message: str,
+    fix: str = "",
+    severity: Severity = Severity.ERROR,
+) -> Problem:
+    """A finding at a field of a parsed file."""
+    line, column = parsed.document.at(path)
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return Problem(parsed.document.file, line, column, name, check, message, clause, fix, severity)
