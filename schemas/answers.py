@@ -1,10 +1,13 @@
-"""Answers to questions about the state, as HTTP and the command line give them (contracts §4, §5)."""
+"""Answers to questions about the state and the registry, as HTTP and the command line give them (contracts §4, §5)."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import date
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from schemas.judges import BaselineSource, Classification, Enforcement, Milestone, ScoreType
 
 
 class Answer(BaseModel):
@@ -91,3 +94,69 @@ class Health(Answer):
     ok: bool
     reasons: list[str]
     checks: dict[str, Check]
+
+
+class ServedJudge(Answer):
+    """A judge as the asked vertical sees it (contracts §4). Thresholds are resolved for each milestone, on the judge's
+    own scale; true for a BOOLEAN judge. `sub_agents` empty: all of them. `version` is the hash of all that decides a
+    score; `config_hash` beside the judges is that of the whole registry."""
+
+    id: str
+    name: str
+    classification: Classification
+    score_name: str
+    score_type: ScoreType
+    score_range: tuple[float, float]
+    thresholds: dict[Milestone, bool | float]
+    floor: float
+    tolerance: float
+    enforcement: dict[Milestone, Enforcement]
+    baseline_source: BaselineSource
+    calibration_ref: str | None
+    recalibration_due: date
+    sub_agents: list[str]
+    filter: dict[str, Any] | None = None
+    enabled: bool = True
+    sampling_rate: float = 1.0
+    version: str
+
+
+class EvalConfig(Answer):
+    """Which judges score items of a category for a vertical, and what each has to reach (PC5 FR-8, PF-9 §5.8). Without
+    a vertical: the platform's own view. `manifest_version` is the version of the manifest's dataset."""
+
+    vertical: str | None
+    category: str
+    manifest_version: int
+    config_hash: str
+    judges: list[ServedJudge]
+
+
+class Finding(Answer):
+    """What is wrong with a file of the registry: `line` and `column` from 1, 0 where there is none."""
+
+    file: str
+    line: int
+    column: int
+    field: str
+    check: str
+    clause: str
+    message: str
+    fix: str
+    severity: Literal["error", "warning"]
+
+
+class Refresh(Answer):
+    """Answer of POST /refresh. `outcome`: loaded (another version serves now), unchanged, refused (broken files; what
+    served before goes on), empty (there are no files and nothing serves). `config_hash` names what serves after
+    it, null where nothing does. Where there are many findings the first are listed and all are counted."""
+
+    outcome: Literal["loaded", "unchanged", "refused", "empty"]
+    message: str
+    config_hash: str | None
+    previous_config_hash: str | None
+    judges: int
+    error_count: int
+    warning_count: int
+    errors: list[Finding]
+    warnings: list[Finding]

@@ -78,6 +78,38 @@ _BALANCE = {
     "difference": 0,
     "reasons": {"dead_lettered": {"malformed": 1}, "parked": {"no_trace": 1}, "filtered": {"ttl_expiry": 2}},
 }
+_JUDGE: dict[str, Any] = {
+    "id": "response_quality",
+    "name": "Response Quality Judge",
+    "classification": "quality",
+    "score_name": "Response Quality",
+    "score_type": "INTEGER",
+    "score_range": [1.0, 5.0],
+    "thresholds": {"pre_merge": 4.0, "pre_ramp": 3.0, "pre_full": 4.0},
+    "floor": 2.5,
+    "tolerance": 0.2,
+    "enforcement": {"pre_merge": "warn", "pre_ramp": "block", "pre_full": "block"},
+    "baseline_source": "provisional_seed",
+    "calibration_ref": "PLT-812-receipts-bootstrap",
+    "recalibration_due": "2026-08-22",
+    "sub_agents": ["receipts"],
+    "filter": {"field": "sub_agent_id", "key": None, "operator": "=", "value": "receipts"},
+    "enabled": True,
+    "sampling_rate": 1.0,
+    "version": "0b5c1a7e9d2f",
+}
+_HASH = "6d1f0c2b8e4a"
+_FINDING = {
+    "file": "configs/rules/response_quality.yaml",
+    "line": 12,
+    "column": 1,
+    "field": "score_type",
+    "check": "schema",
+    "clause": "PC5 FR-3",
+    "message": "'INT' is none of INTEGER, FLOAT, BOOLEAN",
+    "fix": "did you mean INTEGER?",
+    "severity": "error",
+}
 
 EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
     "plain-thumb": [THUMB, {**THUMB, "event_id": "evt-3", "value": None, "sequence": "8"}],
@@ -132,6 +164,42 @@ EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
             "judge_scores": [{"judge_id": "helpfulness", "score": 4.0, "reason": None}],
             "trace": {"id": TRACE_ID, "project_name": "receipts-eval"},
             "frames": [],
+        }
+    ],
+    "eval-config": [
+        {
+            "vertical": "receipts",
+            "category": "receipt_dispute_flow",
+            "manifest_version": 7,
+            "config_hash": _HASH,
+            "judges": [
+                _JUDGE,
+                _JUDGE
+                | {
+                    "id": "jailbreaking",
+                    "classification": "safety_refusal",
+                    "score_type": "BOOLEAN",
+                    "score_range": [0.0, 1.0],
+                    "thresholds": {"pre_merge": True, "pre_ramp": True, "pre_full": True},
+                    "enforcement": {"pre_merge": "block", "pre_ramp": "block", "pre_full": "block"},
+                    "calibration_ref": None,
+                    "sub_agents": [],
+                    "filter": None,
+                },
+            ],
+        }
+    ],
+    "refresh": [
+        {
+            "outcome": "refused",
+            "message": "1 error; the version before it keeps serving",
+            "config_hash": _HASH,
+            "previous_config_hash": _HASH,
+            "judges": 16,
+            "error_count": 1,
+            "warning_count": 0,
+            "errors": [_FINDING],
+            "warnings": [],
         }
     ],
 }

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
-from schemas.answers import Conservation, CoverageAnswer, TurnView
+from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, TurnView
 from schemas.asyncapi import asyncapi
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
 from schemas.examples import EXAMPLES
@@ -39,6 +39,8 @@ FORMS: Final[dict[str, Form]] = {
     "coverage": Form("Answer of GET /coverage and rampgate coverage", CoverageAnswer, "serialization"),
     "conservation": Form("Answer of GET /conservation and rampgate conservation", Conservation, "serialization"),
     "turn": Form("Answer of GET /turns/{response_id} and rampgate turn", TurnView, "serialization"),
+    "eval-config": Form("Answer of GET /eval-config", EvalConfig, "serialization"),
+    "refresh": Form("Answer of POST /refresh", Refresh, "serialization"),
 }
 
 

@@ -28,7 +28,12 @@ from streams.audit import Audit
 
 DOCS = Path(__file__).parents[2] / "docs"
 READ = {"plain-thumb": thumbs, "stream-record": thumbs, "reroll": rerolls, "trace": traces}
-MAPS = frozenset({"Keys", "NewImage", "signals", "feedback_scores", "reasons", "dead_lettered", "parked", "filtered"})
+MAPS = frozenset(
+    {"Keys", "NewImage", "signals", "feedback_scores", "reasons", "dead_lettered", "parked", "filtered"}
+) | {
+    "thresholds",
+    "enforcement",
+}
 """Objects whose names are data: they have no fields to add to."""
 NOW = 1_772_366_700_000  # 2026-03-01T12:05:00Z, shortly after the examples
 
