@@ -3,11 +3,15 @@ errors."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictInt, StrictStr
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
 from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds
+
+CATEGORY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
+"""How categories and archetypes are named where they are declared."""
 
 
 class Dataset(FileModel):
@@ -54,6 +58,24 @@ class GateDefaults(FileModel):
     )
 
 
+def _unfolded(thresholds: Any) -> Any:
+    """`judge.milestone: value` beside `judge: value` (the dotted form of PC5 FR-6, AC-5) as one entry per judge. What
+    is said twice is left as it stands, to be refused."""
+    if not isinstance(thresholds, dict):
+        return thresholds
+    out: dict[Any, Any] = {key: dict(value) if isinstance(value, dict) else value for key, value in thresholds.items()}
+    for key, value in thresholds.items():
+        judge, _, last = key.rpartition(".") if isinstance(key, str) else ("", "", "")
+        if not judge or last not in [*Milestone, "default"] or isinstance(value, dict):
+            continue
+        named = out.get(judge, {})
+        named = named if isinstance(named, dict) else {"default": named}
+        if last not in named:
+            del out[key]
+            out[judge] = {**named, last: value}
+    return out
+
+
 class ManifestFile(FileModel):
     """`configs/evaluation_manifest.yaml`. `archetypes`: archetype -> its sub_agent_ids (PF-9 FR-5)."""
 
@@ -61,10 +83,17 @@ class ManifestFile(FileModel):
     schema_: dict[StrictStr, Any] = Field(alias="schema", min_length=1)
     categories: dict[Text, Category] = Field(min_length=1)
     global_metrics: JudgeList = JudgeList()
-    thresholds: dict[Text, Thresholds] = Field(default_factory=dict)
+    thresholds: Annotated[dict[Text, Thresholds], BeforeValidator(_unfolded)] = Field(default_factory=dict)
     archetypes: dict[Text, list[Text]] = Field(default_factory=dict)
     composites: dict[Text, Composite] = Field(default_factory=dict)
     gates: GateDefaults = GateDefaults()
+
+
+class ManifestBase(ManifestFile):
+    """`configs/manifest-base.yaml`: what the resolved manifest takes over as it stands. Categories come from the prompt
+    components; here they are the fallback of a repository that has none (PF-9 §10.3)."""
+
+    categories: dict[Text, Category] = Field(default_factory=dict)
 
 
 class ExtensionCategory(FileModel):
@@ -76,10 +105,12 @@ class ExtensionCategory(FileModel):
 
 
 class ManifestExtension(FileModel):
-    """`specs/verticals/<vertical>/eval/manifest-extension.yaml`."""
+    """`specs/verticals/<vertical>/eval/manifest-extension.yaml`. `archetypes`: sub_agent_ids of the vertical that join
+    an archetype of the platform."""
 
     vertical: Text
     categories: dict[Text, ExtensionCategory] = Field(min_length=1)
+    archetypes: dict[Text, list[Text]] = Field(default_factory=dict)
 
 
 class Selection(FileModel):
