@@ -95,8 +95,8 @@ Path = Annotated[
 Number = StrictInt | StrictFloat
 Score = StrictBool | StrictInt | StrictFloat
 """A threshold: true for a BOOLEAN judge, else a number on the judge's own scale."""
-Thresholds = Score | dict[Milestone, Score]
-"""One for all milestones, or one for each named (PC5 FR-6)."""
+Thresholds = Score | dict[Milestone | Literal["default"], Score]
+"""One for all milestones, or one for each named beside a `default` (PC5 FR-6, AC-5)."""
 PerMilestone = dict[Milestone, Enforcement]
 JUDGE_ID = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
 
