@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,3 +21,6 @@ class Vertical(BaseModel):
     workspace: str = "default"
     api_key_file: Path | None = None
     reroll_window_seconds: float = Field(300.0, gt=0)
+    live_judge: Literal["rampgate", "opik"] = Field(
+        "rampgate", description="Who judges its live turns; in Opik, synced rules are enabled only for opik"
+    )

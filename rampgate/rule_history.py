@@ -1,0 +1,68 @@
+"""An earlier version of the registry's files, taken from git into the working tree (PC5 FR-10, §5.7).
+
+History is read and never rewritten: nothing here commits, resets or moves a branch. The next commit records the change.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+
+from rampgate.setting_values import SettingsError
+from schemas.judges import judge_id
+
+MANIFEST = "evaluation_manifest.yaml"
+SECONDS = 60.0
+
+
+class NoHistory(SettingsError):
+    """Git can't give that version; says why and what to do."""
+
+
+def changed_since(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
+    """Rule files, and the manifest where no judge is named, that differ between `rev` and the working tree: those of
+    the named judges in the central registry and in every vertical, or all. Relative to `root`. Raises NoHistory."""
+    commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}").strip()
+    names = _git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".").split("\0")
+    new = _git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", ".").split("\0")
+    wanted = {judge_id(name) for name in judges}
+    return [Path(name) for name in sorted({*names, *new} - {""}) if _is_ours(Path(name), wanted)]
+
+
+def restore(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
+    """Bring those files back to how they were at `rev`; one that was not there then is removed. What it changed.
+
+    Raises NoHistory, before it touches anything, where one of them holds a change that no commit has.
+    """
+    files = changed_since(root, rev, judges)
+    if not files:
+        return []
+    names = [f":(literal){file.as_posix()}" for file in files]
+    if dirty := _git(root, "status", "--porcelain", "--untracked-files=all", "--", *names).splitlines():
+        listed = ", ".join(line[3:] for line in dirty)
+        raise NoHistory(f"{listed}: changed and not committed; commit it or put it back, then roll back")
+    commit = _git(root, "rev-parse", "--verify", "--end-of-options", f"{rev}^{{commit}}").strip()
+    _git(root, "restore", f"--source={commit}", "--worktree", "--", *names)
+    return files
+
+
+def _is_ours(file: Path, wanted: set[str]) -> bool:
+    if file.as_posix() == MANIFEST:
+        return not wanted
+    in_rules = file.parts[0] == "rules" and len(file.parts) in (2, 3) and file.suffix == ".yaml"
+    return in_rules and (not wanted or judge_id(file.stem) in wanted)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """Raises NoHistory."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoHistory(f"git can't be run: {error}") from error
+    if done.returncode:
+        said = done.stderr.strip() or f"git {arguments[0]} finds nothing for {arguments[-1]!r}"
+        raise NoHistory(f"{root}: {said}")
+    return done.stdout
