@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import replace
 
-Place = tuple[int, int]
-"""Line and column, from 1; (0, 0) for none."""
-FieldPath = tuple[str | int, ...]
-ModelT = TypeVar("ModelT")
+from evalcore.composing import compose
+from evalcore.decoding import decode
+from evalcore.placed import UNREADABLE, Document, FieldPath, Parsed, Place, field_name
+from evalcore.problems import Problem
 
-
-@dataclass(frozen=True)
-class Document:
-    """`places`: where each field's key (or list item) stands."""
-
-    file: str
-    data: Any
-    places: Mapping[FieldPath, Place] = field(default_factory=dict)
-
-    def at(self, path: FieldPath) -> Place:
-        """The place of a field, or of the nearest field above it that is there."""
-        for length in range(len(path), -1, -1):
-            if path[:length] in self.places:
-                return self.places[path[:length]]
-        return (1, 1) if self.places else (0, 0)
+__all__ = ["UNREADABLE", "Document", "FieldPath", "Parsed", "Place", "field_name", "read_yaml"]
 
 
-@dataclass(frozen=True)
-class Parsed(Generic[ModelT]):
-    """A file that fits its model."""
+def read_yaml(file: str, raw: bytes) -> tuple[Document | None, list[Problem]]:
+    """The document and everything that is wrong with it as YAML; no document where nothing could be read.
 
-    document: Document
-    model: ModelT
+    A document that comes with problems holds what could be read, so that its other problems can be told as well.
+    """
+    text, problems, whole = decode(file, raw)
+    composed = compose(file, text)
+    if not whole:
+        # The text ends where it can't be read; what the parser makes of that end is no finding, but where it is.
+        return None, [replace(problem, field=field_name(composed.open_at)) for problem in problems]
+    return composed.document, [*problems, *composed.problems]

@@ -1,0 +1,54 @@
+"""Data of a file with the place of every field: what findings point at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+Place = tuple[int, int]
+"""Line and column, from 1; (0, 0) for none."""
+FieldPath = tuple[str | int, ...]
+ModelT = TypeVar("ModelT")
+
+
+class Unreadable:
+    """Stands for a value that could not be read, such as an alias; what is said of it has been said."""
+
+    def __repr__(self) -> str:
+        return "<unreadable>"
+
+
+UNREADABLE: Final = Unreadable()
+
+
+def field_name(path: FieldPath) -> str:
+    """A path as findings write it: `categories.greeting.judges[0]`."""
+    parts = (f"[{part}]" if isinstance(part, int) else "." + " ".join(part[:80].split()) for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+@dataclass(frozen=True)
+class Document:
+    """`places`: where each field's key (or list item) stands. `incomplete`: fields below which something could not be
+    read, so that nothing there can be called missing."""
+
+    file: str
+    data: Any
+    places: Mapping[FieldPath, Place] = field(default_factory=dict)
+    incomplete: frozenset[FieldPath] = frozenset()
+
+    def at(self, path: FieldPath) -> Place:
+        """The place of a field, or of the nearest field above it that is there."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return (1, 1) if self.places else (0, 0)
+
+
+@dataclass(frozen=True)
+class Parsed(Generic[ModelT]):
+    """A file that fits its model."""
+
+    document: Document
+    model: ModelT
