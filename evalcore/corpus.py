@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 from evalcore.documents import FieldPath, Parsed
 from evalcore.problems import Problem, Severity
@@ -41,7 +42,7 @@ class Corpus:
 def problem(
     check: str,
     clause: str,
-    parsed: Parsed[object] | AnyRule | Parsed[ManifestFile],
+    parsed: Parsed[Any],
     path: FieldPath,
     message: str,
     fix: str = "",
