@@ -115,8 +115,10 @@ class Pipeline:
             if not self._consumer().current(batch):
                 raise Abandoned
 
-        batch = replace(batch, floor=lane[0].batch.base, turn=turn)
-        task = asyncio.create_task(self._fly(batch, flight, lane, ack), name=f"{batch.cell}@{batch.base}")
+        # Under another name: rebound, the batch would hold the function that holds it, and its records would stay in
+        # memory until the collector comes by.
+        ordered = replace(batch, floor=lane[0].batch.base, turn=turn)
+        task = asyncio.create_task(self._fly(ordered, flight, lane, ack), name=f"{batch.cell}@{batch.base}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -35,7 +35,8 @@ def soak(rig: Rig, events: int, seed: int) -> None:
     warm = max(mb for mb, _ in seen[4:7])
     late = max(mb for mb, _ in seen[-3:])
     assert (late - warm) * 1024 * 1024 < LATEST_GROWTH, f"{warm:.1f} MB grew to {late:.1f} MB"
-    assert seen[-1][1] <= max(files for _, files in seen[4:7]) + 3, "open files grow"
+    # Pools open a connection when more calls meet than before; a file left open by each batch would be 150.
+    assert seen[-1][1] <= max(files for _, files in seen[4:7]) + 8, "open files grow"
 
 
 def test_memory_and_files_stay_flat(make_rig: Make) -> None:
