@@ -79,8 +79,13 @@ class FileModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
 def _day(value: Any) -> Any:
-    if isinstance(value, datetime) or not isinstance(value, (date, str)):
+    if isinstance(value, datetime) or not (
+        isinstance(value, date) or (isinstance(value, str) and _DAY.fullmatch(value))
+    ):
         raise ValueError("a day is required, such as 2026-08-22")
     return value
 
