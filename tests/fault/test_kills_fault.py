@@ -39,7 +39,7 @@ def storm(rig: Rig, traffic: Traffic, number: signal.Signals, times: int, seed: 
     rig.send(traffic.messages[:200])
     rig.wait("the first batch settled", lambda: rig.finished() > 0)
     watcher.start()
-    load = rig.sending(traffic.messages[200:], per_second=500)
+    load = rig.sending(traffic.messages[200:], per_second=250)
     for _ in range(times):
         for worker in workers:
             rig.wait("both work", lambda worker=worker: worker.logged("first_batch_settled") or not load.is_alive(), 60)
