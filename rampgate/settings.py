@@ -82,6 +82,9 @@ class Settings(BaseModel):
         description="/livez fails once records have waited this long, none was settled and every part answers",
     )
     group_instance_id: str | None = None
+    registry_ttl_seconds: float = Field(
+        300.0, ge=0, description="Read the registry's files again after this time; 0: only on SIGHUP or POST /refresh"
+    )
 
     thumbs_table: str = "thumbs"
     dynamodb_endpoint: str | None = None

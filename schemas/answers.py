@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.judges import BaselineSource, Classification, Enforcement, Milestone, ScoreType
+from schemas.judges import BaselineSource, Classification, Enforcement, Milestone, Score, ScoreType
 
 
 class Answer(BaseModel):
@@ -107,7 +107,7 @@ class ServedJudge(Answer):
     score_name: str
     score_type: ScoreType
     score_range: tuple[float, float]
-    thresholds: dict[Milestone, bool | float]
+    thresholds: dict[Milestone, Score]
     floor: float
     tolerance: float
     enforcement: dict[Milestone, Enforcement]

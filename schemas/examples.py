@@ -85,7 +85,7 @@ _JUDGE: dict[str, Any] = {
     "score_name": "Response Quality",
     "score_type": "INTEGER",
     "score_range": [1.0, 5.0],
-    "thresholds": {"pre_merge": 4.0, "pre_ramp": 3.0, "pre_full": 4.0},
+    "thresholds": {"pre_merge": 4, "pre_ramp": 3.5, "pre_full": 4},
     "floor": 2.5,
     "tolerance": 0.2,
     "enforcement": {"pre_merge": "warn", "pre_ramp": "block", "pre_full": "block"},

@@ -26,12 +26,14 @@ CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
 MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
 VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
+REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
 FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
 SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
 
 SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
 RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
+LOOKUPS: Final = (0.000_001, 0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 SCORES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 
 
@@ -56,6 +58,7 @@ class Metrics:
         self.specs: list[MetricSpec] = []
         self._correlation()
         self._gates_and_judges()
+        self._registry()
         self._flow()
         self._parts()
         self._suite()
@@ -123,11 +126,14 @@ class Metrics:
             milestone=MILESTONES,
         )
         self.rule_validation_failed = self._counter(
-            "eval_rule_validation_failed_total", "Findings in rule files.", rule_id=OPEN, error_type=OPEN
+            "eval_rule_validation_failed_total",
+            "Errors in rule files, each counted when it comes up; a vertical's file is <vertical>/<judge>.",
+            rule_id=OPEN,
+            error_type=OPEN,
         )
         self.manifest_drift = self._counter(
             "eval_manifest_drift_total",
-            "Judges that a manifest names and no rule file defines, or the other way round.",
+            "Judges that a manifest names and no rule file defines, or the other way round; counted when it comes up.",
         )
         self.rollback_duration = self._histogram(
             "eval_rollback_duration_seconds", "From the start of a rules rollback to its confirmation.", RUNS
@@ -135,7 +141,7 @@ class Metrics:
         self.registry_lookup = self._histogram(
             "eval_judge_registry_lookup_latency_seconds",
             "Lookups in the judge registry (NFR-2: p95 under 0.05 s).",
-            SHORT,
+            LOOKUPS,
         )
         self.recalibration_duration = self._histogram(
             "eval_recalibration_cycle_duration_seconds",
@@ -145,11 +151,25 @@ class Metrics:
         )
         self.recalibration_overdue = self._gauge(
             "eval_calibration_recalibration_overdue",
-            "1 where a judge's recalibration_due is past, else 0.",
+            "1 where a judge's recalibration_due is past, the platform's or a vertical's own, else 0.",
             judge_id=OPEN,
         )
         self.inverted_judges = self._gauge(
             "eval_inverted_judge_count", "Judges whose scores run against the human ones (FR-10).", vertical=OPEN
+        )
+
+    def _registry(self) -> None:
+        """The judge registry as this process serves it."""
+        self.registry_refreshes = self._counter(
+            "rampgate_registry_refreshes_total", "Times the registry's files were read.", outcome=REFRESHES
+        )
+        self.registry_refused = self._gauge(
+            "rampgate_registry_refused",
+            "1 while the registry's files are broken and an older version serves, or none; else 0.",
+        )
+        self.registry_judges = self._gauge("rampgate_registry_judges", "Judges in the registry that serves.")
+        self.registry_loaded = self._gauge(
+            "rampgate_registry_loaded_timestamp_seconds", "Unix time at which the version that serves was loaded."
         )
 
     def _flow(self) -> None:

@@ -11,9 +11,11 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from rampgate.answers import Answers
 from rampgate.http.overview import render
+from rampgate.http.registry import add_registry
 from rampgate.http.scrape import Scrape
 from rampgate.http.security import caller_of, doorman
 from rampgate.http.wire import answer, errors, parameters
+from rampgate.registry import ServedRegistry
 from schemas.answers import Health
 from streams.metrics import Metrics
 
@@ -31,6 +33,7 @@ class Side:
     token: str | None = None
     answers: Answers | None = None
     dead_letters: Callable[[Mapping[str, str]], Awaitable[dict[str, Any]]] | None = None
+    registry: ServedRegistry | None = None
 
 
 def make_app(side: Side) -> web.Application:
@@ -51,6 +54,8 @@ def make_app(side: Side) -> web.Application:
     app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz), web.get("/metrics", metrics)])
     if side.answers is not None:
         add_answers(app, side, side.answers)
+    if side.registry is not None:
+        add_registry(app, side.registry)
     return app
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agents.ports import Unauthorized, Unavailable
 from rampgate.answers import BadQuestion
+from rampgate.registry_view import UnknownName
 from schemas.dead_letters import clean
 from streams.turn_view import TurnNotFound
 
@@ -23,9 +24,9 @@ def answer(document: BaseModel | dict[str, Any] | list[Any], status: int = 200) 
     return web.Response(body=orjson.dumps(content) + b"\n", status=status, content_type="application/json")
 
 
-def refuse(status: int, error: str, message: str) -> web.Response:
-    """`error` is for programs, `message` for people."""
-    return answer({"error": error, "message": clean(message)}, status)
+def refuse(status: int, error: str, message: str, **more: Any) -> web.Response:
+    """`error` and what more there is are for programs, `message` for people."""
+    return answer({"error": error, "message": clean(message), **more}, status)
 
 
 def parameters(request: web.Request, *known: str) -> dict[str, str | None]:
@@ -43,6 +44,8 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     except BadQuestion as error:
         return refuse(400, "bad_request", str(error))
+    except UnknownName as error:
+        return refuse(404, f"unknown_{error.kind}", str(error), near=error.near)
     except TurnNotFound as error:
         return refuse(404, "not_found", str(error))
     except Unavailable as error:
