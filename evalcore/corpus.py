@@ -30,6 +30,8 @@ class Corpus:
     overrides: Parsed[OverridesFile] | None = None
     verticals: frozenset[str] = frozenset()
     unread: frozenset[tuple[str, str]] = frozenset()
+    partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
+    """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more problems."""
 
     def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
         """(vertical or None, judge id, file) of central and vertical rules."""

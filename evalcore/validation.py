@@ -1,0 +1,146 @@
+"""Validation of a registry, or of one file as it stands in its registry (PC5 FR-8, FR-14, AC-6, AC-10)."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from evalcore import loading
+from evalcore.assembling import assemble
+from evalcore.corpus import Corpus
+from evalcore.discovery import components
+from evalcore.documents import Parsed, read_yaml
+from evalcore.linting.checks import CHECKS, lint
+from evalcore.problems import Problem, ValidationResult
+from evalcore.tree import COMPONENTS, MANIFEST, Tree
+from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
+
+ALONE = "vertical"
+"""Stands for the vertical of a file that lies in no registry."""
+MOST_PARTIAL = 25
+"""Of so many broken files more than their misfits is told; who has more broken at once has enough to do."""
+
+
+def validate_tree(tree: Tree, today: date) -> ValidationResult:
+    """Every problem of every file: what keeps it from being read, and what the linter finds in all that can be."""
+    return ValidationResult.of(tree.root, checked(tree, today)[1])
+
+
+def validate_root(root: Path, today: date | None = None) -> ValidationResult:
+    """The registry at a folder, as it is on disk now. Raises NotADirectoryError."""
+    return validate_tree(loading.read_tree(root), today or loading.today())
+
+
+def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationResult:
+    """One rule file, with its own problems only. In a registry's `rules/` it is seen together with the files around
+    it, whatever state those are in; a file that lies elsewhere is seen alone. Raises OSError where there is no file.
+    """
+    path = Path(path)
+    registry, name = _place(path)
+    if registry is None:
+        raw = loading.read(path)
+        tree = Tree(path.parent, {})
+        name = _name_of(raw, path.stem)
+        return _of(path, tree.with_file(name, raw), name, today, alone=True)
+    return _of(path, loading.read_tree(registry).with_file(name, loading.read(path)), name, today)
+
+
+def validate_manifest(path: Path, *, root: Path | None = None, today: date | None = None) -> ValidationResult:
+    """The manifest, with its own problems only, seen together with the rule files (PC5 §9.1). They are those of `root`;
+    without one those beside the file, else those of the registry that serves by default. Raises OSError."""
+    path = Path(path)
+    raw = loading.read(path)
+    beside = path.absolute().parent
+    registry = root or (path.parent if (beside / "rules").is_dir() else loading.default_root())
+    tree = loading.read_tree(registry) if registry.is_dir() else Tree(path.parent, {})
+    return _of(path, tree.with_file(MANIFEST, raw), MANIFEST, today, alone=not registry.is_dir())
+
+
+def checked(tree: Tree, today: date) -> tuple[Corpus, list[Problem]]:
+    """The corpus of a tree, and all that is wrong with it."""
+    corpus, problems = assemble(tree, today)
+    return corpus, sorted({*problems, *_in_components(tree), *_absent(tree, corpus), *lint(corpus), *_more(corpus)})
+
+
+def _of(path: Path, tree: Tree, name: str, today: date | None, alone: bool = False) -> ValidationResult:
+    """The problems of one file of a tree, under the name it was asked for by."""
+    corpus, problems = assemble(tree, today or loading.today())
+    if alone:
+        # Nothing around the file is known, so nothing can be missing there.
+        around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}
+        corpus = replace(corpus, unread=corpus.unread | around)
+    found = {*problems, *lint(corpus), *_more(corpus)}
+    shown = tree.shown(name)
+    own = (replace(problem, file=path.as_posix()) for problem in found if problem.file == shown)
+    return ValidationResult.of(path, own)
+
+
+def _place(path: Path) -> tuple[Path | None, str]:
+    """The registry a rule file belongs to, and its name there."""
+    whole = path.absolute()
+    if whole.parent.name == "rules":
+        return Path(os.path.normpath(path.parent / "..")), f"rules/{path.name}"
+    if whole.parent.parent.name == "rules":
+        return Path(os.path.normpath(path.parent / "../..")), f"rules/{whole.parent.name}/{path.name}"
+    return None, ""
+
+
+def _name_of(raw: bytes, stem: str) -> str:
+    """What a file that lies in no registry would be called there: by its id, where it declares one, and central where
+    it has fields that no vertical may set, or none that tells."""
+    document, _ = read_yaml("", raw)
+    data = document.data if document is not None and isinstance(document.data, dict) else {}
+    declared = data.get("id")
+    judge = declared if isinstance(declared, str) and JUDGE_ID.fullmatch(judge_id(declared)) else stem
+    central = {name for name, info in RuleFile.model_fields.items() if info.is_required()}
+    is_central = not data or bool(set(data) & (central - set(VerticalRuleFile.model_fields)))
+    return f"rules/{judge}.yaml" if is_central else f"rules/{ALONE}/{judge}.yaml"
+
+
+def _in_components(tree: Tree) -> list[Problem]:
+    return components(tree.below(COMPONENTS, ".xml"))[1]
+
+
+def _absent(tree: Tree, corpus: Corpus) -> Iterable[Problem]:
+    if MANIFEST not in {*tree.files, *tree.refused} and corpus.rules:
+        fix = "restore it from git, or run `rampgate manifest resolve`"
+        message = "is missing: without it no judge belongs to any category"
+        yield Problem(tree.shown(MANIFEST), 0, 0, "", "manifest-is-there", message, "PC5 FR-4, FR-9", fix)
+
+
+def _more(corpus: Corpus) -> Iterable[Problem]:
+    """What the linter finds in files that don't fit their model, in the fields that do.
+
+    A check that needs a field that could not be read says nothing of that file.
+    """
+    for (kind, key), parsed in sorted(corpus.partial.items(), key=lambda item: item[0])[:MOST_PARTIAL]:
+        with_it = _with(corpus, kind, key, parsed)
+        if with_it is None:
+            continue
+        for check in CHECKS:
+            try:
+                yield from (found for found in check.run(with_it) if found.file == parsed.document.file)
+            except (AttributeError, TypeError):
+                continue
+
+
+def _with(corpus: Corpus, kind: str, key: str, parsed: Parsed[Any]) -> Corpus | None:
+    match kind:
+        case "rule":
+            return replace(corpus, rules={**corpus.rules, key: parsed})
+        case "vertical_rule":
+            vertical, _, judge = key.partition("/")
+            return replace(corpus, vertical_rules={**corpus.vertical_rules, (vertical, judge): parsed})
+        case "manifest":
+            return replace(corpus, manifest=parsed)
+        case "extension":
+            return replace(corpus, extensions={**corpus.extensions, key: parsed})
+        case "selection":
+            return replace(corpus, selections={**corpus.selections, key: parsed})
+        case "overrides":
+            return replace(corpus, overrides=parsed)
+    return None
