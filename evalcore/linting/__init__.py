@@ -20,6 +20,8 @@ class Check:
     clause: str
     summary: str
     run: Callable[[Corpus], Iterable[Problem]]
+    severity: Severity = Severity.ERROR
+    """Of most of its findings; a check may take a single one more or less seriously."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,6 @@ def check(name: str, clause: str, summary: str, severity: Severity = Severity.ER
     find = Find(name, clause, severity)
 
     def checked(body: Body) -> Check:
-        return Check(name, clause, summary, lambda corpus: body(corpus, find))
+        return Check(name, clause, summary, lambda corpus: body(corpus, find), severity)
 
     return checked

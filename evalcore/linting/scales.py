@@ -1,0 +1,157 @@
+"""Thresholds, floors and tolerances on the judge's own scale (PC5 FR-6, §9.5; PF-9 §5.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from evalcore.corpus import Corpus
+from evalcore.linting import Find, check
+from evalcore.linting.limits import Limit, fits, floors, number, platform, platform_threshold, thresholds, unfit
+from evalcore.problems import Problem, Severity
+from evalcore.thresholds import Stated
+from schemas.judges import Classification, Milestone, Score, ScoreType, VerticalRuleFile, judge_id, score_range
+
+
+@check(
+    "score-range",
+    "PC5 §5.2",
+    "`score_range` is a lower and a higher number: whole ones for INTEGER, [0, 1] for BOOLEAN.",
+)
+def score_range_sane(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for rule in corpus.rules.values():
+        if rule.model.score_range is None:
+            continue
+        low, high = rule.model.score_range
+        path = ("score_range",)
+        if not (isfinite(low) and isfinite(high) and low < high):
+            yield find(rule, path, f"[{low:g}, {high:g}] is no scale", "write the lowest score, then the highest")
+        elif rule.model.score_type is ScoreType.INTEGER and (int(low) != low or int(high) != high):
+            fix = "write whole numbers, or `score_type: FLOAT`"
+            yield find(rule, path, f"[{low:g}, {high:g}] for a judge of type INTEGER", fix)
+        elif rule.model.score_type is ScoreType.BOOLEAN and (low, high) != (0, 1):
+            fix = "leave score_range out: the aggregate is a pass rate"
+            yield find(rule, path, f"[{low:g}, {high:g}] for a judge of type BOOLEAN", fix)
+
+
+@check(
+    "threshold-fits-scale",
+    "PC5 FR-6, §9.5; PF-9 §5.10",
+    "A threshold is of the judge's score type and on its own scale: in rule files, their dimensions and the manifest.",
+)
+def threshold_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for limit in thresholds(corpus):
+        wrong = unfit(limit.value, limit.rule)
+        if wrong is not None:
+            yield find(limit.parsed, limit.path, f"threshold of {limit.name}: {wrong}", _write(limit))
+
+
+@check(
+    "floor-fits-scale",
+    "PC5 FR-3, §5.2",
+    "A floor is on the judge's own scale; of a BOOLEAN judge it is a pass rate.",
+)
+def floor_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for limit in floors(corpus):
+        wrong = unfit(limit.value, limit.rule, floor=True)
+        if wrong is not None:
+            yield find(limit.parsed, limit.path, f"floor of {limit.name}: {wrong}", _write(limit, floor=True))
+
+
+@check(
+    "threshold-above-floor",
+    "PC5 §5.2",
+    "No threshold lies below the floor that holds beside it; a score between them could never pass.",
+)
+def threshold_above_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for limit in thresholds(corpus):
+        floor = _floor_beside(limit)
+        if not fits(limit.value, limit.rule) or not fits(floor, limit.rule, floor=True):
+            continue
+        if number(limit.value) < number(floor):
+            message = f"threshold {limit.value:g} of {limit.name} is below its floor {floor:g}"
+            yield find(limit.parsed, limit.path, message, f"raise the threshold to {floor:g} or more")
+    yield from _below_raised_floor(corpus, find)
+
+
+def _below_raised_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    """A vertical that raises the floor above a threshold which it leaves as it is."""
+    for (_, judge), own in corpus.vertical_rules.items():
+        raised = own.model.floor
+        if judge not in corpus.rules or raised is None or not fits(raised, corpus.rules[judge].model, floor=True):
+            continue
+        for milestone in Milestone:
+            value = platform_threshold(corpus, judge, milestone)
+            if value is None or Stated.of("", own.model.threshold).at(milestone) is not None:
+                continue
+            if fits(value, corpus.rules[judge].model) and number(value) < number(raised):
+                message = f"floor {raised:g} of {judge} is above the threshold {value:g} that holds at {milestone}"
+                yield find(own, ("floor",), message, f"give a threshold of {raised:g} or more beside it")
+                break
+
+
+@check(
+    "limit-decides",
+    "PC5 FR-3; contracts §3",
+    "At each milestone threshold or floor lies above the bottom of the scale, else the judge can't fail.",
+    Severity.WARNING,
+)
+def limit_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for judge, rule in corpus.rules.items():
+        bottom, _ = score_range(rule.model)
+        floor = number(rule.model.floor)
+        at = [m for m in Milestone if max(number(platform(corpus, judge, m)), floor) <= bottom]
+        if at:
+            severity = Severity.ERROR if rule.model.classification is Classification.SAFETY_REFUSAL else None
+            message = f"no score of {judge} can fail at {', '.join(at)}: threshold and floor are the scale's bottom"
+            yield find(rule, ("floor",), message, f"set floor or threshold above {bottom:g}", severity)
+
+
+@check(
+    "tolerance-fits-scale",
+    "PC5 FR-3, §5.2",
+    "A tolerance is smaller than the judge's scale, else no regression would be one.",
+)
+def tolerance_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for _, judge, rule in corpus.every_rule():
+        tolerance = rule.model.tolerance
+        if judge not in corpus.rules or tolerance is None:
+            continue
+        low, high = score_range(corpus.rules[judge].model)
+        if not tolerance < high - low:
+            message = f"{tolerance:g} is as wide as the scale of {judge}, {low:g} to {high:g}"
+            yield find(rule, ("tolerance",), message, "allow a small part of the scale, such as a twentieth")
+
+
+def _floor_beside(limit: Limit) -> Score:
+    """The floor of the same dimension or vertical, else the judge's."""
+    own = limit.parsed.model
+    found: Score | None = None
+    if limit.dimension is not None:
+        dimensions = limit.rule.dimensions or {}
+        found = next((d.floor for name, d in dimensions.items() if judge_id(name) == limit.dimension), None)
+    elif isinstance(own, VerticalRuleFile):
+        found = own.floor
+    return limit.rule.floor if found is None else found
+
+
+def _write(limit: Limit, *, floor: bool = False) -> str:
+    low, high = score_range(limit.rule)
+    if limit.rule.score_type is ScoreType.BOOLEAN:
+        return "write a rate such as 0.97, or true" if floor else "write `true`"
+    value = limit.value
+    if not isinstance(value, bool) and 0 <= value <= 1 and not low <= value <= high:
+        return f"write {low + value * (high - low):g} if a share of the scale is meant, else a number on it"
+    if not isinstance(value, bool) and (low, high) == (0, 1) and 1 < value <= 5:
+        return f"write a number from 0 to 1; {value:g} on a scale of 1 to 5 is {(value - 1) / 4:g} here"
+    return f"write a number from {low:g} to {high:g}"
+
+
+CHECKS = (
+    score_range_sane,
+    threshold_fits_scale,
+    floor_fits_scale,
+    threshold_above_floor,
+    limit_decides,
+    tolerance_fits_scale,
+)
