@@ -47,6 +47,7 @@ class _Assembling:
             today=today,
             rules={key: parsed for (kind, key), parsed in found.items() if kind == "rule"},
             vertical_rules={_pair(key): parsed for (kind, key), parsed in found.items() if kind == "vertical_rule"},
+            base=found.get(("base", "")),
             manifest=found.get(("manifest", "")),
             extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
             selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},

@@ -10,7 +10,7 @@ from typing import Any
 from evalcore.documents import FieldPath, Parsed
 from evalcore.problems import Problem, Severity
 from schemas.judges import RuleFile, VerticalRuleFile
-from schemas.manifests import JudgeSelection, ManifestExtension, ManifestFile, OverridesFile
+from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
 
 AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
 
@@ -24,6 +24,7 @@ class Corpus:
     today: date
     rules: Mapping[str, Parsed[RuleFile]] = field(default_factory=dict)
     vertical_rules: Mapping[tuple[str, str], Parsed[VerticalRuleFile]] = field(default_factory=dict)
+    base: Parsed[ManifestBase] | None = None
     manifest: Parsed[ManifestFile] | None = None
     extensions: Mapping[str, Parsed[ManifestExtension]] = field(default_factory=dict)
     selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)

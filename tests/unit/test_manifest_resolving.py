@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 
 from evalcore.discovery import components
 from evalcore.documents import Document, FieldPath, Parsed, Place
-from evalcore.problems import Problem
-from evalcore.resolving import edited_by_hand, resolved
+from evalcore.loading import read_tree
+from evalcore.problems import Problem, Severity
+from evalcore.resolving import Resolution, edited_by_hand, resolve, resolved
+from evalcore.tree import COMPONENTS, VERTICALS
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile
 
 BASE: dict[str, Any] = {
@@ -60,6 +64,36 @@ def run(
     )
 
 
+SHIPPED = read_tree(Path("configs"))
+TODAY = date(2026, 11, 21)
+
+
+def errors(resolution: Resolution) -> list[Problem]:
+    return [problem for problem in resolution.problems if problem.severity is Severity.ERROR]
+
+
+def with_verticals(verticals: dict[str, Any]) -> Resolution:
+    """Of the shipped registry with these extensions beside its own."""
+    tree = SHIPPED
+    for vertical, categories in verticals.items():
+        raw = yaml.safe_dump({"vertical": vertical, "categories": categories}).encode()
+        tree = tree.with_file(f"{VERTICALS}/{vertical}/eval/manifest-extension.yaml", raw)
+    return resolve(tree, TODAY)
+
+
+def refused(**verticals: Any) -> list[Problem]:
+    resolution = with_verticals(verticals)
+    assert not resolution.sound
+    return errors(resolution)
+
+
+def accepted(**verticals: Any) -> str:
+    resolution = with_verticals(verticals)
+    assert errors(resolution) == []
+    assert resolution.text is not None
+    return resolution.text
+
+
 RECEIPTS = extension("receipts", {"receipt_scan": {"inherits_from": "general_qa"}, "dispute": {"description": "d"}})
 RECEIPTS_PICKS = selection("receipts", {"receipt_scan": FOUR, "dispute": ["ux_quality"]})
 
@@ -94,26 +128,73 @@ def test_a_category_that_picks_nothing_has_its_parents_judges() -> None:
 
 
 def test_decision_17_another_selection_for_an_existing_category_names_it_and_the_way_to_change_it() -> None:
+    found = refused(shop={"greeting": {"judges": ["ux_quality"]}})
+    assert [(p.check, p.field) for p in found] == [("category-not-redeclared", "categories.greeting")]
+    assert "greeting" in found[0].message
+    assert "pull request" in found[0].fix
+    assert "Decision 18" in found[0].fix
+
+
+def test_a_component_that_says_otherwise_of_a_category_conflicts_with_the_first() -> None:
     _, (problem,) = run(
-        extensions=(extension("shop", {"greeting": {}}),), selections=(selection("shop", {"greeting": ["ux_quality"]}),)
+        {**XML, "p/hello.xml": xml("greeting", "ux_quality").replace(b'id="greeting"', b'id="hello"', 1)}
     )
-    assert (problem.check, problem.file, problem.line) == ("category-conflict", "specs/shop.yaml", 3)
-    assert "greeting" in problem.message
+    assert (problem.check, problem.file) == ("category-conflict", "p/hello.xml")
     assert "p/greeting.xml" in problem.message
-    assert "pull request" in problem.fix
 
 
 def test_two_verticals_with_other_judges_for_one_category_conflict_and_with_the_same_share_it() -> None:
-    shop = extension("shop", {"dispute": {}})
-    _, problems = run(
-        extensions=(RECEIPTS, shop), selections=(RECEIPTS_PICKS, selection("shop", {"dispute": ["fetch_legal"]}))
-    )
-    assert [p.check for p in problems] == ["category-conflict"]
-    text, problems = run(
-        extensions=(RECEIPTS, shop), selections=(RECEIPTS_PICKS, selection("shop", {"dispute": ["ux_quality"]}))
-    )
-    assert problems == []
+    alike = {"dispute": {"judges": ["ux_quality"]}}
+    assert [p.check for p in refused(shop=alike, store={"dispute": {"judges": ["fetch_legal"]}})] == [
+        "category-not-redeclared"
+    ]
+    text = accepted(shop=alike, store=alike)
     assert "vertical" not in yaml.safe_load(text)["categories"]["dispute"]
+
+
+def test_one_that_inherits_what_another_states_says_the_same() -> None:
+    stated = {"dispute": {"judges": ["conversation_flow", "greeting_quality"]}}
+    accepted(shop={"dispute": {"inherits_from": "greeting"}}, store=stated)
+    accepted(shop=stated, store={"dispute": {"inherits_from": "greeting"}})
+
+
+def test_what_another_vertical_declares_can_be_reused_by_name_whatever_its_name() -> None:
+    declared = {"dispute": {"inherits_from": "greeting"}}
+    for first, second in (("aaa", "zzz"), ("zzz", "aaa")):
+        accepted(**{first: {"dispute": {}}, second: declared})
+
+
+def test_a_circle_of_parents_is_refused() -> None:
+    found = refused(shop={"one": {"inherits_from": "two"}, "two": {"inherits_from": "one"}})
+    assert {p.check for p in found} == {"category-parents-end"}
+
+
+def test_a_selection_without_an_extension_is_refused() -> None:
+    name = f"{VERTICALS}/shop/eval/judge-selection.yaml"
+    raw = b"vertical: shop\ncategories: {dispute: {quality_judges: [ux_quality]}}\n"
+    found = errors(resolve(SHIPPED.with_file(name, raw), TODAY))
+    assert [p.check for p in found] == ["selected-category-exists"]
+
+
+def test_judges_and_archetypes_that_nobody_declares_are_told_where_the_component_names_them() -> None:
+    raw = xml("hello", "ux_qualty").replace(b"conversation", b"conversations")
+    found = errors(resolve(SHIPPED.with_file(f"{COMPONENTS}/hello.xml", raw), TODAY))
+    assert {(p.check, p.file.rpartition("/")[2]) for p in found} == {
+        ("component-judge-exists", "hello.xml"),
+        ("archetype-exists", "hello.xml"),
+    }
+    assert any("did you mean 'ux_quality'?" in p.message for p in found)
+
+
+def test_an_unknown_judge_or_a_safety_judge_in_a_selection_is_refused() -> None:
+    assert [p.check for p in refused(shop={"dispute": {"judges": ["ux_qualty"]}})] == ["selected-judge-exists"]
+
+
+def test_the_shipped_manifest_is_what_resolving_gives_wherever_the_registry_lies() -> None:
+    resolution = resolve(SHIPPED, TODAY)
+    assert resolution.problems == ()
+    assert resolution.text == Path("configs/evaluation_manifest.yaml").read_text()
+    assert resolve(read_tree(Path("configs").absolute()), TODAY).text == resolution.text
 
 
 def test_reuse_by_name_says_no_more_and_changes_nothing() -> None:
@@ -124,18 +205,19 @@ def test_reuse_by_name_says_no_more_and_changes_nothing() -> None:
 
 
 def test_what_does_not_exist_can_be_neither_reused_nor_inherited() -> None:
-    _, problems = run(extensions=(extension("shop", {"greting": {}, "own": {"inherits_from": "general-q"}}),))
-    assert [p.check for p in problems] == ["unknown-category", "unknown-category"]
-    assert "'greeting'" in problems[0].message
-    assert "'general_qa'" in problems[1].message
+    found = refused(shop={"greting": {}, "own": {"inherits_from": "general-q"}})
+    assert {p.check for p in found} == {"category-says-something", "category-parent-exists"}
+    assert any("'greeting'" in p.message for p in found)
+    assert any("'general_qa'" in p.message for p in found)
 
 
 def test_a_verticals_sub_agents_join_an_archetype() -> None:
     text, problems = run(extensions=(extension("shop", {"greeting": {}}, archetypes={"conversation": ["shop"]}),))
     assert problems == []
     assert yaml.safe_load(text)["archetypes"] == {"conversation": ["chat", "shop"]}
-    _, problems = run(extensions=(extension("shop", {"greeting": {}}, archetypes={"none": ["shop"]}),))
-    assert [p.check for p in problems] == ["unknown-archetype"]
+    raw = b"vertical: shop\ncategories: {greeting: {}}\narchetypes: {conversations: [shop]}\n"
+    found = errors(resolve(SHIPPED.with_file(f"{VERTICALS}/shop/eval/manifest-extension.yaml", raw), TODAY))
+    assert [p.check for p in found] == ["archetype-exists"]
 
 
 @given(st.permutations(sorted(XML)), st.booleans())
