@@ -1,0 +1,62 @@
+"""A judge's answers as one number: a weighted mean, which for a BOOLEAN judge is the rate of true. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy import stats
+
+from evalcore.gates.answers import Answers
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`worst` and `best` are the mean with all that is unscored at the scale's ends; the truth lies between. None where
+    there is nothing to score. `ci95` is of the scored items alone."""
+
+    worst: float | None
+    best: float | None
+    ci95: tuple[float, float] | None
+
+
+def aggregate(answers: Answers, scale: tuple[float, float], boolean: bool) -> Aggregate:
+    low, high = scale
+    total = math.fsum((*answers.weights, *answers.missing))
+    if not total > 0:
+        return Aggregate(None, None, None)
+    scored = math.fsum(value * weight for value, weight in zip(answers.values, answers.weights, strict=True))
+    missing = math.fsum(answers.missing)
+
+    def mean(at: float) -> float:
+        # What rounding adds must not push a mean over a limit that it equals.
+        return min(max((scored + missing * at) / total, low), high)
+
+    return Aggregate(mean(low), mean(high), _interval(answers, boolean))
+
+
+def _interval(answers: Answers, boolean: bool) -> tuple[float, float] | None:
+    """Student's for a mean, Wilson's for a rate, both with Kish's effective number of items where weights differ. None
+    with fewer than two items."""
+    if len(answers.values) < 2:
+        return None
+    total = math.fsum(answers.weights)
+    effective = total**2 / math.fsum(weight**2 for weight in answers.weights)
+    mean = math.fsum(v * w for v, w in zip(answers.values, answers.weights, strict=True)) / total
+    if boolean:
+        return _wilson(mean, effective)
+    if effective <= 1:
+        return None
+    spread = math.fsum(w * (v - mean) ** 2 for v, w in zip(answers.values, answers.weights, strict=True)) / total
+    error = math.sqrt(spread / (effective - 1))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, effective - 1)) * error
+    return mean - half, mean + half
+
+
+def _wilson(rate: float, n: float) -> tuple[float, float]:
+    z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,162 @@
+"""The verdict of a gate, from judges' answers and what is known of the sample. Pure (PC5 §5.5; contracts §3).
+
+What could not be scored counts at its worst value. If the gate's verdict would be another one had it been scored best,
+nobody knows the verdict: the gate fails with `judge_unavailable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from evalcore.gates.aggregates import Aggregate, aggregate
+from evalcore.gates.answers import Answers
+from evalcore.gates.limits import Limits, Standing, figure, stands
+from schemas.judges import Enforcement, Milestone
+from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Word
+
+_ORDER = tuple(Word)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
+    empty where it is not."""
+
+    answers: Answers
+    limits: Limits
+    scale: tuple[float, float]
+    boolean: bool = False
+    version: str = ""
+    overdue_days: int = 0
+    suspended: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of the sample as a whole. `size` items, of which the gate needs `minimum`. `coverage` is the join's rate, None
+    where no turn has any; it is asked for at gates on traffic only, by a `coverage_floor`. `mismatches`: what of the
+    dataset is not what the manifest says."""
+
+    size: int
+    minimum: int
+    coverage: float | None = None
+    coverage_floor: float | None = None
+    mismatches: tuple[str, ...] = ()
+    shortage: str = ""
+    """Where too few items come from; told with `insufficient_sample`."""
+
+
+@dataclass
+class _Gate:
+    milestone: Milestone
+    scores: dict[str, JudgeScore] = field(default_factory=dict)
+    reasons: list[Reason] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
+
+    def say(self, word: Word, code: Code, message: str) -> None:
+        self.words.append(word)
+        self.reasons.append(Reason(code, message))
+
+
+def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence) -> GateVerdict:
+    """`judged` by judge id, or `judge.dimension`; a gate without judges fails, it has nothing to go by."""
+    gate = _Gate(milestone)
+    _sample(gate, evidence)
+    if not judged:
+        gate.say(Word.FAIL, Code.INVALID_REQUEST, "no judge to decide by")
+    aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
+    worst = {name: _stands(name, one, aggregates[name].worst, milestone) for name, one in judged.items()}
+    best = {name: _stands(name, one, aggregates[name].best, milestone) for name, one in judged.items()}
+    late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
+    anyway = [*gate.words, *(standing.word for standing in late.values())]
+    known = combined([*anyway, *_words(worst)]) is combined([*anyway, *_words(best)])
+    for name in sorted(judged):
+        one, standing = judged[name], worst[name]
+        if standing.word is not best[name].word and (not known or not one.answers.values):
+            standing = _unknown(name, one, aggregates[name], standing.word if known else Word.FAIL)
+        elif not standing.passed and one.answers.missing:
+            standing = replace(standing, message=f"{standing.message}; {_missing(one)} count at their worst")
+        against = [found for found in (standing, late[name]) if not found.passed]
+        for found in against:
+            gate.say(found.word, found.code, found.message)
+        gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None)
+    failing = [name for name in sorted(judged) if not gate.scores[name].passed]
+    return GateVerdict(gate.scores, combined(gate.words), failing, milestone, gate.reasons)
+
+
+def combined(words: list[Word]) -> Word:
+    """The worst one decides."""
+    return max(words, key=_ORDER.index, default=Word.PASS)
+
+
+def _sample(gate: _Gate, evidence: Evidence) -> None:
+    for mismatch in evidence.mismatches:
+        gate.say(Word.FAIL, Code.DATASET_MISMATCH, mismatch)
+    if evidence.size < max(evidence.minimum, 1):
+        missing = max(evidence.minimum, 1) - evidence.size
+        message = f"the sample has {evidence.size} of the {max(evidence.minimum, 1)} items that {gate.milestone} needs"
+        more = f"; {evidence.shortage}" if evidence.shortage else ""
+        gate.say(Word.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}, {missing} are missing{more}")
+    floor = evidence.coverage_floor
+    if floor is not None and (evidence.coverage is None or not evidence.coverage >= floor):
+        rate = "not known" if evidence.coverage is None else figure(evidence.coverage)
+        message = f"the join's coverage is {rate}; the manifest's coverage_floor is {figure(floor)}"
+        gate.say(Word.FAIL, Code.COVERAGE_TOO_LOW, message)
+
+
+def _stands(name: str, one: Judged, score: float | None, milestone: Milestone) -> Standing:
+    if one.suspended:
+        return Standing(Word.FAIL, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
+    if score is None:
+        message = f"{name} has no item to score, {one.answers.not_applicable} were not applicable"
+        return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
+    return stands(name, score, one.limits, milestone)
+
+
+def _unknown(name: str, one: Judged, found: Aggregate, word: Word) -> Standing:
+    between = f"{figure(found.worst or 0.0)} and {figure(found.best or 0.0)}"
+    message = f"{name} could not score {_missing(one)}; its score lies between {between}"
+    return Standing(word, Code.JUDGE_UNAVAILABLE, message)
+
+
+def _missing(one: Judged) -> str:
+    why = f" ({'; '.join(one.answers.why)})" if one.answers.why else ""
+    return f"{len(one.answers.missing)} of {one.answers.n} items{why}"
+
+
+def _failing(one: Judged) -> Word:
+    return Word.FAIL if one.limits.enforcement is Enforcement.BLOCK else Word.WARN
+
+
+def _overdue(name: str, one: Judged, milestone: Milestone) -> Standing:
+    """A provisional seed past its day warns at pre_merge and blocks afterwards (PF-9 AC-9)."""
+    if one.overdue_days <= 0:
+        return Standing(Word.PASS)
+    word = Word.WARN if milestone is Milestone.PRE_MERGE else Word.FAIL
+    message = f"the provisional seed of {name} is {one.overdue_days} days past its recalibration_due"
+    return Standing(word, Code.PROVISIONAL_OVERDUE, message)
+
+
+def _words(standings: Mapping[str, Standing]) -> list[Word]:
+    return [standing.word for standing in standings.values()]
+
+
+def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
+    limits = one.limits
+    return JudgeScore(
+        score=found.worst,
+        threshold=limits.threshold,
+        passed=rule is None,
+        enforcement=limits.enforcement,
+        n=one.answers.n,
+        unscored=len(one.answers.missing),
+        not_applicable=one.answers.not_applicable,
+        floor=limits.floor,
+        tolerance=limits.tolerance,
+        baseline=limits.baseline,
+        baseline_runs=limits.baseline_runs,
+        ci95=found.ci95,
+        rule=rule,
+        judge_version=one.version,
+    )

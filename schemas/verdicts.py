@@ -1,0 +1,83 @@
+"""The verdict: what a gate answers to a ramp-step request or a pull request (PC5 §5.4, §5.5; contracts §3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from schemas.judges import Enforcement, Milestone
+
+
+class Word(StrEnum):
+    """Of a gate; a later one is worse."""
+
+    PASS = "pass"  # noqa: S105 - a word of the contract
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Action(StrEnum):
+    PROCEED = "proceed"
+    HALT = "halt"
+
+
+class Code(StrEnum):
+    """Why a verdict is what it is; a closed list."""
+
+    FLOOR_BREACH = "floor_breach"
+    BELOW_THRESHOLD = "below_threshold"
+    REGRESSED = "regressed"
+    INSUFFICIENT_SAMPLE = "insufficient_sample"
+    JUDGE_UNAVAILABLE = "judge_unavailable"
+    COVERAGE_TOO_LOW = "coverage_too_low"
+    PROVISIONAL_OVERDUE = "provisional_overdue"
+    JUDGE_SUSPENDED = "judge_suspended"
+    DATASET_MISMATCH = "dataset_mismatch"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    INVALID_REQUEST = "invalid_request"
+    NO_GATE_AT_STEP = "no_gate_at_step"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """`message` carries the number, the limit and the rule."""
+
+    code: Code
+    message: str
+
+
+@dataclass(frozen=True)
+class JudgeScore:
+    """What one judge came to. All numbers stand on the judge's own scale; a BOOLEAN judge's are rates of true.
+
+    `score` counts what could not be scored at its worst value; it is None where no item was the judge's to score. `n`
+    items are in it, `unscored` of them without an answer; those that are not applicable are not. `baseline` is the mean
+    of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where it
+    passed.
+    """
+
+    score: float | None
+    threshold: float
+    passed: bool
+    enforcement: Enforcement
+    n: int = 0
+    unscored: int = 0
+    not_applicable: int = 0
+    floor: float = 0.0
+    tolerance: float = 0.0
+    baseline: float | None = None
+    baseline_runs: int = 0
+    ci95: tuple[float, float] | None = None
+    rule: Code | None = None
+    judge_version: str = ""
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """Of one gate (PC5 §5.4). `failing_judges` are those that did not pass, whether they block or warn."""
+
+    per_judge_scores: dict[str, JudgeScore]
+    verdict: Word
+    failing_judges: list[str]
+    milestone: Milestone
+    reasons: list[Reason] = field(default_factory=list)
