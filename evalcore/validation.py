@@ -12,11 +12,12 @@ from typing import Any
 from evalcore import loading
 from evalcore.assembling import assemble
 from evalcore.corpus import Corpus
-from evalcore.discovery import components
+from evalcore.discovery import Component, components
 from evalcore.documents import Parsed, read_yaml
 from evalcore.linting.checks import CHECKS, lint
 from evalcore.problems import Problem, ValidationResult
-from evalcore.tree import COMPONENTS, MANIFEST, Tree
+from evalcore.staleness import outdated
+from evalcore.tree import COMPONENTS, MANIFEST, OVERRIDES, Tree
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
 
 ALONE = "vertical"
@@ -57,23 +58,39 @@ def validate_manifest(path: Path, *, root: Path | None = None, today: date | Non
     beside = path.absolute().parent
     registry = root or (path.parent if (beside / "rules").is_dir() else loading.default_root())
     tree = loading.read_tree(registry) if registry.is_dir() else Tree(path.parent, {})
-    return _of(path, tree.with_file(MANIFEST, raw), MANIFEST, today, alone=not registry.is_dir())
+    serves = tree.files.get(MANIFEST) == raw
+    return _of(path, tree.with_file(MANIFEST, raw), MANIFEST, today, alone=not registry.is_dir(), serves=serves)
+
+
+def validate_sources(tree: Tree, today: date) -> ValidationResult:
+    """The manifest together with what it is made of: the base, prompt components, verticals' extensions and
+    selections. Not the rule files, which it is seen together with."""
+    others = {tree.shown(name) for name in {*tree.files, *tree.refused} if name.startswith(("rules/", "verticals/"))}
+    others.add(tree.shown(OVERRIDES))
+    return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
 
 def checked(tree: Tree, today: date) -> tuple[Corpus, list[Problem]]:
     """The corpus of a tree, and all that is wrong with it."""
     corpus, problems = assemble(tree, today)
-    return corpus, sorted({*problems, *_in_components(tree), *_absent(tree, corpus), *lint(corpus), *_more(corpus)})
+    found, wrong = components(tree.below(COMPONENTS, ".xml"))
+    problems += [*wrong, *_absent(tree, corpus), *lint(corpus), *_more(corpus)]
+    return corpus, sorted({*problems, *_outdated(tree, corpus, found, wrong)})
 
 
-def _of(path: Path, tree: Tree, name: str, today: date | None, alone: bool = False) -> ValidationResult:
-    """The problems of one file of a tree, under the name it was asked for by."""
+def _of(
+    path: Path, tree: Tree, name: str, today: date | None, alone: bool = False, serves: bool = False
+) -> ValidationResult:
+    """The problems of one file of a tree, under the name it was asked for by. `serves`: it is the registry's manifest,
+    which others resolve."""
     corpus, problems = assemble(tree, today or loading.today())
     if alone:
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}
         corpus = replace(corpus, unread=corpus.unread | around)
     found = {*problems, *lint(corpus), *_more(corpus)}
+    if serves:
+        found |= {*_outdated(tree, corpus, *components(tree.below(COMPONENTS, ".xml")))}
     shown = tree.shown(name)
     own = (replace(problem, file=path.as_posix()) for problem in found if problem.file == shown)
     return ValidationResult.of(path, own)
@@ -101,8 +118,9 @@ def _name_of(raw: bytes, stem: str) -> str:
     return f"rules/{judge}.yaml" if is_central else f"rules/{ALONE}/{judge}.yaml"
 
 
-def _in_components(tree: Tree) -> list[Problem]:
-    return components(tree.below(COMPONENTS, ".xml"))[1]
+def _outdated(tree: Tree, corpus: Corpus, found: tuple[Component, ...], wrong: list[Problem]) -> Iterable[Problem]:
+    """Of a component that can't be read nobody knows what it would give."""
+    return () if wrong else outdated(tree, corpus, found)
 
 
 def _absent(tree: Tree, corpus: Corpus) -> Iterable[Problem]:
