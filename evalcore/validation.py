@@ -74,7 +74,7 @@ def checked(tree: Tree, today: date) -> tuple[Corpus, list[Problem]]:
     """The corpus of a tree, and all that is wrong with it."""
     corpus, problems = assemble(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
-    problems += [*wrong, *_absent(tree, corpus), *lint(corpus), *_more(corpus)]
+    problems += [*wrong, *_absent(tree), *lint(corpus), *_more(corpus)]
     return corpus, sorted({*problems, *_outdated(tree, corpus, found, wrong)})
 
 
@@ -123,8 +123,9 @@ def _outdated(tree: Tree, corpus: Corpus, found: tuple[Component, ...], wrong: l
     return () if wrong else outdated(tree, corpus, found)
 
 
-def _absent(tree: Tree, corpus: Corpus) -> Iterable[Problem]:
-    if MANIFEST not in {*tree.files, *tree.refused} and corpus.rules:
+def _absent(tree: Tree) -> Iterable[Problem]:
+    """Also where nothing else is: a mount that is gone is no registry without judges."""
+    if MANIFEST not in {*tree.files, *tree.refused}:
         fix = "restore it from git, or run `rampgate manifest resolve`"
         message = "is missing: without it no judge belongs to any category"
         yield Problem(tree.shown(MANIFEST), 0, 0, "", "manifest-is-there", message, "PC5 FR-4, FR-9", fix)
