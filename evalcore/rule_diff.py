@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from evalcore.opik_rule import carried
 from evalcore.registry import Judge
-from evalcore.rule_plan import carried
 
 _RESOLVED = frozenset({"threshold", "floor", "tolerance", "enforcement", "filter", "classification", "id"})
 """Fields of the rule file whose resolved value is told instead."""

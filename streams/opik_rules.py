@@ -69,19 +69,24 @@ class OpikRules:
 
     async def apply(self, project_id: str, plan: Plan) -> None:
         """Carry out a plan, one rule after another; what was done stands when a later one fails, and a plan made anew
-        has only the rest. A create that gets no answer is not tried again, for it may have been done."""
+        has only the rest."""
+        for rule in (*plan.create, *(update.rule for update in plan.update)):
+            await self.write(project_id, rule)
+
+    async def write(self, project_id: str, rule: OpikRule) -> None:
+        """Create the rule, or update the one whose id it has. A create that gets no answer is not tried again, for it
+        may have been done. Raises Refused."""
         api = self._client.automation_rule_evaluators
-        for rule in plan.create:
-            body = AutomationRuleEvaluatorWrite_LlmAsJudge(
-                project_ids=[project_id], code=LlmAsJudgeCodeWrite.model_validate(code_of(rule)), **fields_of(rule)
-            )
-            await self._write(rule, partial(api.create_automation_rule_evaluator, request=body), 0.0)
-        for update in plan.update:
-            rule = update.rule
+        if rule.id:
             change = AutomationRuleEvaluatorUpdate_LlmAsJudge(
                 project_ids=[project_id], code=LlmAsJudgeCode.model_validate(code_of(rule)), **fields_of(rule)
             )
             await self._write(rule, partial(api.update_automation_rule_evaluator, rule.id, request=change))
+        else:
+            body = AutomationRuleEvaluatorWrite_LlmAsJudge(
+                project_ids=[project_id], code=LlmAsJudgeCodeWrite.model_validate(code_of(rule)), **fields_of(rule)
+            )
+            await self._write(rule, partial(api.create_automation_rule_evaluator, request=body), 0.0)
 
     async def _write(self, rule: OpikRule, call: Callable[[], Awaitable[None]], seconds: float | None = None) -> None:
         try:

@@ -134,3 +134,71 @@ async def test_a_refusal_names_the_rule(gateway: OpikRules, project: str, opik: 
     await opik.fault(match={"path": "automations/evaluators", "method": "POST"}, status=422, body=body)
     with pytest.raises(Refused, match=r"Response Quality.*code.model"):
         await sync(gateway, project, [judge()])
+
+
+async def test_a_second_rule_of_a_name_is_numbered_by_opik_and_the_next_sync_has_nothing_to_do(
+    gateway: OpikRules, project: str, opik: ScriptedOpik
+) -> None:
+    body = _body(project, name="response quality")
+    await opik.call("POST", "/v1/private/automations/evaluators", body)
+    await sync(gateway, project, [judge()])
+    names = {rule.name for rule in await gateway.rules(project)}
+    assert names == {"response quality", "Response Quality-1"}
+    assert (await sync(gateway, project, [judge()])).empty
+
+
+async def test_a_rate_comes_back_in_single_precision_and_the_next_sync_has_nothing_to_do(
+    gateway: OpikRules, project: str
+) -> None:
+    await sync(gateway, project, [judge(sampling_rate=0.123456789)])
+    (there,) = await gateway.rules(project)
+    assert there.sampling_rate != 0.123456789
+    assert (await sync(gateway, project, [judge(sampling_rate=0.123456789)])).empty
+
+
+REFUSED: list[tuple[dict[str, Any], int]] = [
+    ({"name": " "}, 422),
+    ({"type": "llm"}, 400),
+    ({"action": "annotate"}, 400),
+    ({"sampling_rate": 1.5}, 422),
+    ({"code": None}, 422),
+    ({"code.model": None}, 422),
+    ({"code.model": {"temperature": 1.0}}, 422),
+    ({"code.messages": []}, 422),
+    ({"code.messages": [{"role": "user", "content": "x"}]}, 400),
+    ({"code.messages": [{"role": "USER"}]}, 422),
+    ({"code.variables": {"input": 3}}, 400),
+    ({"code.schema": [{"name": "a", "type": "FLOAT", "description": "b"}]}, 400),
+    ({"code.schema": [{"name": "a", "type": "INTEGER"}]}, 422),
+    ({"filters": [{"field": "sub_agent", "operator": "=", "value": "x"}]}, 400),
+    ({"filters": [{"field": "metadata", "key": "a", "operator": "equals", "value": "x"}]}, 400),
+    ({"filters": [{"field": "metadata", "key": "a", "operator": "="}]}, 400),
+]
+
+
+@pytest.mark.parametrize(("changes", "status"), REFUSED)
+async def test_the_local_opik_refuses_what_opik_cannot_read(
+    changes: dict[str, Any], status: int, project: str, opik: ScriptedOpik
+) -> None:
+    """Opik's records have enums for role, score type, field and operator, and non-null parts."""
+    body = _body(project)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        part = body
+        for name in parents:
+            part = part[name]
+        part[last] = value
+    answer = await opik.http.post(opik.url + "/v1/private/automations/evaluators", json=body)
+    assert answer.status_code == status, answer.text
+    assert (await opik.http.post(opik.url + "/v1/private/automations/evaluators", json=_body(project))).is_success
+
+
+def _body(project: str, **changes: Any) -> dict[str, Any]:
+    code = {
+        "model": {"name": "gpt-5-mini", "temperature": 1.0},
+        "messages": [{"role": "USER", "content": "Rate {{input}}."}],
+        "variables": {"input": "input.question"},
+        "schema": [{"name": "a", "type": "INTEGER", "description": "b"}],
+    }
+    whole = {"name": "A", "type": "llm_as_judge", "action": "evaluator", "project_ids": [project], "code": code}
+    return whole | changes

@@ -218,3 +218,41 @@ def test_after_a_plan_was_applied_there_is_nothing_to_do(
     again = planned(after, there, then)
     assert again.empty
     assert again.unchanged == tuple(sorted(one.id for one in after))
+
+
+def test_a_name_that_opik_numbered_is_not_asked_for_again_and_again() -> None:
+    """Opik stores a second "Response Quality" of a project as "Response Quality-1"."""
+    by_hand = replace(desired(judge(), "receipts", False), id="a", variables={}, projects=(PROJECT,))
+    (ours,) = applied(planned([judge()], [by_hand]), [])
+    numbered = replace(ours, name="Response Quality-1")
+    assert planned([judge()], [by_hand, numbered]).empty
+    (update,) = planned([judge(floor=3.0)], [by_hand, numbered]).update
+    assert (update.rule.name, update.changes) == ("Response Quality-1", ("floor",))
+    (update,) = planned([judge()], [numbered]).update
+    assert update.rule.name == "Response Quality"
+
+
+def test_a_rate_that_opik_keeps_in_single_precision_is_the_same_rate() -> None:
+    (there,) = applied(planned([judge(sampling_rate=0.123456789)], []), [])
+    assert planned([judge(sampling_rate=0.123456789)], [replace(there, sampling_rate=0.123457)]).empty
+    assert not planned([judge(sampling_rate=0.124)], [replace(there, sampling_rate=0.123457)]).empty
+
+
+@pytest.mark.parametrize(("operator", "value"), [("in", ["a", "b"]), ("starts_with", "a"), ("ends_with", "a")])
+def test_a_filter_that_opik_would_never_find_true_is_not_sent(operator: str, value: Any) -> None:
+    with pytest.raises(Inexpressible, match="never fire"):
+        opik_filter(Filter(field="tier", operator=operator, value=value))
+
+
+def test_a_name_longer_than_opik_takes_is_said_and_not_sent() -> None:
+    made = planned([judge(name="x" * 151)], [])
+    assert made.empty
+    assert "151 characters" in made.left_alone[0].reason
+
+
+def test_a_plan_about_one_judge_says_nothing_of_the_others() -> None:
+    there = applied(planned([judge("a"), judge("b")], []), [])
+    made = plan([judge("a", floor=3.0), judge("b", floor=3.0)], "receipts", False, there, PROJECT, only={"a"})
+    assert [update.rule.metadata["judge_id"] for update in made.update] == ["a"]
+    assert made.left_alone == ()
+    assert plan([judge("b")], "receipts", False, there, PROJECT, only={"a"}).left_alone[0].reason.startswith("judge a")
