@@ -11,6 +11,7 @@ from rampgate.cli.dead_letters import register as register_dead_letters
 from rampgate.cli.demo import register as register_demo
 from rampgate.cli.dev import register as register_dev
 from rampgate.cli.feed import register as register_feed
+from rampgate.cli.manifest import register as register_manifest
 from rampgate.cli.queries import register as register_queries
 from rampgate.cli.sweep import register as register_sweep
 from rampgate.cli.worker import register as register_worker
@@ -38,6 +39,7 @@ for register in (
     register_sweep,
     register_dead_letters,
     register_queries,
+    register_manifest,
 ):
     register(app)
 

@@ -41,6 +41,13 @@ def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
     return 0 if result.valid else 1
 
 
+def tell(result: ValidationResult, format: Format, as_json: bool) -> int:
+    """As `show`; `--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
+    if as_json and format is Format.GITHUB:
+        show(result, Format.GITHUB)
+    return show(result, Format.JSON if as_json else format)
+
+
 def document(result: ValidationResult) -> dict[str, Any]:
     """`{"valid", "errors": […], "warnings": […]}`, each problem with its place, rule and remedy."""
     return {

@@ -1,0 +1,88 @@
+"""`rampgate manifest validate / resolve / show` (contracts §5). What they do is in `manifest_jobs`, imported on use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rampgate.cli.findings import Format
+from rampgate.cli.registries import ConfigsOption
+
+manifest = typer.Typer(
+    help="The evaluation manifest: which judges fire on which category, and what they have to score.",
+    no_args_is_help=True,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(manifest, name="manifest")
+
+
+@manifest.command("validate")
+def validate_command(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A manifest, seen with the rule files beside it, else with the registry's; a file it is made of; or a "
+            "registry's folder. Default: the registry's manifest and all it is made of"
+        ),
+    ] = None,
+    format: FormatOption = Format.TEXT,
+    as_json: JsonOption = False,
+    configs: ConfigsOption = None,
+) -> None:
+    """Every problem of the manifest, with place, rule and remedy. Exit code 1 if one of them is an error.
+
+    A manifest that is not what its sources give is a warning here: it may be kept by hand.
+
+    Example: rampgate manifest validate --format github
+    """
+    from rampgate.cli.manifest_jobs import validate
+
+    raise typer.Exit(validate(path, configs, format, as_json))
+
+
+@manifest.command("resolve")
+def resolve_command(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the file is not as it would be written")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a manifest that was edited by hand")] = False,
+    format: FormatOption = Format.TEXT,
+    as_json: JsonOption = False,
+    configs: ConfigsOption = None,
+) -> None:
+    """Write the manifest that manifest-base.yaml, the prompt components and the verticals' files declare.
+
+    A hand edit is shown and not overwritten. Exit code 1 if it is refused, or if what is declared holds an error.
+
+    Example: rampgate manifest resolve --check
+    """
+    from rampgate.cli.manifest_jobs import resolve
+
+    raise typer.Exit(resolve(configs, check, force, format, as_json))
+
+
+@manifest.command("show")
+def show_command(
+    vertical: Annotated[str | None, typer.Option("--vertical", help="As this vertical sees it")] = None,
+    category: Annotated[
+        str | None, typer.Option("--category", help="Its judges only, as GET /eval-config answers")
+    ] = None,
+    as_json: JsonOption = False,
+    configs: ConfigsOption = None,
+) -> None:
+    """The manifest as the registry serves it: what fires on each category, safety judges too, and its thresholds.
+
+    Example: rampgate manifest show --vertical receipts --category receipt_scan
+    """
+    from rampgate.cli.manifest_jobs import show
+
+    show(vertical, category, configs, as_json)

@@ -1,0 +1,31 @@
+"""Which registry a command is about, and its files as they are on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalcore import loading
+from evalcore.tree import Tree
+from rampgate.cli.common import Failure
+from rampgate.settings import load_settings
+
+ConfigsOption = Annotated[
+    Path | None, typer.Option("--configs", help="The registry's folder; default: RAMPGATE_CONFIGS, else configs")
+]
+
+
+def root_of(configs: Path | None) -> Path:
+    return load_settings({"configs": configs}).configs
+
+
+def tree_of(root: Path) -> Tree:
+    """Raises Failure where there is no such folder, or it can't be listed."""
+    try:
+        return loading.read_tree(root)
+    except NotADirectoryError as error:
+        raise Failure(f"{error}; name the registry's folder with --configs or RAMPGATE_CONFIGS") from error
+    except OSError as error:
+        raise Failure(f"{error.filename or root}: {error.strerror or error}") from error
