@@ -29,6 +29,7 @@ from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, M
 
 CLAUSE = "PF-9 FR-7"
 NOTE = """\
+# yaml-language-server: $schema=../docs/schemas/evaluation-manifest.json
 # The evaluation manifest, as `rampgate manifest resolve` made it from manifest-base.yaml, prompts/components/ and
 # specs/verticals/*/eval/. Change those, never this file: a hand edit is noticed and not overwritten.
 """

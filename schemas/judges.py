@@ -7,14 +7,26 @@ business (`evalcore.linting`).
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from schemas.files import Day, FileModel, Number, Path, Prose, Text
+from schemas.filters import Filter, Operator
+from schemas.provenance import Agreement, BaselineSource, Calibration, Drift, Provenance
+
+__all__ = [
+    "JUDGE_ID", "Agreement", "BaselineSource", "Calibration", "Classification", "Day", "Dimension", "Drift",
+    "Enforcement", "FileModel", "Filter", "Milestone", "Number", "Operator", "Path", "PerMilestone", "Prose",
+    "Provenance", "RuleFile", "Score", "ScoreType", "Text", "Thresholds", "Variables", "VerticalRuleFile", "judge_id",
+    "score_range",
+]  # fmt: skip
 
 
 class Milestone(StrEnum):
+    """Where a gate fires (PC5 FR-2)."""
+
     PRE_MERGE = "pre_merge"
     PRE_RAMP = "pre_ramp"
     PRE_FULL = "pre_full"
@@ -28,42 +40,18 @@ class Classification(StrEnum):
 
 
 class ScoreType(StrEnum):
+    """Whole numbers, fractions, or true and false."""
+
     INTEGER = "INTEGER"
     FLOAT = "FLOAT"
     BOOLEAN = "BOOLEAN"
 
 
-class BaselineSource(StrEnum):
-    JADE_CALIBRATION = "jade_calibration"
-    PRODUCTION_DISTRIBUTION = "production_distribution"
-    PROVISIONAL_SEED = "provisional_seed"
-
-
 class Enforcement(StrEnum):
+    """What a failing judge does at a gate."""
+
     WARN = "warn"
     BLOCK = "block"
-
-
-class Operator(StrEnum):
-    """Of a trace filter. `=` and `equals` are one operator; so are `==` and `eq`."""
-
-    EQUALS = "="
-    NOT_EQUALS = "!="
-    CONTAINS = "contains"
-    NOT_CONTAINS = "not_contains"
-    STARTS_WITH = "starts_with"
-    ENDS_WITH = "ends_with"
-    GREATER = ">"
-    AT_LEAST = ">="
-    LESS = "<"
-    AT_MOST = "<="
-    IN = "in"
-    MATCHES = "matches"
-    IS_EMPTY = "is_empty"
-    IS_NOT_EMPTY = "is_not_empty"
-
-
-_SAME_OPERATOR = {"equals": "=", "==": "=", "eq": "=", "not_equals": "!=", "ne": "!="}
 
 
 def judge_id(name: str) -> str:
@@ -71,33 +59,6 @@ def judge_id(name: str) -> str:
     return name.strip().replace("-", "_").lower()
 
 
-def _operator(value: Any) -> Any:
-    return _SAME_OPERATOR.get(value.strip().lower(), value.strip().lower()) if isinstance(value, str) else value
-
-
-class FileModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-
-def _day(value: Any) -> Any:
-    if isinstance(value, datetime) or not (
-        isinstance(value, date) or (isinstance(value, str) and _DAY.fullmatch(value))
-    ):
-        raise ValueError("a day is required, such as 2026-08-22")
-    return value
-
-
-Day = Annotated[date, BeforeValidator(_day)]
-Text = Annotated[StrictStr, Field(min_length=1, max_length=200)]
-Prose = Annotated[StrictStr, Field(min_length=1, max_length=100_000)]
-Path = Annotated[
-    StrictStr, Field(pattern=r"^[A-Za-z_][\w-]*(\[-?\d+\])*(\.[A-Za-z_][\w-]*(\[-?\d+\])*)*$", max_length=500)
-]
-"""A dotted path with list indices, negative ones too: `input.messages[-1].content`."""
-Number = StrictInt | StrictFloat
 Score = StrictBool | StrictInt | StrictFloat
 """A threshold: true for a BOOLEAN judge, else a number on the judge's own scale."""
 Thresholds = Score | dict[Milestone | Literal["default"], Score]
@@ -106,98 +67,76 @@ PerMilestone = dict[Milestone, Enforcement]
 JUDGE_ID = re.compile(r"^[a-z][a-z0-9_]{0,62}$")
 
 
-class Filter(FileModel):
-    """Which traces a judge fires on. `field` is a trace's field or Tier-1/2 metadata key; `key` a path below it."""
-
-    field: Text
-    key: Text | None = None
-    operator: Annotated[Operator, BeforeValidator(_operator)]
-    value: Any = None
-
-
 class Variables(FileModel):
-    """Where the prompt's variables come from, by context (PC5 AC-9). Name -> path."""
+    """Where the prompt's variables come from, by context (PC5 AC-9): name -> dotted path, such as
+    `input.messages[-1].content`."""
 
     offline: dict[StrictStr, Path] = Field(min_length=1)
+    """In an item of the dataset and the candidate's answer."""
     online: dict[StrictStr, Path] = Field(min_length=1)
+    """In a production trace."""
     playground: dict[StrictStr, Path] = Field(min_length=1)
-
-
-class Agreement(FileModel):
-    """Between human annotation and judge score (PF-9 §5.3)."""
-
-    metric: Literal["krippendorff_alpha", "cohen_kappa"]
-    value: Annotated[Number, Field(ge=-1, le=1)]
-
-
-class Calibration(FileModel):
-    """What the source of a threshold must state (PF-9 FR-3, §5.3): of `jade_calibration` the ticket, the report, the
-    annotated traces, the agreement and what was found inverted; of `production_distribution` window, percentile and
-    sigma rule; of `provisional_seed` the day of the seed."""
-
-    ticket: Text | None = None
-    report: Text | None = None
-    traces: Annotated[StrictInt, Field(ge=0)] | None = None
-    agreement: Agreement | None = None
-    inverted_findings: Prose | None = None
-    window_days: Annotated[StrictInt, Field(ge=1, le=365)] | None = None
-    percentile: Annotated[Number, Field(gt=0, lt=50)] | None = None
-    sigma: Annotated[Number, Field(ge=0, le=6)] | None = None
-    seeded_on: Day | None = None
-    calibrated_on: Day | None = None
-
-
-class Provenance(FileModel):
-    """Fields that say where a threshold comes from and until when it holds."""
-
-    baseline_source: BaselineSource
-    calibration_ref: Text | None = None
-    recalibration_due: Day
-    calibration: Calibration | None = None
+    """In Opik's playground."""
 
 
 class Dimension(FileModel):
     """A part of a judge with a score of its own, `judge.dimension` to gates."""
 
     description: Prose
+    """What is scored."""
     threshold: Thresholds | None = None
+    """The score that passes; without one the judge's."""
     floor: Number | None = None
-
-
-class Drift(FileModel):
-    """The limit for KL divergence between calibrations, and where it comes from (PF-9 FR-13)."""
-
-    kl_threshold: Annotated[Number, Field(gt=0)]
-    baseline_source: BaselineSource
-    calibration_ref: Text | None = None
-    recalibration_due: Day
+    """The score below which the dimension always blocks; without one the judge's."""
 
 
 class RuleFile(Provenance):
     """A judge of the central registry: `configs/rules/<judge>.yaml`."""
 
     id: Text | None = None
+    """The judge's id: the file's stem, in kebab or snake case. Never `user_signal_…` (PF-9 R-4)."""
     name: Text
+    """The judge's name as people read it, in Opik too."""
     model: Text
+    """The model that judges, such as gpt-5-mini."""
     temperature: Annotated[Number, Field(ge=0, le=2)]
+    """The judging model's temperature."""
     sampling_rate: Annotated[Number, Field(ge=0, le=1)]
+    """The share of traces that are judged at pre_ramp and pre_full; pre_merge judges every item (PC5 FR-11)."""
     enabled: StrictBool
+    """Whether the judge runs. A safety judge can't be switched off."""
     score_name: Text
+    """What the score is called in Opik. Never `user_signal_…`."""
     score_type: ScoreType
+    """Whole numbers, fractions, or true and false. Thresholds and floor have to fit it."""
     score_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    """The lowest and the highest score; without it 1 to 5 for INTEGER, 0 to 1 for FLOAT and BOOLEAN."""
     description: Prose
+    """What the judge looks at, in a line."""
     task_introduction: Prose
+    """The role the judging model is given."""
     variables: Variables
+    """Where the prompt's variables come from, by context."""
     prompt: Prose
+    """The rubric. `{{name}}` stands for a variable. Changing it changes the judge's version (PC5 FR-12)."""
     filter: Filter | None = None
+    """Which traces the judge fires on. Safety judges have none."""
     classification: Classification
+    """safety_refusal: a baseline that no vertical may relax, blocks everywhere. quality: all else (PF-9 FR-2)."""
     applies_to: list[Text] = Field(default_factory=list)
+    """Archetypes whose sub-agents the judge scores, as the manifest names them; empty for all (PF-9 FR-5)."""
     floor: Score
+    """The aggregate below which the judge always blocks, on its own scale; for BOOLEAN the share that is true."""
     tolerance: Annotated[Number, Field(ge=0)]
+    """How far below the rolling baseline still passes."""
     threshold: Thresholds | None = None
+    """The score that passes where neither vertical nor manifest says one; one, or one per milestone."""
     enforcement: PerMilestone | None = None
+    """warn or block per milestone, where stricter than the classification's default; looser takes an override."""
     dimensions: dict[Text, Dimension] | None = None
+    """Parts with scores of their own; gates may name `judge.dimension`."""
     drift: Drift | None = None
+    """How far the scores may move between calibrations (PF-9 FR-13)."""
 
 
 class VerticalRuleFile(Provenance):
@@ -205,12 +144,19 @@ class VerticalRuleFile(Provenance):
     threshold and filter; stricter enforcement; the classification may be repeated, never changed."""
 
     id: Text | None = None
+    """The judge's id: the file's stem."""
     classification: Classification | None = None
+    """As in the judge's central file."""
     threshold: Thresholds | None = None
+    """The score that passes, on the judge's own scale; not below the platform's."""
     floor: Score | None = None
+    """The aggregate below which the judge always blocks; not below the central one."""
     tolerance: Annotated[Number, Field(ge=0)] | None = None
+    """How far below the rolling baseline still passes; not above the central one."""
     filter: Filter | None = None
+    """Which traces the judge fires on for this vertical; replaces the central one."""
     enforcement: PerMilestone | None = None
+    """warn or block per milestone, where stricter than the platform's."""
 
 
 def score_range(rule: RuleFile) -> tuple[float, float]:

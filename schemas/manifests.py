@@ -18,9 +18,13 @@ class Dataset(FileModel):
     """In Opik. `items` is checked against what is there."""
 
     name: Text
+    """The dataset's name in Opik."""
     version: Annotated[StrictInt, Field(ge=1)]
+    """A new version is a change of this file, never picked up by itself (PC5 OQ-4)."""
     items: Annotated[StrictInt, Field(ge=0)]
+    """How many items this version has; another number in Opik is an error."""
     project: Text | None = None
+    """The Opik project it lives in."""
 
 
 class Category(FileModel):
@@ -28,22 +32,33 @@ class Category(FileModel):
     it inherits was resolved when the manifest was made."""
 
     judges: list[Text]
+    """Ids of judges or composites."""
     description: Prose | None = None
+    """What a user does here."""
     vertical: Text | None = None
+    """The vertical that declares the category; without one it is the platform's."""
     inherits_from: Text | None = None
+    """The category whose judges it was given."""
     archetypes: list[Text] = Field(default_factory=list)
+    """Which archetypes of sub-agents serve it."""
 
 
 class JudgeList(FileModel):
+    """Judges that fire whatever the category."""
+
     judges: list[Text] = Field(default_factory=list)
+    """Ids of judges. Safety judges fire in any case."""
 
 
 class Composite(FileModel):
     """A group of judges with one aggregate (PF-9 §3.1, FR-10)."""
 
     judges: Annotated[list[Text], Field(min_length=2)]
+    """Its members."""
     aggregate: Literal["mean", "min", "weighted_mean"] = "mean"
+    """How the members' scores become one."""
     weights: dict[Text, Number] | None = None
+    """Judge -> weight, for weighted_mean."""
 
 
 class GateDefaults(FileModel):
@@ -52,10 +67,13 @@ class GateDefaults(FileModel):
     minimum_sample: dict[Milestone, Annotated[StrictInt, Field(ge=1)]] = Field(
         default_factory=lambda: {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
     )
+    """Scored turns a judge needs at a milestone; fewer is insufficient_sample."""
     coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.05
+    """The join's coverage below which a gate on traffic does not pass."""
     window_seconds: dict[Milestone, Annotated[StrictInt, Field(ge=60)]] = Field(
         default_factory=lambda: {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
     )
+    """How far back production traces are sampled: a day and a week (PC5 §5.5)."""
 
 
 def _unfolded(thresholds: Any) -> Any:
@@ -80,13 +98,21 @@ class ManifestFile(FileModel):
     """`configs/evaluation_manifest.yaml`. `archetypes`: archetype -> its sub_agent_ids (PF-9 FR-5)."""
 
     dataset: Dataset
+    """What pre_merge judges."""
     schema_: dict[StrictStr, Any] = Field(alias="schema", min_length=1)
+    """The shape of an item of the dataset, field by field."""
     categories: dict[Text, Category] = Field(min_length=1)
+    """Category -> its judges, beside the global ones."""
     global_metrics: JudgeList = JudgeList()
+    """Judges that fire on every category."""
     thresholds: Annotated[dict[Text, Thresholds], BeforeValidator(_unfolded)] = Field(default_factory=dict)
+    """Judge, or judge.dimension -> the score that passes, one or one per milestone; `judge.pre_full` is a key, too."""
     archetypes: dict[Text, list[Text]] = Field(default_factory=dict)
+    """Archetype -> the sub_agent_ids that share its judges (PF-9 FR-5)."""
     composites: dict[Text, Composite] = Field(default_factory=dict)
+    """Groups of judges with one aggregate (PF-9 FR-10)."""
     gates: GateDefaults = GateDefaults()
+    """Minimum sample, coverage floor and window of the gates."""
 
 
 class ManifestBase(ManifestFile):
@@ -94,14 +120,18 @@ class ManifestBase(ManifestFile):
     components; here they are the fallback of a repository that has none (PF-9 §10.3)."""
 
     categories: dict[Text, Category] = Field(default_factory=dict)
+    """Category -> its judges, where no prompt component says it."""
 
 
 class ExtensionCategory(FileModel):
     """A category a vertical declares: new, with judges of its own or another's; or reused by name, saying no more."""
 
     description: Prose | None = None
+    """What a user does here."""
     inherits_from: Text | None = None
+    """The category whose judges it takes over, unless judge-selection.yaml names some."""
     judges: list[Text] | None = None
+    """Its quality judges, where judge-selection.yaml doesn't name them. Never of a category that exists."""
 
 
 class ManifestExtension(FileModel):
@@ -109,36 +139,54 @@ class ManifestExtension(FileModel):
     an archetype of the platform."""
 
     vertical: Text
+    """The folder's name."""
     categories: dict[Text, ExtensionCategory] = Field(min_length=1)
+    """Categories that are the vertical's own, or that it uses (by name alone)."""
     archetypes: dict[Text, list[Text]] = Field(default_factory=dict)
+    """Archetype of the platform -> sub_agent_ids of the vertical that join it."""
 
 
 class Selection(FileModel):
+    """The judges of one category."""
+
     quality_judges: list[Text] = Field(default_factory=list)
+    """Ids of quality judges. Safety judges are inherited."""
 
 
 class JudgeSelection(FileModel):
     """`specs/verticals/<vertical>/eval/judge-selection.yaml`. Safety judges are inherited and are not listed."""
 
     vertical: Text
+    """The folder's name."""
     categories: dict[Text, Selection] = Field(min_length=1)
+    """Category of the vertical -> its judges."""
 
 
 class Override(FileModel):
     """An audited exception to enforcement (PC5 §5.2): who allowed what, why and until when."""
 
     judge: Text
+    """The id of a quality judge. Safety judges take no exception."""
     vertical: Text | None = None
+    """For this vertical alone; without it for all."""
     milestone: Milestone
+    """At which gate."""
     enforcement: Enforcement
+    """What the judge does there meanwhile."""
     pull_request: Text
+    """Where it was asked for and reviewed."""
     approved_by: Text
+    """Who signed off: a spec owner, not the author."""
     justification: Prose
+    """Why, and what ends it."""
     approved_on: Day
+    """From this day on."""
     expires: Day
+    """Up to this day."""
 
 
 class OverridesFile(FileModel):
     """`configs/enforcement-overrides.yaml`."""
 
     overrides: list[Override] = Field(default_factory=list)
+    """Exceptions. One that has expired stays: it is the record."""

@@ -1,4 +1,5 @@
-"""The contracts as published: a JSON Schema of every form on a topic or in an answer, and an AsyncAPI document.
+"""The contracts as published: a JSON Schema of every form on a topic or in an answer, an AsyncAPI document, and the
+JSON Schemas of the registry's files (`schemas.file_schemas`).
 
 `python -m schemas.published [FOLDER]` writes `schemas/*.json` and `asyncapi.yaml` into the folder (default `docs`).
 """
@@ -12,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
+from schemas import file_schemas
 from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, TurnView
 from schemas.asyncapi import asyncapi
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
@@ -71,8 +73,9 @@ def add(body: dict[str, Any], place: dict[str, Any], more: dict[str, Any]) -> No
 
 def files() -> dict[str, str]:
     """Path below the documentation's folder -> content."""
-    texts = {f"schemas/{name}.json": json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n" for name in FORMS}
-    return texts | {"asyncapi.yaml": asyncapi()}
+    bodies = {name: schema(name) for name in FORMS} | {name: file_schemas.schema(name) for name in file_schemas.FILES}
+    texts = {f"schemas/{name}.json": json.dumps(body, indent=2, ensure_ascii=False) for name, body in bodies.items()}
+    return {path: f"{text}\n" for path, text in texts.items()} | {"asyncapi.yaml": asyncapi()}
 
 
 def main(folder: Path) -> None:

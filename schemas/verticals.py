@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from schemas.files import FileModel, Number
 
 UNREGISTERED = "unregistered"
 UNKNOWN = "unknown"
 
 
-class Vertical(BaseModel):
+class Vertical(FileModel):
     """One file of `configs/verticals/`, named after the vertical."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")
+    """The file's name."""
     project: str = Field(min_length=1)
+    """The vertical's own Opik project."""
     workspace: str = "default"
+    """The Opik workspace the project is in."""
     api_key_file: Path | None = None
-    reroll_window_seconds: float = Field(300.0, gt=0)
-    live_judge: Literal["rampgate", "opik"] = Field(
-        "rampgate", description="Who judges its live turns; in Opik, synced rules are enabled only for opik"
-    )
+    """A file with a key of its own for this project; without it the program's key is used."""
+    reroll_window_seconds: Annotated[Number, Field(gt=0)] = 300.0
+    """How soon the same input again counts as a reroll (PF-9 §5.4)."""
+    live_judge: Literal["rampgate", "opik"] = "rampgate"
+    """Who judges its live turns; in Opik, synced rules are enabled only for opik."""

@@ -21,6 +21,7 @@ from agents.policy import Policy
 from schemas.asyncapi import CHANNELS
 from schemas.dead_letters import DeadLetter
 from schemas.examples import EXAMPLES
+from schemas.file_schemas import FILES
 from schemas.outcomes import Cause
 from schemas.published import FORMS, files, main, schema
 from schemas.topics import Topics
@@ -68,7 +69,7 @@ def test_what_is_committed_is_what_the_types_say(path: str) -> None:
 
 
 def test_nothing_else_lies_there() -> None:
-    assert {path.name for path in (DOCS / "schemas").glob("*.json")} == {f"{name}.json" for name in FORMS}
+    assert {path.name for path in (DOCS / "schemas").glob("*.json")} == {f"{name}.json" for name in [*FORMS, *FILES]}
 
 
 def test_generating_writes_the_same_into_any_folder(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_an_unknown_field_is_accepted_wherever_it_stands(name: str, example: dic
         assert not READ[name].decode([Rec(json.dumps(newer).encode())], NOW, Policy()).bad  # type: ignore[attr-defined]
 
 
-def test_no_schema_is_closed() -> None:
+def test_no_schema_of_a_message_or_an_answer_is_closed() -> None:
     for name in FORMS:
         assert all(found.get("additionalProperties") is not False for found in objects(schema(name))), name
 
