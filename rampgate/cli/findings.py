@@ -114,7 +114,15 @@ def in_property(text: str) -> str:
 def show_text(result: ValidationResult) -> None:
     """A line or two for each problem, then the sum; coloured where stdout is a terminal."""
     console = Console(soft_wrap=True, highlight=False)
-    for problem in result.problems:
+    show_problems(result.problems, console)
+    errors, warnings = len(result.errors), len(result.warnings)
+    where = clean(str(result.path), 500)
+    counted = f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
+    console.print(f"{plain(where, 500)}: " + (f"[green]valid[/], {counted}" if result.valid else f"[red]{counted}[/]"))
+
+
+def show_problems(problems: Iterable[Problem], console: Console) -> None:
+    for problem in problems:
         colour = "red" if problem.severity is Severity.ERROR else "yellow"
         place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
         field = f"[bold]{plain(problem.field)}[/]: " if problem.field else ""
@@ -125,7 +133,3 @@ def show_text(result: ValidationResult) -> None:
         )
         if problem.fix:
             console.print(f"    fix: {plain(problem.fix, LONGEST)}")
-    errors, warnings = len(result.errors), len(result.warnings)
-    where = clean(str(result.path), 500)
-    counted = f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
-    console.print(f"{plain(where, 500)}: " + (f"[green]valid[/], {counted}" if result.valid else f"[red]{counted}[/]"))
