@@ -50,6 +50,11 @@ def known(corpus: Corpus) -> set[str]:
     return own | set(corpus.manifest.model.categories if corpus.manifest else ())
 
 
+def _hidden(corpus: Corpus) -> bool:
+    """The manifest is there and can't be read: which categories exist is not known then."""
+    return corpus.manifest is None and ("manifest", "") in corpus.unread
+
+
 def parents(corpus: Corpus) -> Mapping[str, str]:
     found = corpus.manifest.model.categories.items() if corpus.manifest else ()
     stated = {name: category.inherits_from for name, category in found if category.inherits_from is not None}
@@ -113,6 +118,8 @@ def category_not_redeclared(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "`inherits_from` names a category that exists, and another one.",
 )
 def category_parent_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    if _hidden(corpus):
+        return
     names = known(corpus)
     manifest = corpus.manifest
     stated: list[tuple[Parsed[Any], str, str | None]] = [
@@ -149,6 +156,8 @@ def category_parents_end(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A category that a vertical declares exists, or says which judges it takes.",
 )
 def category_says_something(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    if _hidden(corpus):
+        return
     names = known(corpus)
     for one in declared(corpus):
         if one.silent and one.category not in names:
