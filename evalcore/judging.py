@@ -6,6 +6,7 @@ Nothing here runs when a registry is loaded: lookups that return metrics import 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import pydantic
@@ -41,6 +42,19 @@ _FORMATS: Mapping[ScoreType, type[pydantic.BaseModel]] = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=256)
+def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[pydantic.BaseModel]:
+    """What the model is told to answer, for providers that hold models to a schema. Not what is read: that is
+    `evalcore.scores.read`, which is stricter."""
+    plain = _FORMATS[score_type]
+    if not dimensions:
+        return plain
+    kind: Any = plain.model_fields["score"].annotation
+    scores: Any = {f"of_{number}": (kind, pydantic.Field(alias=name)) for number, name in enumerate(dimensions)}
+    inner: Any = pydantic.create_model("_Dimensions", **scores)
+    return pydantic.create_model("_Answer", __base__=plain, dimensions=(inner, ...))
+
+
 def litellm_model(judge: Judge) -> OpikBaseModel:
     """What GEval itself would take. Imports litellm; keys and address come from where litellm looks for them."""
     return models_factory.get(judge.rule.model, track=False, temperature=float(judge.rule.temperature))
@@ -50,9 +64,10 @@ class LLMJudgeMetric(GEval):
     """A judge, ready to score. Making one opens no connection and needs no key: its model is made when it first scores.
 
     It scores with the rule's own prompt, in one call, and not with GEval's chain of thought, whose scale is fixed; so
-    `value` stands on the judge's scale (1.0 and 0.0 for BOOLEAN). Where there is no score, `scoring_failed` is set,
-    `reason` says why and `metadata["outcome"]` is `unscored` or `not_applicable`. Retries, a cache and limits on calls
-    belong to who runs a gate.
+    `value` stands on the judge's scale (1.0 and 0.0 for BOOLEAN); the scores of a judge's dimensions, None where one is
+    not applicable, stand in `metadata["dimensions"]`. Where there is no score, `scoring_failed` is set, `reason` says
+    why and `metadata["outcome"]` is `unscored` or `not_applicable`. Retries, a cache and limits on calls belong to who
+    runs a gate.
     """
 
     def __init__(self, judge: Judge, models: Models = litellm_model) -> None:
@@ -120,11 +135,17 @@ class LLMJudgeMetric(GEval):
     def _request(self, context: Context, source: Mapping[str, Any]) -> dict[str, Any]:
         if context not in CONTEXTS:
             raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
-        return {"messages": self.messages(context, source), "response_format": _FORMATS[self.judge.score_type]}
+        dimensions = tuple(self.rule.dimensions or ())
+        return {
+            "messages": self.messages(context, source),
+            "response_format": answer_format(self.judge.score_type, dimensions),
+        }
 
     def _result(self, reply: Mapping[str, Any]) -> ScoreResult:
         answer = read(str(reply.get("content", "")), self.judge)
-        about = {"judge_id": self.judge.id, "judge_version": self.judge.version}
+        about: dict[str, Any] = {"judge_id": self.judge.id, "judge_version": self.judge.version}
+        if answer.dimensions:
+            about["dimensions"] = dict(answer.dimensions)
         if answer.value is None:
             about["outcome"] = "not_applicable"
             return ScoreResult(self.name, 0.0, reason=answer.reason, metadata=about, scoring_failed=True)

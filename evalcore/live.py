@@ -9,47 +9,41 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from evalcore import loading
+from evalcore.broken import BrokenRegistry, still_serving, still_serving_stricter, unbuildable, unreadable
 from evalcore.corpus import Corpus
-from evalcore.problems import Problem, Severity, ValidationResult
+from evalcore.problems import Problem, ValidationResult
 from evalcore.registry import Registry, build
+from evalcore.thresholds import ThresholdTypeError
 from evalcore.tree import Tree
+from evalcore.unknown import Unknown
 from evalcore.validation import checked
-from evalcore.views import view
-from schemas.judges import judge_id
+
+__all__ = ["BrokenRegistry", "LiveRegistry", "current", "loaded", "refresh", "serving", "use"]
 
 TTL_SECONDS = 300.0
 SETTLE_SECONDS = 0.05
 _TRIES = 40
 
 
-class BrokenRegistry(ValueError):
-    """Nothing serves: the first version that was read has errors, all of which are in `result`."""
+@dataclass(frozen=True)
+class Look:
+    """What the files were on a day, and what was found in them."""
 
-    def __init__(self, result: ValidationResult, corpus: Corpus | None) -> None:
-        self.result, self._corpus = result, corpus
-        shown = "\n".join(f"  {problem}" for problem in result.errors[:5])
-        more = f"\n  and {len(result.errors) - 5} more" if len(result.errors) > 5 else ""
-        super().__init__(f"the registry in {result.path} can't be served:\n{shown}{more}")
-
-    def raise_threshold_error(self, name: str, vertical: str | None) -> None:
-        """ThresholdTypeError, where that is what is wrong with this judge (PC5 §9.5)."""
-        name = judge_id(name.partition(".")[0])
-        if self._corpus is not None and name in self._corpus.rules:
-            view(self._corpus, name, vertical)
+    tree: Tree
+    today: date
+    corpus: Corpus
+    result: ValidationResult
 
 
 @dataclass(frozen=True)
-class Serving:
-    tree: Tree
-    today: date
+class Serving(Look):
     registry: Registry
-    result: ValidationResult
     since: datetime
 
 
@@ -69,6 +63,7 @@ class LiveRegistry:
         self.root, self._ttl, self._clock, self._today = root, ttl, clock, today
         self._reading, self._settle = reading, settle
         self._serving: Serving | None = None
+        self._refused: Look | None = None
         self._due = float("inf")
         self._loading = threading.Lock()
         self._looking = threading.Lock()
@@ -92,20 +87,23 @@ class LiveRegistry:
         """Read the files and serve them if they hold no error; else what served goes on, and a warning in the result
         says so. Unchanged files change nothing. Raises nothing for the files."""
         with self._loading:
-            return self._load()[0]
+            return self._load()
 
     def _first(self) -> Registry:
         with self._loading:
             if self._serving is None:
-                result, corpus = self._load()
+                result = self._load()
                 if self._serving is None:
-                    raise BrokenRegistry(result, corpus)
+                    raise BrokenRegistry(result, self._refused.corpus if self._refused else None)
             return self._serving.registry
 
     def _look_aside(self) -> None:
         """A refresh by time, in a thread of its own, one at a time: who noticed goes on at once."""
         if self._looking.acquire(blocking=False):
-            threading.Thread(target=self._look, name="registry-refresh", daemon=True).start()
+            try:
+                threading.Thread(target=self._look, name="registry-refresh", daemon=True).start()
+            except RuntimeError:  # no thread to be had: who notices next tries again
+                self._looking.release()
 
     def _look(self) -> None:
         try:
@@ -113,32 +111,47 @@ class LiveRegistry:
         finally:
             self._looking.release()
 
-    def _load(self) -> tuple[ValidationResult, Corpus | None]:
-        serving, today = self._serving, self._today()
-        corpus = None
+    def _load(self) -> ValidationResult:
         try:
-            tree = self._settled(serving)
-            if serving is not None and (tree, today) == (serving.tree, serving.today):
-                result = serving.result
-            else:
-                corpus, problems = checked(tree, today)
-                result = ValidationResult.of(self.root, problems)
-                if result.valid:
-                    registry = build(corpus)
-                    self._serving = Serving(tree, today, registry, result, datetime.now(UTC))
-                elif serving is not None:
-                    result = ValidationResult.of(self.root, [*problems, self._still(serving)])
+            result = self._take(self._settled(), self._today())
         except OSError as error:
-            result = self._unread(error, serving)
+            self._refused = None
+            result = self._kept([unreadable(self.root, error)])
         finally:
             self._due = self._clock() + self._ttl if self._ttl is not None else float("inf")
         self.last = result
-        return result, corpus
+        return result
 
-    def _settled(self, serving: Serving | None) -> Tree:
+    def _take(self, tree: Tree, today: date) -> ValidationResult:
+        serving = self._serving
+        for known in (serving, self._refused):
+            if known is not None and (tree, today) == (known.tree, known.today):
+                return known.result
+        corpus, problems = checked(tree, today)
+        result = ValidationResult.of(self.root, problems)
+        same = serving is not None and serving.tree == tree
+        if result.valid or same:
+            # The files that serve are not given up for what a new day brings. They are seen anew even so: an override
+            # that ended must not go on for as long as nobody repairs the file that relied on it.
+            try:
+                registry = build(corpus)
+            except (Unknown, ThresholdTypeError) as error:
+                result = ValidationResult.of(self.root, [*problems, unbuildable(self.root, error)])
+            else:
+                if not result.valid:
+                    ended = still_serving_stricter(self.root, registry.config_hash)
+                    result = ValidationResult.of(self.root, [*problems, ended])
+                since = serving.since if serving is not None and same else datetime.now(UTC)
+                self._serving, self._refused = Serving(tree, today, corpus, result, registry, since), None
+                return result
+        result = self._kept(result.problems)
+        self._refused = Look(tree, today, corpus, result)
+        return result
+
+    def _settled(self) -> Tree:
         """The files once two readings agree, so that a checkout under way is not taken for a version."""
         found = self._reading(self.root)
-        if serving is None or found == serving.tree:
+        if any(known is not None and found == known.tree for known in (self._serving, self._refused)):
             return found
         for _ in range(_TRIES):
             time.sleep(self._settle)
@@ -147,19 +160,11 @@ class LiveRegistry:
                 return found
         raise OSError("the files keep changing while they are read")
 
-    def _still(self, serving: Serving) -> Problem:
-        message = (
-            f"nothing of this version is used: the registry of {serving.since:%Y-%m-%d %H:%M:%S} UTC "
-            f"({serving.registry.config_hash}) keeps serving"
-        )
-        fix = "repair what stands above or put back the earlier files, then refresh"
-        return Problem(str(self.root), 0, 0, "", "still-serving", message, "PC5 §5.7", fix, Severity.WARNING)
-
-    def _unread(self, error: OSError, serving: Serving | None) -> ValidationResult:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        fix = "RAMPGATE_CONFIGS names the folder"
-        found = [Problem(str(self.root), 0, 0, "", "unreadable", f"can't be read: {what}", "PC5 FR-9", fix)]
-        return ValidationResult.of(self.root, [*found, self._still(serving)] if serving else found)
+    def _kept(self, problems: Iterable[Problem]) -> ValidationResult:
+        """Of a version that is not taken."""
+        serving = self._serving
+        goes_on = [still_serving(self.root, serving.since, serving.registry.config_hash)] if serving else []
+        return ValidationResult.of(self.root, [*problems, *goes_on])
 
 
 _live: LiveRegistry | None = None

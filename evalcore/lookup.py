@@ -1,7 +1,8 @@
 """The eval-config API (PC5 §5.4): judges, thresholds and the manifest of the registry that serves.
 
 Each call reads what is in memory (PC5 NFR-1); the first one of a process reads the files, and the first one that needs
-a metric imports opik. Each takes `vertical`, for that vertical's thresholds, floor, tolerance and filter.
+a metric imports opik. Nothing here asks Opik anything. Each takes `vertical`, for that vertical's thresholds, floor,
+tolerance and filter; a vertical without files of its own sees what the platform sees.
 """
 
 from __future__ import annotations
@@ -28,21 +29,28 @@ class _Metrics:
         self.by_id: dict[tuple[str, str | None], LLMJudgeMetric] = {}
         self.by_category: dict[tuple[str, str | None], tuple[LLMJudgeMetric, ...]] = {}
 
-    def of(self, judge: Judge, vertical: str | None) -> LLMJudgeMetric:
-        metric = self.by_id.get((judge.id, vertical))
-        return metric or self.by_id.setdefault((judge.id, vertical), self._metric(judge))
+    def of(self, judge: Judge) -> LLMJudgeMetric:
+        key = (judge.id, judge.vertical)
+        return self.by_id.get(key) or self.by_id.setdefault(key, self._metric(judge))
 
     def found(self, name: str, vertical: str | None) -> LLMJudgeMetric:
-        """Under the spelling that was asked for as well, so that the next call finds it at once."""
-        metric = self.of(self.registry.judge(name, vertical), vertical)
-        return self.by_id.setdefault((name, vertical), metric)
+        """Kept under the kebab spelling too. Any other name may be anybody's, and is not kept: there is no end to
+        those."""
+        judge = self.registry.judge(name, vertical)
+        metric = self.of(judge)
+        if vertical == judge.vertical and name == judge.id.replace("_", "-"):
+            self.by_id[name, vertical] = metric
+        return metric
 
     def category(self, name: str, vertical: str | None) -> tuple[LLMJudgeMetric, ...]:
-        judges = self.registry.category(name, vertical)
-        return self.by_category.setdefault((name, vertical), tuple(self.of(judge, vertical) for judge in judges))
+        metrics = tuple(self.of(judge) for judge in self.registry.category(name, vertical))
+        if vertical is None or vertical in self.registry.verticals:
+            self.by_category[name, vertical] = metrics
+        return metrics
 
 
 _metrics: _Metrics | None = None
+_manifest: tuple[Registry, dict[str, Any]] | None = None
 
 
 def _serving() -> _Metrics:
@@ -60,8 +68,8 @@ def get_metric_by_id(judge_id: str, *, vertical: str | None = None) -> LLMJudgeM
 
 
 def get_metrics_for_category(category: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
-    """What fires on an item of the category: its judges, the global ones, every safety judge. Raises UnknownCategory
-    (a KeyError), BrokenRegistry."""
+    """What fires on an item of the category: its judges, the global ones, every safety judge, each once; the list is
+    the caller's. Raises UnknownCategory (a KeyError), BrokenRegistry."""
     serving = _serving()
     return list(serving.by_category.get((category, vertical)) or serving.category(category, vertical))
 
@@ -69,30 +77,39 @@ def get_metrics_for_category(category: str, *, vertical: str | None = None) -> l
 def get_metrics_for_classification(classification: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
     """All judges that are `safety_refusal` or `quality` (PF-9 FR-2). Raises ValueError for another word."""
     serving = _serving()
-    return [serving.of(judge, vertical) for judge in serving.registry.classified(classification, vertical)]
+    return [serving.of(judge) for judge in serving.registry.classified(classification, vertical)]
 
 
 def get_metrics_for_archetype(archetype: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
-    """Judges of a sub-agent archetype (PF-9 FR-5): those that name it, those for all. Raises UnknownArchetype."""
+    """Judges of a sub-agent archetype (PF-9 FR-5): those that name it, those for all, every safety judge. Raises
+    UnknownArchetype (a KeyError)."""
     serving = _serving()
-    return [serving.of(judge, vertical) for judge in serving.registry.for_archetype(archetype, vertical)]
+    return [serving.of(judge) for judge in serving.registry.for_archetype(archetype, vertical)]
 
 
 def get_metrics_for_sub_agent(sub_agent: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
     """Judges of one sub-agent, by its archetypes; of one that has none, the judges for all."""
     serving = _serving()
-    return [serving.of(judge, vertical) for judge in serving.registry.for_sub_agent(sub_agent, vertical)]
+    return [serving.of(judge) for judge in serving.registry.for_sub_agent(sub_agent, vertical)]
 
 
 def load_manifest() -> dict[str, Any]:
-    """The resolved manifest as its file has it; the caller's own copy. Raises BrokenRegistry."""
-    return deepcopy(live.current().manifest)
+    """The resolved manifest as its file has it. Raises BrokenRegistry.
+
+    Each call gives the same dict (PC5 §9.1), for as long as nobody changes it: then the next call gives a new one.
+    Lookups never read it.
+    """
+    global _manifest
+    registry, given = live.current(), _manifest
+    if given is None or given[0] is not registry or given[1] != registry.manifest:
+        given = _manifest = (registry, deepcopy(registry.manifest))
+    return given[1]
 
 
 def get_threshold(judge_id: str, milestone: str | None = None, *, vertical: str | None = None) -> Score:
     """On the judge's own scale, true for a BOOLEAN judge; without a milestone the default. `judge.dimension` names a
-    dimension. Raises UnknownJudge, ValueError for an unknown milestone, ThresholdTypeError (a ValueError) where what
-    the files state does not fit the judge (PC5 §9.5), BrokenRegistry."""
+    dimension. Raises UnknownJudge, ValueError for an unknown milestone, BrokenRegistry; and ThresholdTypeError (a
+    TypeError) where nothing serves because what the files state does not fit the judge (PC5 §9.5)."""
     try:
         registry = live.current()
     except live.BrokenRegistry as error:

@@ -70,13 +70,21 @@ class Registry:
     def threshold(self, judge_id_: str, milestone: str | None = None, vertical: Seen = None) -> Score:
         """Of a judge, or of a dimension as `judge.dimension`. Raises ValueError for a milestone that is none of the
         three (PC5 FR-2)."""
-        of = self._limits(judge_id_, vertical)
-        return of.default_threshold if milestone is None else of.thresholds[_word(Milestone, milestone)]
+        of = self.judges.get((judge_id_, vertical)) or self._limits(judge_id_, vertical)
+        if milestone is None:
+            return of.default_threshold
+        try:
+            return of.thresholds[milestone]  # type: ignore[index]  # a milestone's text is found as the milestone
+        except KeyError:
+            return of.thresholds[_word(Milestone, milestone)]
+
+    def spelled(self, name: str) -> str:
+        """The one spelling of a judge's id, or of `judge.dimension`. Raises UnknownJudge."""
+        self._limits(name, None)
+        whole, dot, dimension = name.partition(".")
+        return f"{judge_id(whole)}{dot}{judge_id(dimension)}"
 
     def _limits(self, name: str, vertical: Seen) -> Judge | Limits:
-        found = self.judges.get((name, vertical))
-        if found is not None:
-            return found
         whole, dot, dimension = name.partition(".")
         judge = self._judge(whole, vertical)
         if not dot:

@@ -10,7 +10,7 @@ from evalcore.near import near_miss
 class Unknown(KeyError):
     kind = "name"
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         """`known` is every name there is."""
         super().__init__(name)
         self.name = name
