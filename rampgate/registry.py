@@ -17,18 +17,21 @@ from evalcore.problems import Problem, ValidationResult
 from evalcore.registry import Registry
 from rampgate.registry_metrics import RegistryMetrics
 from rampgate.registry_view import eval_config, findings, no_category
-from schemas.answers import Check, EvalConfig, Refresh
+from schemas.answers import Check, EvalConfig, Finding, Refresh
 from schemas.dead_letters import clean
 from streams.metrics import Metrics
 from streams.stopping import heed_cancel
 
+SUMMARY = 3
+"""So many findings stand in an answer that is about something else."""
 log = structlog.get_logger(__name__)
 
 
 class Source(Protocol):
-    """Where the registry comes from: `evalcore.live`. `refresh` reads files, so it is called in a thread."""
+    """Where the registry comes from: `evalcore.live`. `refresh` reads files, so it is called in a thread. `ttl` None:
+    the source looks for new files only when told to."""
 
-    def use(self, root: Path) -> None: ...
+    def use(self, root: Path, ttl: float | None) -> None: ...
 
     def loaded(self) -> Registry | None: ...
 
@@ -43,28 +46,38 @@ class ServedRegistry:
     """`refresh` never raises for the files; lookups are answered from memory, also while a refresh is under way."""
 
     def __init__(self, root: Path, metrics: Metrics, source: Source, day: Callable[[], date] = today) -> None:
-        self._root, self._source = root, source
+        self._root, self._source = root.absolute(), source
         self._metrics = RegistryMetrics(metrics, day)
         self._lock = asyncio.Lock()
         self._asked = asyncio.Event()
         self._last: Refresh | None = None
-        source.use(root)
+        source.use(self._root, None)  # `run` looks, so that each look is counted and told
 
     def ask(self) -> None:
         """Have `run` refresh soon; for a signal's handler."""
         self._asked.set()
 
     async def run(self, every: float) -> None:
-        """Refresh when asked to and after `every` seconds (0: only when asked to), until cancelled."""
+        """Load unless that was done, then refresh when asked to and after `every` seconds (0: only when asked to),
+        until cancelled."""
+        why = "start" if self._last is None else await self._due(every)
         while True:
-            try:
-                await asyncio.wait_for(self._asked.wait(), every or None)
-                why = "signal"
-            except TimeoutError:
-                why = "time"
-            heed_cancel()
             self._asked.clear()
-            await self.refresh(why)
+            try:
+                await self.refresh(why)
+            except Exception:
+                log.exception("registry_refresh_failed", why=why)
+            why = await self._due(every)
+
+    async def _due(self, every: float) -> str:
+        """Returns, with the reason, when it is time to refresh."""
+        try:
+            await asyncio.wait_for(self._asked.wait(), every or None)
+            why = "signal"
+        except TimeoutError:
+            why = "time"
+        heed_cancel()
+        return why
 
     async def refresh(self, why: str) -> Refresh:
         """Read the files anew; one at a time, since each reads all of them."""
@@ -89,7 +102,7 @@ class ServedRegistry:
         category."""
         registry = self._source.loaded()
         if registry is None:
-            raise Unavailable(self._nothing())
+            raise Unavailable(self._nothing() + self._first_findings())
         if not category:
             raise no_category(registry)
         started = time.perf_counter()
@@ -98,10 +111,11 @@ class ServedRegistry:
         return answer
 
     def check(self) -> Check:
-        """Of /readyz. Always ok: signals are joined without a registry, and an older one still decides."""
+        """Of /readyz. Ok once the files were looked at, whatever was found: signals are joined without a registry, and
+        an older one still decides."""
         last, registry = self._last, self._source.loaded()
         if last is None:
-            return Check(ok=True, detail="not loaded yet")
+            return Check(ok=False, detail="not loaded yet")
         if registry is None:
             return Check(ok=True, detail=self._nothing())
         return Check(ok=True, detail=last.message)
@@ -140,12 +154,14 @@ class ServedRegistry:
     def _nothing(self) -> str:
         return self._last.message if self._last is not None else "the registry is not loaded yet"
 
+    def _first_findings(self) -> str:
+        errors = self._last.errors if self._last is not None and self._last.outcome == "refused" else []
+        return "".join(f"; {place(error)}: {error.message}" for error in errors[:SUMMARY])
+
     def _tell(self, answer: Refresh, why: str) -> None:
         said = {"why": why, "config_hash": answer.config_hash, "message": answer.message}
         if answer.outcome == "refused":
-            log.error(
-                "registry_refused", errors=[f"{e.file}:{e.line}: {e.message}" for e in answer.errors[:20]], **said
-            )
+            log.error("registry_refused", errors=[f"{place(e)}: {e.message}" for e in answer.errors[:20]], **said)
         elif answer.outcome == "empty":
             log.warning("registry_empty", hint=f"RAMPGATE_CONFIGS names the folder, now {self._root}", **said)
         elif answer.outcome == "loaded":
@@ -158,6 +174,10 @@ def is_empty(root: Path) -> bool:
     """Whether there is no registry at all, as opposed to a broken one."""
     rules = root / "rules"
     return not (root / "evaluation_manifest.yaml").exists() and next(rules.rglob("*.yaml"), None) is None
+
+
+def place(finding: Finding) -> str:
+    return f"{finding.file}:{finding.line}" if finding.line else finding.file
 
 
 def counted(items: list[Problem], name: str) -> str:

@@ -6,11 +6,14 @@ import asyncio
 import gc
 from importlib.metadata import version
 
+from evalcore import live
 from rampgate.answers import Answers
+from rampgate.hangup import on_hangup
 from rampgate.health import WorkerHealth
 from rampgate.http.letters import Letters
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
+from rampgate.registry import ServedRegistry
 from rampgate.settings import Settings
 from rampgate.wiring import make_parts
 from rampgate.worker import Worker
@@ -18,22 +21,29 @@ from rampgate.worker import Worker
 
 async def serve_worker(settings: Settings) -> int:
     """Run a worker until it is told to stop; returns its exit code. HTTP is there before the topics are, since waiting
-    for those is what a probe has to tell. Raises SettingsError for an HTTP address that can't be had."""
+    for those is what a probe has to tell, and before the registry is, which may be broken: signals are joined anyway.
+    Raises SettingsError for an HTTP address that can't be had."""
     parts = make_parts(settings)
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
         worker = Worker(parts)
         quiet_collector()
-        health = WorkerHealth(worker, settings.stalled_after_seconds)
+        registry = ServedRegistry(settings.configs, parts.metrics, live)
+        health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)
         token = settings.token.get_secret_value() if settings.token is not None else None
-        side = Side(parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list)
+        side = Side(parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list, registry)
         listening = await listen(settings, side)
-        watch = asyncio.create_task(health.run(), name="health")
+        on_hangup(registry.ask, worker.stop)
+        beside = [
+            asyncio.create_task(health.run(), name="health"),
+            asyncio.create_task(registry.run(settings.registry_ttl_seconds), name="registry"),
+        ]
         try:
             return await worker.run()
         finally:
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await listening.close()
     finally:
         await parts.close()

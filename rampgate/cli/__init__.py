@@ -13,6 +13,7 @@ from rampgate.cli.dev import register as register_dev
 from rampgate.cli.feed import register as register_feed
 from rampgate.cli.manifest import register as register_manifest
 from rampgate.cli.queries import register as register_queries
+from rampgate.cli.refresh import register as register_refresh
 from rampgate.cli.sweep import register as register_sweep
 from rampgate.cli.worker import register as register_worker
 from rampgate.settings import SettingsError
@@ -39,6 +40,7 @@ for register in (
     register_sweep,
     register_dead_letters,
     register_queries,
+    register_refresh,
     register_manifest,
 ):
     register(app)

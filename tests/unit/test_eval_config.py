@@ -89,7 +89,8 @@ class Files:
         self.hold = threading.Event()
         self.hold.set()
 
-    def use(self, root: Path) -> None:
+    def use(self, root: Path, ttl: float | None) -> None:
+        assert ttl is None, "a second look beside ours would be neither counted nor told"
         self.root = root
 
     def loaded(self) -> Registry | None:
@@ -301,8 +302,11 @@ async def test_files_broken_from_the_start_serve_nothing_and_say_why(root: Path)
     async with world.client() as client:
         answer = await client.get("/eval-config?category=general_qa")
         assert answer.status == 503
-        assert "1 error" in (await answer.json())["message"]
+        message = (await answer.json())["message"]
+        assert "1 error" in message
+        assert "configs/rules/ux_quality.yaml:7: 'INT' is no score type" in message
     assert world.served.check().ok
+    assert "1 error" in world.served.check().detail
     assert world.value("rampgate_registry_refused") == 1
 
 
@@ -321,6 +325,18 @@ async def test_questions_are_answered_while_a_refresh_is_under_way(world: World)
     assert shown["config_hash"] == registry(thresholds={}).config_hash
     lookups = world.value("eval_judge_registry_lookup_latency_seconds_count")
     assert lookups == 2
+
+
+async def test_it_loads_at_start_and_is_not_ready_before(root: Path) -> None:
+    world = World(root, registry())
+    assert not world.served.check().ok
+    keeping = asyncio.create_task(world.served.run(0))
+    await reads(world, 1)
+    await world.served.refresh("http")
+    assert world.served.check().ok
+    assert world.files.reads == 2
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_it_refreshes_when_asked_and_by_time(world: World) -> None:

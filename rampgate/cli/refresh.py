@@ -1,0 +1,91 @@
+"""`rampgate refresh`: have a running worker read the registry's files again (PC5 FR-10, §5.7 step 4)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+
+from evalcore.problems import Problem, Severity
+from rampgate.cli.common import Failure, print_json
+from rampgate.cli.findings import show_problems
+from rampgate.cli.queries import JsonOption
+from rampgate.cli.query_view import plain
+from rampgate.settings import Settings, load_settings
+from schemas.answers import Finding, Refresh
+
+PATIENCE = 60.0
+CONNECT = 5.0
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - where to ask what listens there
+TAKEN = frozenset({"loaded", "unchanged"})
+COLOURS = {"loaded": "green", "unchanged": "green", "refused": "red", "empty": "yellow"}
+
+
+def register(app: typer.Typer) -> None:
+    app.command("refresh")(refresh)
+
+
+def refresh(
+    http: Annotated[str | None, typer.Option(help="address:port of the worker; default: RAMPGATE_HTTP")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a running worker read the registry's files again, without a restart.
+
+    Exit code 0 if it serves what the files say, 1 if it refuses them: what served before goes on, and the findings are
+    shown. Where several workers run, ask each, or wait for RAMPGATE_REGISTRY_TTL_SECONDS. The token is RAMPGATE_TOKEN.
+
+    Example: rampgate refresh --http 127.0.0.1:8350
+    """
+    done = asked_to_refresh(load_settings({"http": http}))
+    print_json(done.model_dump(mode="json")) if as_json else show(done)
+    raise typer.Exit(0 if done.outcome in TAKEN else 1)
+
+
+def asked_to_refresh(settings: Settings) -> Refresh:
+    """What the worker at `settings.http` answers. Raises Failure where none does."""
+    import httpx
+
+    url = address(settings.http)
+    token = settings.token.get_secret_value().encode() if settings.token is not None else None
+    headers = {b"Authorization": b"Bearer " + token} if token is not None else {}
+    try:
+        # Not through a proxy of the environment: the token is for the worker alone.
+        with httpx.Client(timeout=httpx.Timeout(PATIENCE, connect=CONNECT), trust_env=False) as client:
+            answer = client.post(f"{url}/refresh", headers=headers)
+    except httpx.TimeoutException as error:
+        raise Failure(f"{url} did not answer in time; is the worker stopped, or its disk away?") from error
+    except httpx.HTTPError as error:
+        hint = "is a worker running, and is that its address? (--http, RAMPGATE_HTTP)"
+        raise Failure(f"{url} can't be reached: {error}; {hint}") from error
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        what = "refuses our token" if token is not None else "wants a token"
+        raise Failure(f"{url} {what}; give the worker's own in RAMPGATE_TOKEN or RAMPGATE_TOKEN_FILE")
+    try:
+        return Refresh.model_validate_json(answer.content)
+    except ValidationError as error:
+        hint = "name a worker's address (--http, RAMPGATE_HTTP)"
+        raise Failure(f"{url} answered {answer.status_code}, and not as a worker does; {hint}") from error
+
+
+def address(http: str) -> str:
+    """Where to ask what listens at an address:port. Raises Failure for port 0, which means any."""
+    host, _, port = http.rpartition(":")
+    if not int(port):
+        raise Failure(f"http: {http} names no port; give the one in the worker's log (--http, RAMPGATE_HTTP)")
+    return f"http://{EVERYWHERE.get(host, host)}:{port}"
+
+
+def show(done: Refresh) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    found = [*done.errors, *done.warnings]
+    show_problems(map(problem, found), console)
+    left = done.error_count + done.warning_count - len(found)
+    if left:
+        console.print(f"and {left} more, which are not shown here; `rampgate rules validate` shows all")
+    console.print(f"[{COLOURS[done.outcome]}]{done.outcome}[/]: {plain(done.message, 1000)}")
+
+
+def problem(finding: Finding) -> Problem:
+    return Problem(**finding.model_dump(exclude={"severity"}), severity=Severity(finding.severity))
