@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def shipped(*kinds: str) -> list[Any]:
     ]
 
 
+@cache
 def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(schema(name), format_checker=FormatChecker())
 
