@@ -55,6 +55,19 @@ def archetype_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
 
 
 @check(
+    "applies-to-declared",
+    "PF-9 FR-5, §5.2",
+    "Every central rule file says with `applies_to` for which archetypes its judge is; `[]` is all of them.",
+    Severity.WARNING,
+)
+def applies_to_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for judge, rule in corpus.rules.items():
+        if "applies_to" not in rule.model.model_fields_set:
+            message = f"the file does not say for which archetypes {judge} is; without it the judge is for all"
+            yield find(rule, ("applies_to",), message, "add `applies_to: []`, or name archetypes of the manifest")
+
+
+@check(
     "archetype-has-sub-agents",
     CLAUSE,
     "An archetype names at least one sub_agent_id, and no sub-agent is in two of them.",
@@ -99,4 +112,4 @@ def filter_meets_archetypes(corpus: Corpus, find: Find) -> Iterator[Problem]:
             yield find(rule, ("filter", "value"), message, fix)
 
 
-CHECKS = (archetype_exists, archetype_has_sub_agents, filter_meets_archetypes)
+CHECKS = (archetype_exists, applies_to_declared, archetype_has_sub_agents, filter_meets_archetypes)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from evalcore.corpus import Corpus
 from evalcore.linting import Find, check
-from evalcore.linting.names import RESERVED, WAY
+from evalcore.linting.names import LEGACY, WAY, is_reserved
 from evalcore.near import near_miss
 from evalcore.problems import Problem, Severity
-from schemas.judges import RuleFile, judge_id
+from schemas.judges import RuleFile
 
 CLAUSE = "PC5 §5.2, AC-9"
 _USED = re.compile(r"\{\{\s*([A-Za-z_]\w*)[\w.]*\s*\}\}|(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
@@ -116,8 +116,9 @@ def binding_of_user_signal(corpus: Corpus, find: Find) -> Iterator[Problem]:
         for context, binding in contexts(rule.model).items():
             for name, path in binding.items():
                 steps = [re.sub(r"\[.*", "", step) for step in path.split(".")]
-                whole = steps[-1] == "feedback_scores" or "feedback_scores[" in path
-                if whole or any(judge_id(word).startswith(RESERVED) for word in (name, *steps)):
+                whole = steps[-1] in ("feedback_scores", "trace") or "feedback_scores[" in path
+                legacy = "feedback_scores" in steps and steps[-1] in LEGACY
+                if whole or legacy or any(map(is_reserved, (name, *steps))):
                     message = f"{name}: {path} would read user signals, whose prefix user_signal_ PF-9 R-4 reserves"
                     yield find(rule, ("variables", context, name), message, f"bind something of the turn; {WAY}")
 

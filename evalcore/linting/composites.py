@@ -7,6 +7,7 @@ from math import isfinite
 
 from evalcore.corpus import Corpus
 from evalcore.linting import Find, check
+from evalcore.linting.names import spelling
 from evalcore.near import near_miss
 from evalcore.problems import Problem, Severity
 from schemas.judges import JUDGE_ID, judge_id, score_range
@@ -17,18 +18,22 @@ CLAUSE = "PF-9 §3.1, FR-10"
 @check(
     "composite-name",
     CLAUSE,
-    "A composite has a name of its own, not that of a judge or of another composite.",
+    "A composite has a name of its own, not that of a judge, a judge's score or another composite.",
 )
 def composite_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
     if corpus.manifest is None:
         return
     seen: dict[str, str] = {}
+    scores = {spelling(rule.model.score_name): judge for judge, rule in corpus.rules.items()}
     for composite in corpus.manifest.model.composites:
         name = judge_id(composite)
         path = ("composites", composite)
         other = seen.setdefault(name, composite)
         if name in corpus.rules:
             yield find(corpus.manifest, path, f"{composite!r} is the id of a judge too", "rename the composite")
+        elif (judge := scores.get(spelling(composite))) is not None:
+            message = f"{composite!r} is the score name of judge {judge!r} too"
+            yield find(corpus.manifest, path, message, "rename the composite")
         elif other != composite:
             yield find(corpus.manifest, path, f"{composite!r} and {other!r} are the same name", "rename one of the two")
         elif not JUDGE_ID.fullmatch(name):

@@ -109,7 +109,8 @@ def override_days(corpus: Corpus, find: Find) -> Iterator[Problem]:
 @check(
     "override-in-use",
     CLAUSE,
-    "An override has not expired and allows something that a rule file asks for.",
+    "An override that holds today allows something that a rule file asks for. One that has expired stays: it is the "
+    "record.",
     Severity.WARNING,
 )
 def override_in_use(corpus: Corpus, find: Find) -> Iterator[Problem]:
@@ -118,9 +119,8 @@ def override_in_use(corpus: Corpus, find: Find) -> Iterator[Problem]:
     wanted = [(vertical, judge, milestone) for vertical, judge, _, milestone in _looser(corpus)]
     for place, entry in _entries(corpus):
         if entry.expires < corpus.today:
-            message = f"expired on {entry.expires}"
-            yield find(corpus.overrides, ("overrides", place, "expires"), message, "remove the entry; git keeps it")
-        elif entry.enforcement is BLOCK or not any(
+            continue
+        if entry.enforcement is BLOCK or not any(
             judge == judge_id(entry.judge) and milestone is entry.milestone and entry.vertical in (None, vertical)
             for vertical, judge, milestone in wanted
         ):

@@ -57,7 +57,9 @@ def stated(threshold: Thresholds | None) -> Iterator[tuple[tuple[Milestone, ...]
     if isinstance(threshold, dict):
         others = tuple(milestone for milestone in Milestone if milestone not in threshold)
         for name, value in threshold.items():
-            yield others if name == "default" else (Milestone(name),), (str(name),), value
+            # A default beside all three milestones still answers whoever asks for no milestone.
+            at = (others or tuple(Milestone)) if name == "default" else (Milestone(name),)
+            yield at, (str(name),), value
     elif threshold is not None:
         yield tuple(Milestone), (), threshold
 
@@ -140,6 +142,6 @@ def platform(corpus: Corpus, judge: str, milestone: Milestone) -> Score:
     return corpus.rules[judge].model.floor if found is None else found
 
 
-def manifest_threshold(corpus: Corpus, judge: str) -> Thresholds | None:
+def manifest_threshold(corpus: Corpus, judge: str, dimension: str | None = None) -> Thresholds | None:
     keys = corpus.manifest.model.thresholds if corpus.manifest else {}
-    return next((value for key, value in keys.items() if named(key) == (judge, None)), None)
+    return next((value for key, value in keys.items() if named(key) == (judge, dimension)), None)

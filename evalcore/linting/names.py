@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unicodedata import category, normalize
 
 from evalcore.corpus import Corpus
 from evalcore.documents import FieldPath, Parsed
@@ -21,7 +22,9 @@ WAY = (
 
 
 def is_reserved(name: str) -> bool:
-    return judge_id(name).startswith(RESERVED)
+    """In any case, with hyphens, spaces, wide or invisible letters: what people would take for the prefix."""
+    seen = "".join(letter for letter in normalize("NFKC", name) if category(letter) != "Cf")
+    return spelling(seen).startswith(RESERVED)
 
 
 def written_names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
@@ -64,14 +67,18 @@ def legacy_signal_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
 @check(
     "score-name-once",
     "PF-9 R-4, FR-1",
-    "A score name belongs to one judge; it is not the id of another.",
+    "A score name belongs to one judge; it is not the id of another, nor one of its dimensions.",
 )
 def score_name_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    owners: dict[str, str] = {}
+    owners = {
+        f"{judge}.{judge_id(dimension)}": f"{judge}.{judge_id(dimension)}"
+        for judge, rule in corpus.rules.items()
+        for dimension in rule.model.dimensions or {}
+    }
     for judge, rule in corpus.rules.items():
         name = rule.model.score_name
-        owner = owners.setdefault(_spelling(name), judge)
-        if owner == judge and (other := _spelling(name)) in corpus.rules and other != judge:
+        owner = owners.setdefault(spelling(name), judge)
+        if owner == judge and (other := spelling(name)) in corpus.rules and other != judge:
             owner = other
         if owner != judge:
             message = f"{name!r} is the score name of judge {owner!r} too, or its id"
@@ -96,7 +103,8 @@ def dimension_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
                 yield find(rule, path, f"{dimension!r} and {seen[name]!r} are the same name", "rename one of the two")
 
 
-def _spelling(name: str) -> str:
+def spelling(name: str) -> str:
+    """Of a score's name, as far as two of them can be told apart."""
     return judge_id(name).replace(" ", "_")
 
 

@@ -12,14 +12,23 @@ from evalcore.linting import Find, check
 from evalcore.problems import Problem
 
 VERTICAL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-_TEMPLATE = re.compile(r"""\{%-?\s*(?:include|extends|import|from)\s+(?:\[\s*)?(["'])(?P<path>.*?)\1""")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_STATEMENT = re.compile(r"\{%[-+]?\s*(?:include|extends|import|from)\b(.*?)%\}", re.DOTALL)
+_QUOTED = re.compile(r"""(["'])(?P<path>.*?)\1""", re.DOTALL)
+_URL = re.compile(r"https?://", re.IGNORECASE)
 
 
 def escapes(path: str) -> bool:
     """Whether a path leads out of the folder it is read from, on any system."""
-    steps = path.replace("\\", "/").split("/")
-    return path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:", path) is not None or ".." in steps
+    path = path.strip()
+    steps = [step.strip() for step in path.replace("\\", "/").split("/")]
+    absolute = path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:|file:", path, re.IGNORECASE) is not None
+    return absolute or ".." in steps
+
+
+def _templates(text: str) -> Iterator[str]:
+    """What a Jinja text includes, extends or imports by name."""
+    for statement in _STATEMENT.finditer(text):
+        yield from (quoted["path"] for quoted in _QUOTED.finditer(statement[1]))
 
 
 def _names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
@@ -60,9 +69,9 @@ def template_inside_folder(corpus: Corpus, find: Find) -> Iterator[Problem]:
     fix = "name a file below the folder, without .. and without a leading slash"
     for rule in corpus.rules.values():
         for name in ("prompt", "task_introduction"):
-            for found in _TEMPLATE.finditer(getattr(rule.model, name)):
-                if escapes(found["path"]):
-                    message = f"template {found['path']!r} leads out of the folder of templates"
+            for template in _templates(getattr(rule.model, name)):
+                if escapes(template):
+                    message = f"template {template!r} leads out of the folder of templates"
                     yield find(rule, (name,), message, fix)
     for _, _, any_rule in corpus.every_rule():
         report = any_rule.model.calibration.report if any_rule.model.calibration else None

@@ -1,24 +1,32 @@
 """Regular expressions in filters: they run on users' text, so they must not be able to run away.
 
 The search backtracks. What is refused is everything that makes its time grow faster than the text squared: a repeat
-within a repeat, a repeated choice, a reference back, and many open repeats in a row.
+within a repeat, a repeated choice, a reference back, and several repeats in a row that share a text in many ways. A
+search that is not anchored at the start tries every place of the text, which is a factor of its own.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from evalcore.corpus import Corpus
 from evalcore.linting import Find, check
+from evalcore.linting.letters import apart
 from evalcore.problems import Problem
 from schemas.judges import Operator
 
 LONGEST = 200
-OPEN_REPEATS = 2
-"""As many may be open-ended; each more is another factor of the text's length."""
+MOST_FACTORS = 2
+"""Of the text's length: one for each open repeat, one for a search that is not anchored."""
+MOST_SHARES = 1000
+"""In so many ways may repeats that end share one text."""
+OPEN = 100
+"""A repeat that may go on longer is as good as open."""
 _parser: Any = import_module("re._parser")
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
@@ -28,58 +36,128 @@ def runs_away(pattern: str) -> str | None:
     if len(pattern) > LONGEST:
         return f"it is {len(pattern)} characters long; {LONGEST} are the most"
     try:
-        re.compile(pattern)
-        tree = _parser.parse(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+            tree = list(_parser.parse(pattern))
     except (re.error, RecursionError, OverflowError) as wrong:
         return f"it is no regular expression: {wrong}"
-    found = list(_walk(tree, 0))
-    names = {name for name, _ in found}
-    if "nested" in names:
+    found = set(_risks(tree, 0))
+    if "nested" in found:
         return "it has a repeat within a repeat"
-    if "choice" in names:
+    if "choice" in found:
         return "it repeats a choice"
-    if "back" in names:
+    if "back" in found:
         return "it refers back to a group"
-    if "bound" in names:
+    if "bound" in found:
         return "it counts a repeat to more than 1000"
-    if (count := sum(1 for name, _ in found if name == "open")) > OPEN_REPEATS:
-        return f"it has {count} open repeats; {OPEN_REPEATS} are the most"
+    ways = _ways(_decisive(tree), last=True)
+    if ways.factors + (not _is_anchored(tree)) > MOST_FACTORS:
+        return f"it has several open repeats{'' if _is_anchored(tree) else ' and does not begin with ^'}"
+    if ways.shares > MOST_SHARES:
+        return f"its repeats can share one text in {ways.shares} ways"
     return None
 
 
-def _walk(tree: Any, within: int) -> Iterator[tuple[str, int]]:
-    """What is risky below a tree; `within` counts the repeats around it."""
+def _risks(tree: Any, within: int) -> Iterator[str]:
+    """What is refused wherever it stands; `within` counts the repeats around it."""
     for op, argument in tree:
         name = str(op)
         if name in _REPEATS:
             least, most, inner = argument
-            repeats = int(most) > 1
             if int(most) > 1000 and most is not _parser.MAXREPEAT:
-                yield "bound", within
-            if most is _parser.MAXREPEAT or int(most) > 100:
-                yield "open", within
+                yield "bound"
             if within and least != most:
-                yield "nested", within
-            yield from _walk(inner, within + int(repeats))
-        elif name == "BRANCH":
-            if within:
-                yield "choice", within
-            for branch in argument[1]:
-                yield from _walk(branch, within)
-        elif name == "SUBPATTERN":
-            yield from _walk(argument[-1], within)
-        elif name in ("ASSERT", "ASSERT_NOT"):
-            yield from _walk(argument[1], within)
-        elif name == "ATOMIC_GROUP":
-            yield from _walk(argument, within)
-        elif name in ("GROUPREF", "GROUPREF_EXISTS"):
-            yield "back", within
+                yield "nested"
+            yield from _risks(inner, within + int(int(most) > 1))
+            continue
+        if name == "BRANCH" and within:
+            yield "choice"
+        if name in ("GROUPREF", "GROUPREF_EXISTS"):
+            yield "back"
+        for inner in _inside(name, argument):
+            yield from _risks(inner, within)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """How one way through a pattern can share a text among its repeats. `scans`: it has open repeats that end where
+    they must; together they read a text once. `open`: each of the others is a factor. `shares`: of the bounded ones."""
+
+    scans: bool = False
+    open: int = 0
+    shares: int = 1
+
+    @property
+    def factors(self) -> int:
+        return self.open + self.scans
+
+    def __mul__(self, other: _Ways) -> _Ways:
+        return _Ways(self.scans or other.scans, self.open + other.open, self.shares * other.shares)
+
+
+def _ways(tree: list[Any], last: bool = False) -> _Ways:
+    """`last`: nothing comes after the tree. Shortening its last repeat leads to nothing that has to be tried again."""
+    found = _Ways()
+    variable = [place for place, (op, argument) in enumerate(tree) if _varies(op, argument)]
+    for place, (op, argument) in enumerate(tree):
+        name = str(op)
+        if name in _REPEATS:
+            least, most, inner = argument
+            after = tree[place + 1] if place + 1 < len(tree) else None
+            ends = last and variable[-1:] == [place]
+            found *= _ways(list(inner))
+            if least == most:
+                continue
+            if ends or apart(list(inner), after):
+                found *= _Ways(scans=int(most) > OPEN)
+            else:
+                found *= _Ways(open=1) if int(most) > OPEN else _Ways(shares=int(most) - int(least) + 1)
+            continue
+        inside = [_ways(list(inner)) for inner in _inside(name, argument)]
+        scans = any(one.scans for one in inside)
+        most_open, shares = max((one.open for one in inside), default=0), max((w.shares for w in inside), default=1)
+        found *= _Ways(scans, most_open, shares)
+    return found
+
+
+def _varies(op: Any, argument: Any) -> bool:
+    """Whether something in it can be longer or shorter."""
+    if str(op) in _REPEATS:
+        return bool(argument[0] != argument[1]) or any(_varies(*node) for node in argument[2])
+    return any(_varies(*node) for inner in _inside(str(op), argument) for node in inner)
+
+
+def _inside(name: str, argument: Any) -> list[Any]:
+    """The patterns within a part that is no repeat."""
+    if name == "BRANCH":
+        return list(argument[1])
+    if name == "SUBPATTERN":
+        return [argument[-1]]
+    if name in ("ASSERT", "ASSERT_NOT"):
+        return [argument[1]]
+    return [argument] if name == "ATOMIC_GROUP" else []
+
+
+def _decisive(tree: list[Any]) -> list[Any]:
+    """Without an open repeat at the very end: nothing after it can fail, so it is never shortened."""
+    end = tree[:-1] if len(tree) > 1 and str(tree[-1][0]) == "AT" else tree
+    if end and str(end[-1][0]) in _REPEATS:
+        inner = list(end[-1][1][2])
+        if len(end) == len(tree) or [str(op) for op, _ in inner] == ["ANY"]:
+            return end[:-1]
+    return tree
+
+
+def _is_anchored(tree: list[Any]) -> bool:
+    return bool(tree) and str(tree[0][0]) == "AT" and str(tree[0][1]) in ("AT_BEGINNING", "AT_BEGINNING_STRING")
 
 
 @check(
     "pattern-ends",
     "PC5 §5.2",
-    "A regular expression in a filter compiles and can't run away: no repeat in a repeat, no more than 200 characters.",
+    "A regular expression in a filter compiles and can't run away: at most 200 characters, no repeat within a repeat, "
+    "few repeats in a row.",
 )
 def pattern_ends(corpus: Corpus, find: Find) -> Iterator[Problem]:
     for _, _, rule in corpus.every_rule():

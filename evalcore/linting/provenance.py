@@ -10,7 +10,7 @@ from typing import Any
 from evalcore.corpus import Corpus
 from evalcore.documents import FieldPath, Parsed
 from evalcore.linting import Find, check
-from evalcore.problems import Problem
+from evalcore.problems import Problem, Severity
 from schemas.judges import BaselineSource, Calibration, Drift, Provenance
 
 LEAST_TRACES = 200
@@ -169,6 +169,20 @@ def calibration_days(corpus: Corpus, find: Find) -> Iterator[Problem]:
                 yield find(one.parsed, ("calibration", name), f"{day} has not come yet", "write the day it was done")
 
 
+@check(
+    "calibration-day-stated",
+    "PF-9 FR-3, FR-4",
+    "A calibration says on which day it was made, and a seed on which it was set: the cadence counts from there.",
+    Severity.WARNING,
+)
+def calibration_day_stated(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for one in sourced(corpus, *BaselineSource, drift=False):
+        name = "seeded_on" if one.stated.baseline_source is BaselineSource.PROVISIONAL_SEED else "calibrated_on"
+        if getattr(one.calibration, name) is None:
+            message = f"{one.judge} does not say on which day its {one.stated.baseline_source} was made"
+            yield find(one.parsed, ("calibration", name), message, f"add calibration.{name}")
+
+
 CHECKS = (
     jade_is_cited,
     jade_traces,
@@ -178,4 +192,5 @@ CHECKS = (
     production_window,
     seed_is_needed,
     calibration_days,
+    calibration_day_stated,
 )

@@ -12,6 +12,8 @@ from evalcore.problems import Problem, Severity
 from schemas.judges import Classification, Enforcement, RuleFile, VerticalRuleFile, judge_id
 
 CLAUSE = "PF-9 FR-2, §5.2"
+NAMED = frozenset({"jailbreaking", "safety_restricted", "sensitive_topics"})
+"""Those that PF-9 §5.2 classifies itself."""
 
 
 def safety_rules(corpus: Corpus) -> Iterator[tuple[str, Parsed[RuleFile]]]:
@@ -32,6 +34,19 @@ def _files(corpus: Corpus) -> Iterator[tuple[str, AnyRule]]:
     yield from safety_rules(corpus)
     for _, judge, own, _ in _own(corpus):
         yield judge, own
+
+
+@check(
+    "safety-by-name",
+    "PF-9 §5.2, §5.10",
+    "jailbreaking, safety_restricted and sensitive_topics are classified safety_refusal.",
+)
+def safety_by_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for judge in sorted(NAMED & corpus.rules.keys()):
+        rule = corpus.rules[judge]
+        if rule.model.classification is not Classification.SAFETY_REFUSAL:
+            message = f"{judge} is called {rule.model.classification}, and every vertical could relax it"
+            yield find(rule, ("classification",), message, "write `classification: safety_refusal`")
 
 
 @check(
@@ -168,6 +183,7 @@ def _some(names: list[str]) -> str:
 
 
 CHECKS = (
+    safety_by_name,
     safety_blocks,
     safety_not_switched_off,
     safety_not_sampled,

@@ -44,4 +44,23 @@ def sample_within_dataset(corpus: Corpus, find: Find) -> Iterator[Problem]:
         yield find(corpus.manifest, ("dataset", "items"), message, fix)
 
 
-CHECKS = (sampling_leaves_some, sample_within_dataset)
+@check(
+    "items-have-category",
+    "PC5 §5.3",
+    "The schema of an item has `input` and `metadata.category`: by the category it is known which judges fire.",
+    Severity.WARNING,
+)
+def items_have_category(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    if corpus.manifest is None:
+        return
+    shape = corpus.manifest.model.schema_
+    metadata = shape.get("metadata")
+    if "input" not in shape:
+        fix = "add `input: {type: string, required: true}`"
+        yield find(corpus.manifest, ("schema",), "items have no input", fix)
+    if not isinstance(metadata, dict) or "category" not in metadata:
+        fix = "add `category: {type: string, required: true}` below metadata"
+        yield find(corpus.manifest, ("schema", "metadata"), "items have no category, so no judge fires on them", fix)
+
+
+CHECKS = (sampling_leaves_some, sample_within_dataset, items_have_category)

@@ -7,7 +7,17 @@ from math import isfinite
 
 from evalcore.corpus import Corpus
 from evalcore.linting import Find, check
-from evalcore.linting.limits import Limit, fits, floors, number, platform, platform_threshold, thresholds, unfit
+from evalcore.linting.limits import (
+    Limit,
+    fits,
+    floors,
+    manifest_threshold,
+    number,
+    platform,
+    platform_threshold,
+    thresholds,
+    unfit,
+)
 from evalcore.problems import Problem, Severity
 from evalcore.thresholds import Stated
 from schemas.judges import Classification, Milestone, Score, ScoreType, VerticalRuleFile, judge_id, score_range
@@ -93,18 +103,38 @@ def _below_raised_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
 @check(
     "limit-decides",
     "PC5 FR-3; contracts §3",
-    "At each milestone threshold or floor lies above the bottom of the scale, else the judge can't fail.",
+    "At each milestone the threshold or floor of a judge, and of each of its dimensions, lies above the lowest tenth "
+    "of the scale, else next to nothing can fail.",
     Severity.WARNING,
 )
 def limit_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
     for judge, rule in corpus.rules.items():
-        bottom, _ = score_range(rule.model)
-        floor = number(rule.model.floor)
-        at = [m for m in Milestone if max(number(platform(corpus, judge, m)), floor) <= bottom]
-        if at:
-            severity = Severity.ERROR if rule.model.classification is Classification.SAFETY_REFUSAL else None
-            message = f"no score of {judge} can fail at {', '.join(at)}: threshold and floor are the scale's bottom"
-            yield find(rule, ("floor",), message, f"set floor or threshold above {bottom:g}", severity)
+        low, high = score_range(rule.model)
+        lowest = low + (high - low) / 10
+        for dimension in (None, *(rule.model.dimensions or {})):
+            at = [m for m in Milestone if number(_least(corpus, judge, m, dimension)) <= lowest]
+            if at and low < high:
+                name = judge if dimension is None else f"{judge}.{judge_id(dimension)}"
+                severity = Severity.ERROR if rule.model.classification is Classification.SAFETY_REFUSAL else None
+                message = (
+                    f"hardly a score of {name} can fail at {', '.join(at)}: threshold and floor lie in the lowest "
+                    f"tenth of the scale from {low:g} to {high:g}"
+                )
+                path = ("floor",) if dimension is None else ("dimensions", dimension)
+                yield find(rule, path, message, f"set floor or threshold above {lowest:g}", severity)
+
+
+def _least(corpus: Corpus, judge: str, milestone: Milestone, dimension: str | None) -> Score:
+    """The lowest score that passes there."""
+    rule = corpus.rules[judge].model
+    floor, held = rule.floor, platform(corpus, judge, milestone)
+    if dimension is not None and rule.dimensions is not None:
+        declared = rule.dimensions[dimension]
+        floor = rule.floor if declared.floor is None else declared.floor
+        stated = (manifest_threshold(corpus, judge, judge_id(dimension)), declared.threshold)
+        own = (Stated.of("", one).at(milestone) for one in stated)
+        held = next((value for value in own if value is not None), held)
+    return max(held, floor)
 
 
 @check(

@@ -21,8 +21,8 @@ MANY = 50
 def rules_under_fifty(corpus: Corpus, find: Find) -> Iterator[Problem]:
     count = len(corpus.rules) + len(corpus.vertical_rules)
     if count >= MANY:
-        files = sorted(rule.document.file for _, _, rule in corpus.every_rule())
-        folder = str(PurePosixPath(files[0]).parent)
+        folders = {PurePosixPath(rule.document.file).parent for _, _, rule in corpus.every_rule()}
+        folder = str(min(folders, key=lambda path: (len(path.parts), path)))
         message = f"{count} rule files: the soft limit is {MANY}"
         fix = "review how the registry is organized: which judges could be one, which are no longer used"
         yield Problem(folder, 0, 0, "", find.check, message, find.clause, fix, find.severity)

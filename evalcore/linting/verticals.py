@@ -11,7 +11,7 @@ from evalcore.linting import Find, check
 from evalcore.linting.limits import fits, number, platform_threshold, stated
 from evalcore.near import near_miss
 from evalcore.problems import Problem, Severity
-from schemas.judges import Classification, RuleFile, VerticalRuleFile
+from schemas.judges import Classification, Operator, RuleFile, VerticalRuleFile
 
 CLAUSE = "PF-9 §5.2"
 TUNED = "a vertical may tighten a judge, never loosen it; keep the baseline or go above it"
@@ -109,13 +109,20 @@ def vertical_tolerance_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "The filter in a vertical's file does not name another vertical.",
 )
 def verticals_stay_apart(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    owners = {name: name for name in _known(corpus)}
+    for vertical, extension in corpus.extensions.items():
+        owners |= {agent: vertical for agents in extension.model.archetypes.values() for agent in agents}
     for (vertical, judge), own in corpus.vertical_rules.items():
         filter_ = own.model.filter
         if filter_ is None or (filter_.key or filter_.field) not in {"vertical", "sub_agent_id", "sub_agent"}:
             continue
-        if filter_.operator == "=" and filter_.value != vertical and filter_.value in _known(corpus):
-            message = f"{judge} of {vertical} would fire on traces of {filter_.value}"
-            yield find(own, ("filter", "value"), message, f"write `value: {vertical}`, or one of its sub-agents")
+        if filter_.operator not in (Operator.EQUALS, Operator.IN):
+            continue
+        for value in filter_.value if isinstance(filter_.value, list) else [filter_.value]:
+            owner = owners.get(value, vertical) if isinstance(value, str) else vertical
+            if owner != vertical:
+                message = f"{judge} of {vertical} would fire on traces of {owner}"
+                yield find(own, ("filter", "value"), message, f"write `value: {vertical}`, or one of its sub-agents")
 
 
 @check(
