@@ -81,3 +81,61 @@ class GateVerdict:
     failing_judges: list[str]
     milestone: Milestone
     reasons: list[Reason] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Items of a sample by where they come from."""
+
+    golden: int = 0
+    production: int = 0
+    adversarial: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.golden + self.production + self.adversarial
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """What a gate looked at. `fingerprint` is the same for the same items; `scope` says whose traces they are: of the
+    agent version alone, or of any version (`agent`); `frozen_at` is ISO 8601, None where nothing was drawn."""
+
+    scope: str
+    fingerprint: str
+    size: int
+    window_seconds: int | None
+    composition: Composition
+    frozen_at: str | None
+
+
+@dataclass(frozen=True)
+class EvidenceFacts:
+    config_hash: str | None
+    coverage: float | None
+    decided_at: str
+    duration_seconds: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The record on `rampgate.verdicts`: exactly one for each `request_id`. What stands beside `gates` is the deciding
+    gate's. `verdict_id` is the same for the same request on the same evidence."""
+
+    request_id: str
+    verdict_id: str
+    experiment_id: str | None
+    agent_id: str | None
+    agent_version: str | None
+    vertical: str | None
+    milestone: Milestone | None
+    verdict: Word
+    gates: list[GateVerdict]
+    failing_judges: list[str]
+    per_judge_scores: dict[str, JudgeScore]
+    action: Action
+    halt_at_percent: float | None
+    reasons: list[Reason]
+    supersedes: str | None
+    sample: SampleFacts | None
+    evidence: EvidenceFacts

@@ -1,0 +1,74 @@
+"""What gates need from outside, as small Protocols. Each may raise Unavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evalcore.gates.answers import Answer
+from evalcore.gates.requests import Asked
+from evalcore.registry import Judge, Registry
+from schemas.judges import Milestone
+from schemas.verdicts import SampleFacts
+
+
+@dataclass(frozen=True)
+class Item:
+    """One trace, or one item of a dataset. `source` is what a judge's bindings look into, in that `context`."""
+
+    id: str
+    context: str
+    source: Mapping[str, Any]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Frozen: the same for as long as the request is being decided, also after a restart. `shortage` says where missing
+    items were looked for."""
+
+    items: Sequence[Item]
+    facts: SampleFacts
+    dataset_version: str = ""
+    mismatches: tuple[str, ...] = ()
+    shortage: str = ""
+
+
+class Samples(Protocol):
+    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+        """The sample of this request's gate: drawn at the first call, the same one at every later call."""
+        ...
+
+
+class Scoring(Protocol):
+    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+        """Every judge's answer for every item that is its to judge, by judge id, and by `judge.dimension` where it has
+        some. Never raises for a judge or an item; what was answered before costs nothing."""
+        ...
+
+
+class History(Protocol):
+    async def baseline(self, judge: str, version: str, dataset_version: str, milestone: Milestone) -> Sequence[float]:
+        """Aggregates of the judge's runs on main, oldest first."""
+        ...
+
+    async def suspended(self, judge: str) -> str:
+        """Why a judge is suspended, empty where it is not."""
+        ...
+
+    async def previous(self, asked: Asked) -> str | None:
+        """The id of the last verdict about the same step of the same agent definition."""
+        ...
+
+
+class JoinCoverage(Protocol):
+    async def rate(self, vertical: str | None, window_seconds: int) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class GatePorts:
+    samples: Samples
+    scoring: Scoring
+    history: History
+    coverage: JoinCoverage

@@ -1,0 +1,150 @@
+"""A ramp-step request in, its verdict out (PC5 §5.5, §5.8, AC-4). A plain function of the request and its ports.
+
+Nothing here knows Kafka or Redis: who asks, how often, and how a verdict is published once is the business of
+`streams`. A port that is out of reach raises Unavailable, and the request waits; its deadline does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from agents.gate_ports import GatePorts, Sample
+from evalcore.gates.answers import Answer, collect
+from evalcore.gates.decision import Evidence, Judged, decide
+from evalcore.gates.limits import Limits
+from evalcore.gates.requests import Asked, Invalid, judges_of
+from evalcore.gates.verdict import Moment, invalid, of_gates, refused
+from evalcore.linting.cadence import overdue
+from evalcore.registry import Judge, Registry
+from schemas.judges import Milestone, ScoreType
+from schemas.verdicts import Code, GateVerdict, Reason, Verdict
+
+OFF = "its rule file says enabled: false"
+NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category is known"
+
+
+async def answer(
+    request: Asked | Invalid, registry: Registry | None, ports: GatePorts, now: datetime | None = None
+) -> Verdict:
+    """The verdict of a request. `now` is when deciding begins. Raises Unavailable."""
+    began = time.monotonic()
+    now = now or datetime.now(UTC)
+
+    def moment() -> Moment:
+        taken = time.monotonic() - began
+        return Moment((now + timedelta(seconds=taken)).isoformat(timespec="milliseconds"), round(taken, 3))
+
+    if isinstance(request, Invalid):
+        return invalid(request, moment())
+    left = _seconds_left(request, now)
+    previous = await ports.history.previous(request)
+    if left is not None and left <= 0:
+        return refused(request, [_too_late(request, 0)], moment(), supersedes=previous)
+    if not request.milestones:
+        config = registry.config_hash if registry else None
+        return of_gates(request, [], moment(), config_hash=config, supersedes=previous)
+    if registry is None:
+        reasons = [Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION)]
+        return refused(request, reasons, moment(), supersedes=previous)
+    wrong = [why for milestone in request.milestones for why in judges_of(request, milestone, registry)[1]]
+    if wrong:
+        reasons = [Reason(Code.INVALID_REQUEST, why) for why in wrong]
+        return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
+    scope = asyncio.timeout(left)
+    try:
+        async with scope:
+            gates = [await _gate(request, milestone, registry, ports, now.date()) for milestone in request.milestones]
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        reasons = [_too_late(request, time.monotonic() - began)]
+        return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
+    made = of_gates(request, [gate.verdict for gate in gates], moment(), config_hash=registry.config_hash)
+    deciding = next(gate for gate in gates if gate.verdict.milestone is made.milestone)
+    return of_gates(
+        request,
+        [gate.verdict for gate in gates],
+        moment(),
+        sample=deciding.sample.facts,
+        config_hash=registry.config_hash,
+        coverage=deciding.coverage,
+        supersedes=previous,
+    )
+
+
+@dataclass(frozen=True)
+class _Gate:
+    verdict: GateVerdict
+    sample: Sample
+    coverage: float | None
+
+
+async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: GatePorts, today: date) -> _Gate:
+    names, _ = judges_of(asked, milestone, registry)
+    vertical = asked.step.vertical
+    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
+    sample = await ports.samples.frozen(asked, milestone, registry)
+    distinct = {judge.id: judge for judge in judges.values()}
+    answers = await ports.scoring.score(asked.request_id, list(distinct.values()), sample.items)
+    judged = {}
+    for name, judge in judges.items():
+        given = answers.get(name, [])
+        past = await ports.history.baseline(name, judge.version, sample.dataset_version, milestone)
+        suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
+        judged[name] = _judged(name, judge, milestone, given, past, suspended, today)
+    window = registry.gates.window_seconds.get(milestone)
+    rate = await ports.coverage.rate(vertical, window) if window is not None else None
+    evidence = Evidence(
+        size=len(sample.items),
+        minimum=registry.gates.minimum_sample[milestone],
+        coverage=rate,
+        coverage_floor=registry.gates.coverage_floor if window is not None else None,
+        mismatches=sample.mismatches,
+        shortage=sample.shortage,
+    )
+    return _Gate(decide(milestone, judged, evidence), sample, rate)
+
+
+def _judged(
+    name: str,
+    judge: Judge,
+    milestone: Milestone,
+    answers: Sequence[Answer],
+    past: Sequence[float],
+    suspended: str,
+    today: date,
+) -> Judged:
+    _, _, dimension = name.partition(".")
+    of = judge.dimensions[dimension] if dimension else judge
+    late = overdue(judge, today)
+    return Judged(
+        answers=collect(answers, judge.score_range),
+        limits=Limits.of(of.thresholds[milestone], of.floor, judge.tolerance, judge.enforcement[milestone], past),
+        scale=judge.score_range,
+        boolean=judge.score_type is ScoreType.BOOLEAN,
+        version=judge.version,
+        overdue_days=late.days if late is not None and late.provisional else 0,
+        suspended=suspended,
+    )
+
+
+def _seconds_left(asked: Asked, now: datetime) -> float | None:
+    """Until the deadline; None without one. A request without a zone means UTC."""
+    step = asked.step
+    if step.deadline_seconds is None:
+        return None
+    requested = step.requested_at if step.requested_at.tzinfo else step.requested_at.replace(tzinfo=UTC)
+    return step.deadline_seconds - (now - requested).total_seconds()
+
+
+def _too_late(asked: Asked, taken: float) -> Reason:
+    step = asked.step
+    message = (
+        f"not decided within the deadline of {step.deadline_seconds or 0:g} s after {step.requested_at.isoformat()}"
+        + (f"; deciding took {taken:.1f} s so far" if taken else "; it had passed when deciding began")
+    )
+    return Reason(Code.DEADLINE_EXCEEDED, message)

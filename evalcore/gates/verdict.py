@@ -1,0 +1,138 @@
+"""The verdict record out of its gates (contracts §3). Pure.
+
+Its id is a hash of the request and of all that decided: the same evidence gives the same id, whoever decides and when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from evalcore.gates.requests import Asked, Invalid
+from evalcore.gates.steps import of_step
+from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, Word
+
+_VERDICT = TypeAdapter(Verdict)
+_UNTIMED = ("decided_at", "duration_seconds", "frozen_at")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When it was decided (ISO 8601) and how long that took."""
+
+    decided_at: str
+    duration_seconds: float
+
+
+def of_gates(
+    asked: Asked,
+    gates: Sequence[GateVerdict],
+    moment: Moment,
+    *,
+    sample: SampleFacts | None = None,
+    config_hash: str | None = None,
+    coverage: float | None = None,
+    supersedes: str | None = None,
+) -> Verdict:
+    """Of a request whose gates have decided, or of one whose step fires none."""
+    step = asked.step
+    made = of_step(step.from_percent, gates)
+    deciding = made.deciding
+    return _named(
+        asked.body,
+        Verdict(
+            request_id=step.request_id,
+            verdict_id="",
+            experiment_id=step.experiment_id,
+            agent_id=step.agent_id,
+            agent_version=step.agent_version,
+            vertical=step.vertical,
+            milestone=deciding.milestone if deciding else None,
+            verdict=made.verdict,
+            gates=list(gates),
+            failing_judges=list(deciding.failing_judges) if deciding else [],
+            per_judge_scores=dict(deciding.per_judge_scores) if deciding else {},
+            action=made.action,
+            halt_at_percent=made.halt_at_percent,
+            reasons=list(made.reasons),
+            supersedes=supersedes,
+            sample=sample,
+            evidence=EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds),
+        ),
+    )
+
+
+def refused(
+    request: Asked | Invalid,
+    reasons: Sequence[Reason],
+    moment: Moment,
+    *,
+    config_hash: str | None = None,
+    supersedes: str | None = None,
+) -> Verdict:
+    """A `fail` without a gate's numbers: an invalid request, or a deadline that has passed."""
+    if isinstance(request, Asked):
+        step = request.step
+        fired = request.milestones
+        ids: Mapping[str, str | None] = {
+            "experiment_id": step.experiment_id,
+            "agent_id": step.agent_id,
+            "agent_version": step.agent_version,
+            "vertical": step.vertical,
+        }
+        milestone = fired[0] if fired else None
+        halt = step.from_percent if fired and step.from_percent > 0 else 0.0
+    else:
+        ids, milestone, halt = request.known, None, 0.0
+    return _named(
+        request.body,
+        Verdict(
+            request_id=request.request_id,
+            verdict_id="",
+            experiment_id=ids.get("experiment_id"),
+            agent_id=ids.get("agent_id"),
+            agent_version=ids.get("agent_version"),
+            vertical=ids.get("vertical"),
+            milestone=milestone,
+            verdict=Word.FAIL,
+            gates=[],
+            failing_judges=[],
+            per_judge_scores={},
+            action=Action.HALT,
+            halt_at_percent=halt,
+            reasons=list(reasons),
+            supersedes=supersedes,
+            sample=None,
+            evidence=EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds),
+        ),
+    )
+
+
+def invalid(request: Invalid, moment: Moment) -> Verdict:
+    return refused(request, [Reason(Code.INVALID_REQUEST, why) for why in request.why], moment)
+
+
+def as_json(verdict: Verdict) -> dict[str, Any]:
+    """As the record's value has it: enums as their words, tuples as lists."""
+    whole: dict[str, Any] = json.loads(json.dumps(asdict(verdict), allow_nan=False))
+    return whole
+
+
+def from_json(data: Mapping[str, Any]) -> Verdict:
+    """Back from a record, so that a stored verdict can be published again as it is. Unknown fields are left out."""
+    return _VERDICT.validate_python(dict(data))
+
+
+def _named(body: str, verdict: Verdict) -> Verdict:
+    content = asdict(verdict)
+    del content["supersedes"]  # what came before is no evidence
+    for part in (content["evidence"], content["sample"] or {}):
+        for name in _UNTIMED:
+            part.pop(name, None)
+    text = json.dumps([body, content], sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return replace(verdict, verdict_id=hashlib.sha256(text.encode()).hexdigest()[:32])

@@ -1,0 +1,206 @@
+"""From a request to its verdict, with the shipped registry and scripted ports (PC5 AC-4, §5.5, §5.8; contracts §3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.gate_ports import GatePorts, Item, Sample
+from agents.ramps import answer
+from evalcore.gates.answers import Answer, Scored, Unscored
+from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.verdict import as_json, from_json
+from evalcore.loading import read_tree
+from evalcore.registry import Judge, Registry, build
+from evalcore.validation import checked
+from schemas.judges import Milestone
+from schemas.verdicts import Action, Code, Composition, SampleFacts, Verdict, Word
+
+NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
+REQUEST: dict[str, Any] = {
+    "request_id": "r-1",
+    "experiment_id": "e-1",
+    "agent_id": "receipts-agent",
+    "agent_version": "abc123",
+    "vertical": "receipts",
+    "from_percent": 0,
+    "to_percent": 5,
+    "eval_gates": {"pre_ramp": ["ux-quality"], "pre_full": ["ux_quality"]},
+    "requested_at": "2026-11-21T12:00:00Z",
+    "deadline_seconds": 600,
+}
+SAFETY = {"jailbreaking", "safety_restricted", "sensitive_topics"}
+
+
+@cache
+def registry() -> Registry:
+    corpus, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
+    return build(corpus)
+
+
+@dataclass
+class Scripted:
+    """All ports at once. `scores`: judge id -> the value of all items; others get the top of their scale."""
+
+    size: int = 400
+    scores: dict[str, float] = field(default_factory=dict)
+    down: bool = False
+    rate: float | None = 0.4
+    seconds: float = 0.0
+    past: list[float] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+        items = [Item(f"t{number}", "online", {}) for number in range(self.size)]
+        facts = SampleFacts("version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21")
+        return Sample(items, facts, "7")
+
+    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+        await asyncio.sleep(self.seconds)
+        self.asked += [judge.id for judge in judges]
+        if self.down:
+            return {judge.id: [Unscored("connection refused")] * len(items) for judge in judges}
+        return {j.id: [Scored(self.scores.get(j.id, j.score_range[1]))] * len(items) for j in judges}
+
+    async def baseline(self, judge: str, version: str, dataset_version: str, milestone: Milestone) -> Sequence[float]:
+        return self.past
+
+    async def suspended(self, judge: str) -> str:
+        return ""
+
+    async def previous(self, asked: Asked) -> str | None:
+        return "earlier"
+
+    async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
+        return self.rate
+
+
+class Coverage:
+    def __init__(self, scripted: Scripted) -> None:
+        self.rate_of = scripted.rate_of
+
+    async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
+        return await self.rate_of(vertical, window_seconds)
+
+
+def verdict(scripted: Scripted | None = None, known: Registry | None = None, **changes: Any) -> Verdict:
+    scripted = scripted or Scripted()
+    request = read(json.dumps({**REQUEST, **changes}).encode())
+    assert isinstance(request, (Asked, Invalid))
+    ports = GatePorts(scripted, scripted, scripted, Coverage(scripted))
+    return asyncio.run(answer(request, known or registry(), ports, NOW))
+
+
+def codes(found: Verdict) -> set[Code]:
+    return {reason.code for reason in found.reasons}
+
+
+def test_pc5_ac4_a_first_step_fires_pre_ramp_and_good_scores_let_it_proceed() -> None:
+    scripted = Scripted()
+    found = verdict(scripted)
+    assert (found.verdict, found.milestone, found.action) == (Word.PASS, Milestone.PRE_RAMP, Action.PROCEED)
+    assert set(found.per_judge_scores) == {"ux_quality"} | SAFETY
+    assert (found.supersedes, found.halt_at_percent) == ("earlier", None)
+    assert found.evidence.coverage == 0.4
+    assert found.evidence.config_hash == registry().config_hash
+
+
+def test_pc5_ac4_a_failing_judge_halts_the_ramp_at_zero() -> None:
+    found = verdict(Scripted(scores={"ux_quality": 0.6}))
+    assert (found.verdict, found.action, found.halt_at_percent) == (Word.FAIL, Action.HALT, 0.0)
+    assert found.failing_judges == ["ux_quality"]
+    assert codes(found) == {Code.BELOW_THRESHOLD}
+    assert all(part in found.reasons[0].message for part in ("0.6", "0.7", "ux_quality"))
+
+
+def test_a_failed_pre_full_halts_at_the_last_step_that_passed() -> None:
+    found = verdict(Scripted(scores={"ux_quality": 0.6}), from_percent=50, to_percent=100)
+    assert (found.milestone, found.halt_at_percent) == (Milestone.PRE_FULL, 50.0)
+
+
+def test_inherited_safety_judges_run_though_no_request_names_them() -> None:
+    found = verdict(Scripted(scores={"jailbreaking": 0.0}))
+    assert found.failing_judges == ["jailbreaking"]
+    assert codes(found) == {Code.FLOOR_BREACH}
+
+
+def test_a_jump_to_full_fires_both_gates_and_the_worse_one_decides() -> None:
+    found = verdict(Scripted(size=150), to_percent=100)
+    assert [gate.milestone for gate in found.gates] == [Milestone.PRE_RAMP, Milestone.PRE_FULL]
+    assert [gate.verdict for gate in found.gates] == [Word.PASS, Word.FAIL]
+    assert (found.milestone, codes(found)) == (Milestone.PRE_FULL, {Code.INSUFFICIENT_SAMPLE})
+
+
+def test_steps_between_need_no_gate() -> None:
+    found = verdict(Scripted(down=True), from_percent=5, to_percent=25)
+    assert (found.verdict, found.milestone, codes(found)) == (Word.PASS, None, {Code.NO_GATE_AT_STEP})
+
+
+def test_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else() -> None:
+    found = verdict(Scripted(down=True))
+    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.JUDGE_UNAVAILABLE})
+
+
+def test_coverage_below_the_floor_fails() -> None:
+    assert codes(verdict(Scripted(rate=0.01))) == {Code.COVERAGE_TOO_LOW}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"eval_gates": {"pre_ramp": ["ux_qualty"], "pre_full": []}}, "eval_gates.pre_ramp[0]"),
+        ({"eval_gates": {"pre_ramp": [], "pre_full": ["ux_quality"]}}, "eval_gates.pre_ramp"),
+        ({"to_percent": 101}, "to_percent"),
+        ({"from_percent": 30, "to_percent": 10}, "from_percent"),
+        ({"to_percent": "5"}, "to_percent"),
+    ],
+)
+def test_bad_requests_fail_as_invalid_with_the_field_named(changes: dict[str, Any], field: str) -> None:
+    found = verdict(**changes)
+    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.INVALID_REQUEST})
+    assert any(field in reason.message for reason in found.reasons)
+    assert found.request_id == "r-1"
+
+
+def test_a_near_miss_is_named() -> None:
+    found = verdict(eval_gates={"pre_ramp": ["ux_qualty"]})
+    assert "did you mean 'ux_quality'?" in found.reasons[0].message
+
+
+def test_a_deadline_that_is_past_fails_before_any_judge_is_asked() -> None:
+    scripted = Scripted()
+    found = verdict(scripted, deadline_seconds=2)
+    assert (found.verdict, codes(found), scripted.asked) == (Word.FAIL, {Code.DEADLINE_EXCEEDED}, [])
+
+
+def test_a_deadline_that_passes_meanwhile_fails() -> None:
+    found = verdict(Scripted(seconds=5.0), deadline_seconds=5.1)
+    assert codes(found) == {Code.DEADLINE_EXCEEDED}
+
+
+def test_a_regression_against_main_fails() -> None:
+    assert codes(verdict(Scripted(scores={"ux_quality": 0.75}, past=[0.9, 0.9, 0.9]))) == {Code.REGRESSED}
+
+
+def test_the_same_evidence_gives_the_same_verdict_id_and_other_evidence_another() -> None:
+    """Promise 5."""
+    first, again = verdict(), verdict()
+    assert first.verdict_id == again.verdict_id
+    assert verdict(Scripted(scores={"ux_quality": 0.8})).verdict_id != first.verdict_id
+    assert verdict(request_id="r-2").verdict_id != first.verdict_id
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    found = verdict(Scripted(scores={"ux_quality": 0.6}))
+    record = as_json(found)
+    assert from_json(record) == found
+    assert set(record) >= {"gates", "per_judge_scores", "halt_at_percent", "reasons", "sample", "evidence"}
+    assert record["per_judge_scores"]["ux_quality"]["enforcement"] == "block"
