@@ -26,6 +26,8 @@ LABEL org.opencontainers.image.title="rampgate" \
 RUN groupadd --gid 10001 rampgate && useradd --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin rampgate
 COPY --from=build /opt/rampgate /opt/rampgate
 COPY configs /app/configs
+COPY specs /app/specs
+COPY prompts /app/prompts
 WORKDIR /app
 ENV PATH=/opt/rampgate/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001

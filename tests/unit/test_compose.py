@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+from evalcore.tree import COMPONENTS, VERTICALS
 from rampgate.settings import Settings
 from schemas.topics import Topics
 
@@ -123,6 +125,19 @@ def test_mounted_files_exist(compose: dict[str, Any]) -> None:
             source = volume.split(":")[0]
             if source.startswith("./"):
                 assert (ROOT / source).exists(), source
+
+
+def test_the_registry_is_whole_in_the_image_and_where_it_is_mounted(compose: dict[str, Any]) -> None:
+    """Components and verticals' declarations lie beside the configs folder."""
+    final = (ROOT / "Dockerfile").read_text().split("\nFROM ")[-1]
+    worker = compose["services"]["worker"]
+    configs = PurePosixPath(worker["environment"]["RAMPGATE_CONFIGS"])
+    for beside in (".", VERTICALS, COMPONENTS):
+        lies = os.path.normpath(configs / beside)
+        folder = PurePosixPath(lies).relative_to(configs.parent).parts[0]
+        assert (ROOT / os.path.relpath(lies, configs.parent)).is_dir(), lies
+        assert f"COPY {folder} {configs.parent / folder}\n" in final
+        assert f"./{folder}:{configs.parent / folder}:ro" in worker["volumes"]
 
 
 def test_topics_are_those_of_the_contract(compose: dict[str, Any]) -> None:
