@@ -126,7 +126,7 @@ class DevStack:
         paths["RAMPGATE_CONFIGS"] = os.environ.get("RAMPGATE_CONFIGS", "configs")
         return {
             "RAMPGATE_OPIK_LOOKUPS_PER_MINUTE": os.environ.get("RAMPGATE_OPIK_LOOKUPS_PER_MINUTE", "600"),
-            **{name: str(Path(path).resolve()) for name, path in paths.items()},
+            **{name: str(Path(path).absolute()) for name, path in paths.items()},
             "RAMPGATE_KAFKA": self.stack.kafka.bootstrap,
             "RAMPGATE_REDIS": self.stack.redis.url,
             "RAMPGATE_OPIK": self.stack.opik.url,
