@@ -1,0 +1,66 @@
+"""`rampgate vertical scaffold` (contracts §5, PF-9 §5.5). What it does is in `vertical_jobs`, imported on use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rampgate.cli.registries import ConfigsOption
+
+vertical = typer.Typer(help="Verticals that judge their turns with this registry.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(vertical, name="vertical")
+
+
+@vertical.command("scaffold")
+def scaffold_command(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits, _ and -, such as receipts")],
+    project: Annotated[
+        str | None, typer.Option("--project", help="The vertical's Opik project; default: NAME-eval")
+    ] = None,
+    workspace: Annotated[str, typer.Option("--workspace", help="The project's Opik workspace")] = "default",
+    sub_agent: Annotated[
+        list[str] | None,
+        typer.Option("--sub-agent", help="A sub_agent_id of the vertical; default: NAME; again for more"),
+    ] = None,
+    archetype: Annotated[
+        str | None, typer.Option("--archetype", help="The archetype its sub-agents join; default: conversation")
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option("--category", help="A category, new or existing; again for more")
+    ] = None,
+    inherits_from: Annotated[
+        str | None, typer.Option("--inherits-from", help="What new categories inherit from; default: general_qa")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option("--judge", help="A quality judge to start with; again for more")
+    ] = None,
+    ticket: Annotated[str | None, typer.Option("--ticket", help="The seeds' calibration_ref, such as PLT-1234")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout")] = False,
+    configs: ConfigsOption = None,
+) -> None:
+    """Write the files a new vertical begins with: valid as they are, with comments that say what to fill in.
+
+    A file that exists is kept as it is. Exit code 1 if all of them do, or if the registry would not be valid with them.
+
+    Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
+    """
+    from evalcore.starting import Wanted
+    from rampgate.cli.vertical_jobs import scaffold
+
+    wanted = Wanted(
+        name,
+        project,
+        workspace,
+        tuple(sub_agent or ()),
+        archetype,
+        tuple(category or ()),
+        inherits_from,
+        tuple(judge or ()),
+        ticket,
+    )
+    raise typer.Exit(scaffold(wanted, configs, dry_run, as_json))
