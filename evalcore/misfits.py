@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import date
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 
-from evalcore.near import near_miss, nearest
+from evalcore.near import nearest
 from evalcore.placed import UNREADABLE, Document, FieldPath, field_name
 from evalcore.problems import Problem
 from evalcore.remedies import is_central, kind, remedy
 from evalcore.shapes import fields, inner_fields, models_at
-
-_WANTED: Final = {
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "list_type": "a list",
-    "date_type": "a day such as 2026-08-22",
-    "path_type": "a path",
-}
-_ORDER: Final = list(dict.fromkeys(["a whole number", "a number", "true or false", *_WANTED.values()]))
-_QUOTED: Final = re.compile("'([^']*)'")
-
-
-@dataclass
-class _Misfit:
-    """All that is wrong at one field. `at_key`: with its name, not its value."""
-
-    path: FieldPath
-    at_key: bool
-    errors: list[Mapping[str, Any]] = field(default_factory=list)
-
-    @property
-    def kinds(self) -> list[str]:
-        return [str(error["type"]) for error in self.errors]
+from evalcore.wording import Misfit, how, listed, wrong
 
 
 def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
@@ -57,10 +28,11 @@ def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping
         elif misfit.path in unknown:
             yield _unknown(model, document, misfit.path, missing)
         else:
-            check, message, fix = _wrong(misfit)
+            check, message, fix = wrong(misfit)
             where = remedy(model.__name__, misfit.path)
             if not fix and where.example and not misfit.at_key:
                 fix = f"write it like {misfit.path[-1]}: {where.example}"
+            fix = fix or how(misfit)
             yield _finding(document, misfit.path, check, message, where.clause, fix)
 
 
@@ -68,19 +40,19 @@ def _finding(document: Document, path: FieldPath, check: str, message: str, clau
     return Problem(document.file, *document.at(path), field_name(path), check, message, clause, fix)
 
 
-def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[_Misfit]:
+def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[Misfit]:
     """Errors by the field they are about. Of a union only the member that was meant counts: a mapping is not told that
     it is no number when something inside it is wrong."""
-    by_place: dict[tuple[FieldPath, bool], _Misfit] = {}
+    by_place: dict[tuple[FieldPath, bool], Misfit] = {}
     for error in errors:
         path, at_key = _path(document.data, error)
         made = isinstance(error["input"], dict) and not isinstance(_value_at(document.data, path), dict)
         if made and error["type"].endswith("_type"):
             continue  # a mapping that was made on the way to the model; what is wrong inside is told where it stands
-        by_place.setdefault((path, at_key), _Misfit(path, at_key)).errors.append(error)
+        by_place.setdefault((path, at_key), Misfit(path, at_key)).errors.append(error)
     paths = [path for path, _ in by_place]
 
-    def beside_the_point(misfit: _Misfit) -> bool:
+    def beside_the_point(misfit: Misfit) -> bool:
         deeper = any(len(path) > len(misfit.path) and path[: len(misfit.path)] == misfit.path for path in paths)
         return deeper and bool(misfit.path) and all(kind.endswith("_type") for kind in misfit.kinds)
 
@@ -148,96 +120,12 @@ def _unknown(model: type[BaseModel], document: Document, path: FieldPath, missin
     where = f"{kind(model.__name__)} under {above}" if above else kind(model.__name__)
     if model.__name__ == "VerticalRuleFile" and len(path) == 1 and is_central(name):
         message = (
-            f"belongs to the central rule file; a vertical does not fork a judge, {where} carries only {_list(known)}"
+            f"belongs to the central rule file; a vertical does not fork a judge, {where} carries only {listed(known)}"
         )
         return _finding(document, path, "unknown-field", message, "PF-9 §5.2", f"remove {name!r}")
     wanted = [str(other[-1]) for other in missing if other[:-1] == path[:-1]]
     elsewhere = inner_fields(model).get(name, []) if len(path) == 1 else []
     meant = nearest(name, wanted) or (elsewhere[0] if elsewhere else nearest(name, known))
     message = f"is no field of {where}" + (f"; did you mean {meant!r}?" if meant else "")
-    fix = f"write {meant!r} instead" if meant else f"remove it; known are {_list(known)}"
+    fix = f"write {meant!r} instead" if meant else f"remove it; known are {listed(known)}"
     return _finding(document, path, "unknown-field", message, remedy(model.__name__, path).clause, fix)
-
-
-def _wrong(misfit: _Misfit) -> tuple[str, str, str]:
-    """Check, message and fix; the fix is empty where the field's example says it."""
-    error = misfit.errors[0]
-    value, context, kinds = error["input"], error.get("ctx") or {}, misfit.kinds
-    if all(kind in ("enum", "literal_error", "bool_type", "int_type", "float_type", "dict_type") for kind in kinds):
-        choices = [
-            name
-            for found in misfit.errors
-            for name in _QUOTED.findall(str((found.get("ctx") or {}).get("expected", "")))
-        ]
-        if choices:
-            check = "unknown-key" if misfit.at_key else "unknown-value"
-            meant = near_miss(value, choices) if isinstance(value, str) else ""
-            return check, f"{_described(value)} is none of {_list(choices)}{meant}", f"write one of {_list(choices)}"
-    if value is None and all(kind in _WANTED for kind in kinds):
-        return "empty-value", f"has no value; it must be {_wanted(kinds)}", ""
-    if all(kind in _WANTED for kind in kinds):
-        return "wrong-type", f"must be {_wanted(kinds)}, not {_described(value)}", _type_fix(kinds, value)
-    match kinds[0]:
-        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
-            ((sign, limit),) = [item for item in context.items() if item[0] in ("gt", "ge", "lt", "le")]
-            words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[sign]
-            return (
-                "out-of-range",
-                f"must be {words} {limit}, not {_described(value)}",
-                f"write a number that is {words} {limit}",
-            )
-        case "string_too_short":
-            return "empty-value", "has no text", ""
-        case "string_too_long":
-            return "too-long", f"is longer than {context['max_length']} characters", "shorten it"
-        case "too_short" | "too_long":
-            bound = context.get("min_length", context.get("max_length"))
-            words = "at least" if "min_length" in context else "at most"
-            count = len(value) if isinstance(value, (list, dict)) else context.get("actual_length")
-            return "wrong-length", f"must have {words} {bound} entries, not {count}", ""
-        case "string_pattern_mismatch" if r"\[-?" in context["pattern"]:
-            return "wrong-format", f"{_described(value)} is no dotted path such as input.messages[-1].content", ""
-        case "string_pattern_mismatch":
-            fix = f"it must match {context['pattern']}"
-            return "wrong-format", f"{_described(value)} has not the form it must have", fix
-        case "value_error":
-            return "wrong-value", f"{context['error']}, not {_described(value)}", ""
-        case kind if kind.startswith("date"):
-            return "wrong-type", f"must be a day such as 2026-08-22, not {_described(value)}", ""
-    return "wrong-value", f"{error['msg'][:1].lower()}{error['msg'][1:]}", ""
-
-
-def _wanted(kinds: list[str]) -> str:
-    names = sorted({_WANTED[kind] for kind in kinds}, key=_ORDER.index)
-    if "a number" in names and "a whole number" in names:
-        names.remove("a whole number")
-    return ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else names[0]
-
-
-def _type_fix(kinds: list[str], value: Any) -> str:
-    if kinds == ["string_type"] and not isinstance(value, (dict, list)) and value is not None:
-        return f"put it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'"
-    if isinstance(value, str) and "bool_type" in kinds and value.lower() in ("yes", "on", "true", "no", "off", "false"):
-        return f"write {'true' if value.lower() in ('yes', 'on', 'true') else 'false'}, without quotes"
-    if isinstance(value, str) and ("int_type" in kinds or "float_type" in kinds) and value[:1].isdigit():
-        return "write a plain decimal number, without quotes, leading zeros or underscores"
-    return ""
-
-
-def _described(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        text = " ".join(value.split())
-        return repr(text if len(text) <= 60 else text[:59] + "…") if text else "empty text"
-    if isinstance(value, (int, float)):
-        return f"the number {value}"
-    if isinstance(value, date):
-        return f"the day {value}"
-    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "that"
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(names))

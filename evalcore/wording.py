@@ -1,0 +1,149 @@
+"""Sentences about a value that does not fit its field: what is wrong, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Final
+
+from evalcore.near import near_miss
+from evalcore.placed import FieldPath
+
+_WANTED: Final = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "list_type": "a list",
+    "date_type": "a day such as 2026-08-22",
+    "path_type": "a path",
+}
+_HOW: Final = {
+    "text": "write a text",
+    "a mapping": "write fields below it, one a line, each as 'name: value'",
+    "a list": "write a list such as [first, second]",
+}
+_ORDER: Final = list(dict.fromkeys(["a whole number", "a number", "true or false", *_WANTED.values()]))
+_QUOTED: Final = re.compile("'([^']*)'")
+
+
+@dataclass
+class Misfit:
+    """All that is wrong at one field. `at_key`: with its name, not its value."""
+
+    path: FieldPath
+    at_key: bool
+    errors: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [str(error["type"]) for error in self.errors]
+
+
+def wrong(misfit: Misfit) -> tuple[str, str, str]:
+    """Check, message and fix; the fix is empty where the field's example says it."""
+    error = misfit.errors[0]
+    value, context, kinds = error["input"], error.get("ctx") or {}, misfit.kinds
+    if all(kind in ("enum", "literal_error", "bool_type", "int_type", "float_type", "dict_type") for kind in kinds):
+        choices = [
+            name
+            for found in misfit.errors
+            for name in _QUOTED.findall(str((found.get("ctx") or {}).get("expected", "")))
+        ]
+        if choices:
+            check = "unknown-key" if misfit.at_key else "unknown-value"
+            meant = near_miss(value, choices) if isinstance(value, str) else ""
+            return check, f"{described(value)} is none of {listed(choices)}{meant}", f"write one of {listed(choices)}"
+    if value is None and all(kind in _WANTED for kind in kinds):
+        return "empty-value", f"has no value; it must be {_wanted(kinds)}", ""
+    if all(kind in _WANTED for kind in kinds):
+        return "wrong-type", f"must be {_wanted(kinds)}, not {described(value)}", _type_fix(kinds, value)
+    match kinds[0]:
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            ((sign, limit),) = [item for item in context.items() if item[0] in ("gt", "ge", "lt", "le")]
+            words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[sign]
+            return (
+                "out-of-range",
+                f"must be {words} {limit}, not {described(value)}",
+                f"write a number that is {words} {limit}",
+            )
+        case "string_too_short":
+            return "empty-value", "has no text", ""
+        case "string_too_long":
+            return "too-long", f"is longer than {context['max_length']} characters", "shorten it"
+        case "too_short" | "too_long":
+            bound = context.get("min_length", context.get("max_length"))
+            words = "at least" if "min_length" in context else "at most"
+            count = len(value) if isinstance(value, (list, dict)) else context.get("actual_length")
+            return "wrong-length", f"must have {words} {bound} entries, not {count}", ""
+        case "string_pattern_mismatch" if r"\[-?" in context["pattern"]:
+            return "wrong-format", f"{described(value)} is no dotted path such as input.messages[-1].content", ""
+        case "string_pattern_mismatch":
+            fix = f"it must match {context['pattern']}"
+            return "wrong-format", f"{described(value)} has not the form it must have", fix
+        case "value_error":
+            return "wrong-value", f"{context['error']}, not {described(value)}", ""
+        case kind if kind.startswith("date"):
+            return "wrong-value", f"must be a day such as 2026-08-22, not {described(value)}", ""
+    return "wrong-value", f"{error['msg'][:1].lower()}{error['msg'][1:]}", ""
+
+
+def how(misfit: Misfit) -> str:
+    """The fix of a field that has no example of its own."""
+    error, kinds = misfit.errors[0], misfit.kinds
+    context = error.get("ctx") or {}
+    if all(kind in _WANTED for kind in kinds):
+        wanted = _wanted(kinds)
+        return _HOW.get(wanted, f"write {wanted}")
+    match kinds[0]:
+        case "string_too_short":
+            return "write a text, or remove the field"
+        case "too_short":
+            return f"write {context['min_length']} entries or more"
+        case "too_long":
+            return f"write {context['max_length']} entries or fewer"
+        case "string_pattern_mismatch":
+            return "write names with dots between them, such as input.messages[-1].content"
+        case kind if kind.startswith("date"):
+            return "write a day such as 2026-08-22"
+    return "correct it as the message says, or remove the field"
+
+
+def _wanted(kinds: list[str]) -> str:
+    names = sorted({_WANTED[kind] for kind in kinds}, key=_ORDER.index)
+    if "a number" in names and "a whole number" in names:
+        names.remove("a whole number")
+    return ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else names[0]
+
+
+def _type_fix(kinds: list[str], value: Any) -> str:
+    if kinds == ["string_type"] and not isinstance(value, (dict, list)) and value is not None:
+        return f"put it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'"
+    if isinstance(value, str) and "bool_type" in kinds and value.lower() in ("yes", "on", "true", "no", "off", "false"):
+        return f"write {'true' if value.lower() in ('yes', 'on', 'true') else 'false'}, without quotes"
+    if isinstance(value, str) and ("int_type" in kinds or "float_type" in kinds) and value[:1].isdigit():
+        return "write a plain decimal number, without quotes, leading zeros or underscores"
+    return ""
+
+
+def described(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        return repr(text if len(text) <= 60 else text[:59] + "…") if text else "empty text"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, date):
+        return f"the day {value}"
+    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "that"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
