@@ -44,7 +44,9 @@ class Ran:
 
 def run(configs: Path, *arguments: str) -> Ran:
     """As `main` runs it: failures end with exit code 2."""
-    result = CliRunner().invoke(app, [*arguments, "--configs", str(configs)], env={"COLUMNS": "200"})
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    whole = [*arguments[:at], "--configs", str(configs), *arguments[at:]]
+    result = CliRunner().invoke(app, whole, env={"COLUMNS": "200"})
     if isinstance(result.exception, Failure | SettingsError):
         return Ran(2, result.stdout, f"rampgate: {result.exception}\n")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
