@@ -46,6 +46,8 @@ class TraceFacts(msgspec.Struct, gc=False):
     thumbs: int = 0
     reroll: int = 0
     index: int = -1
+    agent: str = ""
+    agent_version: str = ""
 
 
 ItemT = TypeVar("ItemT")

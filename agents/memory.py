@@ -26,6 +26,7 @@ class MemoryStore:
     values: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     counters: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
     due: dict[str, int] = field(default_factory=dict)
+    lowest: dict[str, tuple[int, dict[bytes, int]]] = field(default_factory=dict)
 
     async def read(self, cells: Sequence[str]) -> list[bytes]:
         now = self.clock.now_ms()
@@ -55,6 +56,11 @@ class MemoryStore:
                 self.due.pop(response_id, None)
             else:
                 self.due[response_id] = at
+        for cell, pool in change.pools.items():
+            until, members = self.lowest.get(cell, (0, {}))
+            members = {**(members if until > now else {}), **pool.members}
+            order = sorted(members.items(), key=lambda item: (item[1], item[0]))
+            self.lowest[cell] = (pool.expires, dict(order[: pool.keep]))
         return []
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
@@ -68,6 +74,11 @@ class MemoryStore:
         found = (self.counters.get(cell, (0, {})) for cell in cells)
         return [dict(fields) if expires > now else {} for expires, fields in found]
 
+    async def pools(self, cells: Sequence[str]) -> list[list[bytes]]:
+        now = self.clock.now_ms()
+        found = (self.lowest.get(cell, (0, {})) for cell in cells)
+        return [list(members) if expires > now else [] for expires, members in found]
+
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         now = self.clock.now_ms()
         yield [(k[2:], v) for k, (v, expires) in self.values.items() if k.startswith("t:") and expires > now]
@@ -80,7 +91,7 @@ class MemoryStore:
         return value
 
     def flush(self) -> None:
-        for part in (self.values, self.counters, self.due):
+        for part in (self.values, self.counters, self.due, self.lowest):
             part.clear()
 
 

@@ -70,12 +70,22 @@ class Swaps:
 
 
 @dataclass
+class Pool:
+    """Members to add to a sorted set that keeps its `keep` lowest; `expires` in ms since 1970."""
+
+    expires: int
+    keep: int
+    members: dict[bytes, int] = field(default_factory=dict)
+
+
+@dataclass
 class Change:
     """One atomic step: applied whole if every check still holds, else not at all.
 
     `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: cell -> field ->
     increment, with the cell's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
-    `swaps`: many cells' checks and sets at once, none of them in `checks` or `sets`.
+    `swaps`: many cells' checks and sets at once, none of them in `checks` or `sets`. `pools`: members with their
+    numbers, for sorted sets of the lowest.
     """
 
     checks: dict[Cell, bytes] = field(default_factory=dict)
@@ -83,6 +93,7 @@ class Change:
     counts: dict[Cell, tuple[int, dict[str, int]]] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
     swaps: Swaps = field(default_factory=Swaps)
+    pools: dict[Cell, Pool] = field(default_factory=dict)
 
     def count(self, cell: Cell, expires: int, name: str, by: int) -> None:
         if by:
@@ -107,6 +118,10 @@ class Store(Protocol):
 
     async def counts(self, cells: Sequence[Cell]) -> list[dict[str, int]]:
         """The counters of each cell."""
+        ...
+
+    async def pools(self, cells: Sequence[Cell]) -> list[list[bytes]]:
+        """The members of each cell's pool, lowest number first."""
         ...
 
     def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:

@@ -13,6 +13,7 @@ from agents.codec import load, quoted, time_ms, validate
 from agents.items import Bad, Decoded, Dropped, TraceFacts
 from agents.join import merge_trace
 from agents.policy import OWN_AGENT, Policy
+from agents.pools import pool
 from agents.ports import Ports
 from agents.sessions import derive
 from agents.settling import next_check
@@ -56,6 +57,8 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             session=metadata.get("session_id") or "",
             said=input_hash(event["input"]) if event.get("input") is not None else b"",
             index=index,
+            agent=short(metadata.get("agent_id"), "metadata.agent_id"),
+            agent_version=short(metadata.get("agent_version"), "metadata.agent_version"),
         )
         if ended < earliest:
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))
@@ -105,6 +108,7 @@ async def merge(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: Po
         changed = merge_trace(loaded.turn, facts)
         if changed:
             loaded.touched = True
+            pool(batch, facts, work)
             if not loaded.turn.judged:
                 work.change.due[facts.response_id] = next_check(work.now, facts.ended, work.policy, first=True)
         out.append(Carried(facts.index, facts.ended, loaded, None, State.DONE if changed else State.SUPERSEDED))

@@ -21,11 +21,12 @@ from agents.ports import Cell, Change, Unavailable
 # ARGV: one msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue]; all values in one piece.
 # The first keys are checked: `lengths` are of the values expected there. The first of these are swapped: `swaps` are
 # the lengths of their new values, `expires` when those end. sets [number of the key, length of value, expires, ...];
-# counts [key, expires, [field, by, ...], ...]; due [at, id, ...]. Values, expected ones first, are cut from ARGV[2] in
-# order: one argument packs many times faster than thousands. Returns the numbers of the keys whose check failed.
+# counts [key, expires, [field, by, ...], ...]; due [at, id, ...]; pools [key, expires, keep, [number, length of member,
+# ...], ...]. Values, expected ones first, are cut from ARGV[2] in order: one argument packs many times faster than
+# thousands. Returns the numbers of the keys whose check failed.
 APPLY = """
 local values, sub, call = ARGV[2], string.sub, redis.call
-local keys, lengths, swaps, expires, sets, counts, index, due, undue = unpack(cmsgpack.unpack(ARGV[1]))
+local keys, lengths, swaps, expires, sets, counts, index, due, undue, pools = unpack(cmsgpack.unpack(ARGV[1]))
 local failed, at = {}, 1
 for from = 1, #lengths, 4000 do
   local last = math.min(from + 3999, #lengths)
@@ -53,6 +54,16 @@ for i = 1, #counts, 3 do
     if call('HINCRBY', key, fields[f], fields[f + 1]) == 0 then call('HDEL', key, fields[f]) end
   end
   call('PEXPIREAT', key, counts[i + 1])
+end
+for i = 1, #pools, 4 do
+  local key, members = pools[i], pools[i + 3]
+  for m = 2, #members, 2 do
+    local till = at + members[m]
+    members[m], at = sub(values, at, till - 1), till
+  end
+  for from = 1, #members, 4000 do call('ZADD', key, unpack(members, from, math.min(from + 3999, #members))) end
+  call('ZREMRANGEBYRANK', key, pools[i + 2], -1)
+  call('PEXPIREAT', key, pools[i + 1])
 end
 for from = 1, #due, 4000 do call('ZADD', index, unpack(due, from, math.min(from + 3999, #due))) end
 for from = 1, #undue, 4000 do call('ZREM', index, unpack(undue, from, math.min(from + 3999, #undue))) end
@@ -136,9 +147,14 @@ class RedisStore:
             counts += (prefix + cell, expires, [part for name, by in fields.items() if by for part in (name, by)])
         due = [part for rid, at in change.due.items() if at is not None for part in (at, rid)]
         undue = [rid for rid, at in change.due.items() if at is None]
+        pools: list[Any] = []
+        for cell, pool in change.pools.items():
+            members = [part for member, number in pool.members.items() for part in (number, len(member))]
+            pools += (prefix + cell, pool.expires, pool.keep, members)
+            values += pool.members
         keys = [prefix + cell for cell in cells]
         swapped = list(map(len, swaps.after))
-        step = _pack([keys, lengths, swapped, swaps.expires, sets, counts, prefix + "due", due, undue])
+        step = _pack([keys, lengths, swapped, swaps.expires, sets, counts, prefix + "due", due, undue, pools])
         held = b"".join(values)
         failed = await self._call(lambda: self._apply(args=[step, held]))
         return [cells[int(number) - 1] for number in failed]
@@ -160,6 +176,19 @@ class RedisStore:
 
         found = await self._call(read)
         return [{name.decode(): int(by) for name, by in fields.items()} for fields in found]
+
+    async def pools(self, cells: Sequence[Cell]) -> list[list[bytes]]:
+        async def read() -> list[list[bytes]]:
+            out: list[list[bytes]] = []
+            for start in range(0, len(cells), 100):
+                pipe = self._redis.pipeline(transaction=False)
+                for cell in cells[start : start + 100]:
+                    pipe.zrange(self._prefix + cell, 0, -1)
+                out += await pipe.execute()
+            return out
+
+        found: list[list[bytes]] = await self._call(read)
+        return found
 
     async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
         keys = [self._prefix + cell]

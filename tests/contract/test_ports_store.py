@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agents.ports import Change, Swaps
+from agents.ports import Change, Pool, Swaps
 from streams import state
 from streams.state import RedisStore
 from tests.contract.stores import KINDS, Either, all_turns, far, memory_store, now_ms, pages
@@ -230,3 +230,19 @@ async def test_a_prefix_may_be_any_text_and_keeps_stores_apart(redis_url: str, p
     assert await all_turns(other) == {"b": b"2"}
     await mine.close()
     await other.close()
+
+
+async def test_a_pool_keeps_its_lowest_members_whatever_order_they_come_in(store: Either) -> None:
+    numbers = {b"%03d\x00\xff" % n: (n * 7_919_777_777) % 2**44 for n in range(300)}
+    lowest = sorted(numbers, key=lambda member: (numbers[member], member))[:50]
+    members = list(numbers.items())
+    for part in (members[200:], members[:120], members[100:220], members[:10]):
+        assert await store.apply(Change(pools={"p:1": Pool(far(), 50, dict(part))})) == []
+    assert await store.pools(["p:1", "p:2"]) == [lowest, []]
+
+
+async def test_a_failed_check_adds_nothing_to_a_pool_and_a_pool_expires(store: Either) -> None:
+    assert await store.apply(Change(checks={"a": b"1"}, pools={"p:1": Pool(far(), 5, {b"m": 1})})) == ["a"]
+    assert await store.apply(Change(pools={"p:2": Pool(now_ms() + 50, 5, {b"m": 1})})) == []
+    await asyncio.sleep(0.1)
+    assert await store.pools(["p:1", "p:2"]) == [[], []]

@@ -1,0 +1,72 @@
+"""Which traces a gate looks at: a uniform sample of a window, bounded, the same whatever order they came in. Pure.
+
+Each trace has a number, a hash of its id. A pool keeps the traces with the lowest numbers of an hour; the lowest of
+several hours' pools are a uniform sample of those hours, as long as it is no larger than a pool. A trace that is
+delivered again has the same number, so it changes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+
+POOL = 600
+"""Traces that a pool keeps: what the largest production sample takes (PC5 §5.5: 500 to 1,000 with the other parts)."""
+_BITS = 44
+_LAYOUT = struct.Struct(">16sQIQ")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A trace that may be drawn. `ended` in ms; `partition` and `offset` are of its record on the topic of traces."""
+
+    trace: bytes
+    ended: int
+    partition: int
+    offset: int
+
+    @property
+    def number(self) -> int:
+        return _hash(b"sample", self.trace)
+
+    def pack(self) -> bytes:
+        return _LAYOUT.pack(self.trace, self.ended, self.partition, self.offset)
+
+    @classmethod
+    def unpack(cls, member: bytes) -> Candidate:
+        return cls(*_LAYOUT.unpack(member))
+
+
+def share(trace: bytes) -> float:
+    """From 0 to 1, for a judge's sampling rate: it scores a trace when this is below the rate. All judges that share a
+    rate see the same traces (PC5 FR-11), and a redelivery changes nothing."""
+    return _hash(b"rate", trace) / (1 << _BITS)
+
+
+def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) -> list[Candidate]:
+    """Of the pools' traces that ended in (since, until], the `size` with the lowest numbers. A trace that was posted
+    twice counts once, by its later record."""
+    found: dict[bytes, Candidate] = {}
+    for pool in pools:
+        for member in pool:
+            one = Candidate.unpack(member)
+            known = found.get(one.trace)
+            if since < one.ended <= until and (known is None or _place(known) < _place(one)):
+                found[one.trace] = one
+    return sorted(found.values(), key=lambda one: (one.number, one.trace))[:size]
+
+
+def fingerprint(items: Iterable[str]) -> str:
+    """The same for the same items in any order."""
+    return sha256("\n".join(sorted(items)).encode()).hexdigest()[:32]
+
+
+def _hash(purpose: bytes, trace: bytes) -> int:
+    # 44 bits: a Redis score is a double, and Redis' scripts may write one with 14 digits.
+    return int.from_bytes(blake2b(trace, digest_size=8, person=purpose).digest(), "big") >> (64 - _BITS)
+
+
+def _place(one: Candidate) -> tuple[int, int, int]:
+    return one.ended, one.partition, one.offset

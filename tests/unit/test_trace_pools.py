@@ -1,0 +1,63 @@
+"""Completed traces wait in pools to be drawn for a gate; the state that holds them is built from the topic alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builders import NOW, World, trace, trace_id
+
+from agents.counting import HOUR
+from agents.pools import pool_cell
+from evalcore.gates.sampling import Candidate, draw
+from schemas.outcomes import Kind
+
+
+def of_version(rid: str, version: str | None = "v1", **more: Any) -> dict[str, Any]:
+    event = trace(rid, **more)
+    if version is not None:
+        event["metadata"]["agent_version"] = version
+    return event
+
+
+async def drawn(world: World, version: str = "v1", vertical: str = "shopping") -> list[Candidate]:
+    cell = pool_cell(vertical, "assistant", version, NOW // HOUR)
+    return draw(await world.store.pools([cell]), 0, NOW + HOUR, 100)
+
+
+async def test_each_version_and_vertical_has_its_own_pool() -> None:
+    world = World()
+    await world.tell(
+        Kind.TRACE, of_version("a"), of_version("b", "v2"), of_version("c"), of_version("d", vertical="receipts")
+    )
+    assert {one.offset for one in await drawn(world)} == {0, 2}
+    assert {one.offset for one in await drawn(world, "v2")} == {1}
+    assert {one.offset for one in await drawn(world, vertical="receipts")} == {3}
+
+
+async def test_a_candidate_says_where_its_record_lies() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, of_version("a"), partition=0)
+    (one,) = await drawn(world)
+    assert (one.trace.hex(), one.ended, one.partition) == (trace_id("a").replace("-", ""), NOW, 0)
+    record = world.log.records[world.topics.of(Kind.TRACE), one.partition, one.offset]
+    assert record.value is not None
+    assert trace_id("a").encode() in record.value
+
+
+async def test_a_trace_without_an_agent_version_can_be_no_ones_evidence() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, of_version("a", None))
+    assert not world.store.lowest
+
+
+async def test_redelivery_changes_nothing_and_a_lost_state_comes_back_the_same() -> None:
+    """Promises 1 and 2."""
+    world = World()
+    await world.tell(Kind.TRACE, *(of_version(f"r{n}") for n in range(20)))
+    before = dict(world.store.lowest)
+    world.rewind(Kind.TRACE, by=20)
+    await world.run(Kind.TRACE, again=True)
+    assert world.store.lowest == before
+    world.lose_state()
+    await world.drain()
+    assert world.store.lowest == before
