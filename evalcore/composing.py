@@ -116,6 +116,8 @@ class _Composer:
             fix = "put the text in quotes if it holds ': ', or align the field with those beside it"
         elif character and character in "@`%" and "cannot start any token" in problem:
             problem, fix = f"text can't begin with {character!r}", "put the text in quotes"
+        elif problem.startswith("did not find expected ','") and character and character in "[]{}":
+            fix = "put a text that holds brackets or braces in quotes, or write one field a line"
         elif problem.startswith("found unexpected end of stream"):
             problem, fix = "the quotes that open here are never closed", "close the quotes"
         self._say(check, problem, fix, (line, column), self._around(line))
