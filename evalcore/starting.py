@@ -118,6 +118,9 @@ def _categories(wanted: Wanted, corpus: Corpus) -> tuple[tuple[str, ...], tuple[
     others = known_categories(corpus) - {name for name, one in manifest.items() if one.vertical == wanted.name}
     if extension is not None:
         named = extension.model.categories
+        new = [name for name in wanted.categories if name not in named]
+        if new:
+            raise Refused(f"--category: {extension.document.file} is there already; write {', '.join(new)} into it")
         reused = {
             name for name, one in named.items() if name in others and (one.inherits_from, one.judges) == (None, None)
         }

@@ -19,7 +19,7 @@ from evalcore import live, loading
 from evalcore.assembling import assemble
 from evalcore.registry import Registry, build
 from evalcore.scaffold import files as scaffolded
-from evalcore.starting import RESERVED, Start, Wanted, start
+from evalcore.starting import RESERVED, Refused, Start, Wanted, start
 from evalcore.tree import EXTENSION, MANIFEST, SELECTION, VERTICALS, Tree
 from evalcore.validation import checked, validate_tree
 from evalcore.views import view
@@ -275,6 +275,16 @@ def test_seeds_are_the_platforms_thresholds_and_due_within_ninety_days() -> None
     }
     assert {rule["recalibration_due"] for rule in rules.values()} == {TODAY + timedelta(days=90)}
     assert {rule["calibration"]["seeded_on"] for rule in rules.values()} == {TODAY}
+
+
+def test_a_vertical_that_is_there_takes_a_judges_file_more_and_no_category() -> None:
+    chosen, found = made(Wanted("receipts", judges=("data_integrity",)))
+    assert chosen.own == ("receipt_scan", "receipt_scan_confirmation", "receipt_dispute_flow")
+    assert [name for name in found if name not in SHIPPED.files and name.endswith(".yaml")] == [
+        "rules/receipts/data_integrity.yaml"
+    ]
+    with pytest.raises(Refused, match="manifest-extension.yaml is there already; write receipt_search into it"):
+        start(Wanted("receipts", categories=("receipt_scan", "receipt_search")), CORPUS)
 
 
 def test_a_registry_without_categories_or_archetypes_can_be_scaffolded_too() -> None:
