@@ -283,7 +283,7 @@ def test_a_vertical_that_is_there_takes_a_judges_file_more_and_no_category() -> 
     assert [name for name in found if name not in SHIPPED.files and name.endswith(".yaml")] == [
         "rules/receipts/data_integrity.yaml"
     ]
-    with pytest.raises(Refused, match="manifest-extension.yaml is there already; write receipt_search into it"):
+    with pytest.raises(Refused, match=r"manifest-extension\.yaml is there already; write receipt_search into it"):
         start(Wanted("receipts", categories=("receipt_scan", "receipt_search")), CORPUS)
 
 
