@@ -100,6 +100,8 @@ $(VENV)-bench/.stamp: requirements-bench.lock $(STAMP_BASE)
 docs: setup-dev ## write the generated pages again
 	@$(PY) -m streams.metrics > docs/metrics.md.new
 	@mv docs/metrics.md.new docs/metrics.md
+	@$(PY) -m evalcore.linting.page > docs/checks.md.new
+	@mv docs/checks.md.new docs/checks.md
 	@$(PY) -m schemas.published docs
 
 lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases

@@ -106,8 +106,8 @@ class _Assembling:
 
     def same(self, at: tuple[str, str], name: str, field: str, wanted: str, what: str) -> None:
         """A field that repeats what the file's place says."""
-        parsed = self.found.get(at)
-        if parsed is None or getattr(parsed.model, field) == wanted:
+        parsed = self.found.get(at) or self.partial.get(at)
+        if parsed is None or getattr(parsed.model, field, wanted) == wanted:
             return
         message = f"{getattr(parsed.model, field)!r} is not {what}, {wanted!r}"
         fix = f"write '{field}: {wanted}', or move the file"
@@ -116,7 +116,7 @@ class _Assembling:
             Problem(self.tree.shown(name), *where, field, "name-fits-place", message, "PF-9 §5.5", fix)
         )
         self.unread.add(at)
-        del self.found[at]
+        self.found.pop(at, None)
 
     def misplaced(self, name: str) -> None:
         """A file that looks like one of ours and is read by nothing."""

@@ -1,4 +1,4 @@
-"""The page of checks: `python -m evalcore.linting.page > docs/registry-checks.md`."""
+"""The page of checks: `python -m evalcore.linting.page > docs/checks.md`."""
 
 from __future__ import annotations
 

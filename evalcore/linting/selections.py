@@ -29,19 +29,6 @@ def _selected(corpus: Corpus) -> Iterator[tuple[str, Parsed[Any], FieldPath, str
 
 
 @check(
-    "vertical-fits-folder",
-    CLAUSE,
-    "The `vertical` that an extension or a selection names is the folder it stands in.",
-)
-def vertical_fits_folder(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    files: list[tuple[str, Parsed[Any]]] = [*corpus.extensions.items(), *corpus.selections.items()]
-    for vertical, parsed in files:
-        if parsed.model.vertical != vertical:
-            message = f"{parsed.model.vertical!r} is not the vertical of this folder, {vertical!r}"
-            yield find(parsed, ("vertical",), message, f"write `vertical: {vertical}`")
-
-
-@check(
     "selected-judge-exists",
     CLAUSE,
     "Every judge that a vertical selects is in the central registry.",
@@ -105,7 +92,6 @@ def selected_category_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
 
 
 CHECKS = (
-    vertical_fits_folder,
     selected_judge_exists,
     selection_without_safety,
     selected_once,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -114,19 +115,37 @@ EXTENSION = "../specs/verticals/{}/eval/manifest-extension.yaml".format
 SELECTION = "../specs/verticals/{}/eval/judge-selection.yaml".format
 
 
-def registry(changes: Mapping[str, str | None] | None = None) -> Tree:
+Changes = Mapping[str, str | None]
+
+
+def registry(changes: Changes | None = None) -> Tree:
     """The registry above with `changes`: file -> YAML laid over it, None for a file that is not there."""
-    files = {name: yaml.safe_load(text) for name, text in REGISTRY.items()}
+    files = dict(_written())
     for name, change in (changes or {}).items():
         if change is None:
             del files[name]
         else:
-            files[name] = _laid_over(files.get(name), yaml.safe_load(change))
-    return Tree(ROOT, {name: yaml.dump(data, Dumper=_Plain, sort_keys=False).encode() for name, data in files.items()})
+            there = yaml.safe_load(REGISTRY[name]) if name in REGISTRY else None
+            files[name] = _dumped(_laid_over(there, yaml.safe_load(change)))
+    return Tree(ROOT, files)
 
 
-def corpus(changes: Mapping[str, str | None] | None = None, today: date = TODAY) -> tuple[Corpus, list[Problem]]:
-    return assemble(registry(changes), today)
+def corpus(changes: Changes | None = None, today: date = TODAY) -> tuple[Corpus, list[Problem]]:
+    return _corpus(tuple(sorted((changes or {}).items())), today)
+
+
+@cache
+def _corpus(changes: tuple[tuple[str, str | None], ...], today: date) -> tuple[Corpus, list[Problem]]:
+    return assemble(registry(dict(changes)), today)
+
+
+@cache
+def _written() -> dict[str, bytes]:
+    return {name: _dumped(yaml.safe_load(text)) for name, text in REGISTRY.items()}
+
+
+def _dumped(data: Any) -> bytes:
+    return yaml.dump(data, Dumper=_Plain, sort_keys=False).encode()
 
 
 def _laid_over(data: Any, change: Any) -> Any:

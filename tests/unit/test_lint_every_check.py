@@ -1,0 +1,80 @@
+"""The linter as a whole: every check is tested, named, and told of; it is pure and says everything at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from lint_cases import QUALITY, SAFETY, Case, complaints, params
+from registry_files import corpus
+
+from evalcore.linting import Check
+from evalcore.linting.checks import CHECKS, SUBJECTS, lint
+from evalcore.linting.page import as_markdown
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs"
+CASES: list[Case] = [
+    case
+    for path in sorted(HERE.glob("test_lint_*.py"))
+    if path.stem != Path(__file__).stem
+    for case in import_module(path.stem).CASES
+]
+CLAUSE = re.compile(r"(PC5|PF-9|contracts) (§|FR-|AC-|NFR-|R-|Decisions? )\d")
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, id=check.name) for check in CHECKS])
+def test_every_check_has_a_registry_that_holds_and_one_that_fails(check: Check) -> None:
+    own = [case for case in CASES if case.check == check.name]
+    assert own, f"{check.name} is not tested"
+    assert any(case.fails and case.holds for case in own), f"{check.name} needs a passing registry beside the failing"
+
+
+def test_cases_are_about_checks_that_exist() -> None:
+    assert {case.check for case in CASES} == {check.name for check in CHECKS}
+
+
+def test_a_check_has_a_name_of_its_own_a_clause_and_a_summary() -> None:
+    names = [check.name for check in CHECKS]
+    assert len(set(names)) == len(names)
+    for check in CHECKS:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", check.name)
+        assert CLAUSE.search(check.clause), check.clause
+        assert check.summary[0].isupper() or check.summary[0] == "`" or check.name == "safety-by-name", check.summary
+        assert check.summary.endswith("."), check.summary
+        assert "|" not in check.summary
+
+
+@pytest.mark.parametrize("case", params(CASES))
+def test_a_check_that_finds_nothing_fails_its_cases(case: Case) -> None:
+    """Were a check switched off, its cases would say so."""
+    check = next(check for check in CHECKS if check.name == case.check)
+    assert complaints(case, replace(check, run=lambda _: ()))
+
+
+def test_a_registry_in_which_everything_holds_has_no_finding() -> None:
+    read, problems = corpus()
+    assert problems == []
+    assert lint(read) == []
+
+
+def test_everything_is_told_at_once_by_place_and_twice_the_same() -> None:
+    wrong = {QUALITY: "{floor: 9, tolerance: 9, sampling_rate: 0}", SAFETY: "{enabled: false, tolerance: 1}"}
+    read, _ = corpus(wrong)
+    found = lint(read)
+    assert found == sorted(set(found)) == lint(corpus(wrong)[0])
+    assert {one.check for one in found} >= {
+        "floor-fits-scale",
+        "tolerance-fits-scale",
+        "sampling-leaves-some",
+        "safety-not-switched-off",
+        "safety-no-tolerance",
+    }
+
+
+def test_the_page_of_checks_is_up_to_date_and_linked() -> None:
+    assert (DOCS / "checks.md").read_text() == as_markdown(SUBJECTS), "run `make docs`"
+    assert "(checks.md)" in (DOCS / "registry.md").read_text()
