@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from registry_disk import built
+from registry_files import TODAY
 
+from evalcore.corpus import Corpus
+from evalcore.reading import read as read_rule
 from evalcore.scores import LONGEST_REASON, Unscored, read
-from evalcore.views import Judge
-from schemas.judges import ScoreType
+from evalcore.views import Judge, view
+from schemas.judges import RuleFile, ScoreType, judge_id
+
+RULES = Path(__file__).parents[2] / "configs/rules"
 
 REGISTRY = built(
     {"rules/helpfulness.yaml": "{dimensions: {tone-of-voice: {description: T.}, facts: {description: F.}}}"}
@@ -208,3 +215,18 @@ def test_an_error_shows_no_more_than_the_beginning_of_an_answer() -> None:
     with pytest.raises(Unscored) as raised:
         read(answer("a user's whole message " * 100), WHOLE)
     assert len(str(raised.value)) < 100
+
+
+@pytest.mark.parametrize("file", sorted(RULES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_what_a_shipped_rubric_asks_for_is_what_is_read(file: Path) -> None:
+    """The form of the answer stands at the end of each prompt, with S, D and R for what differs."""
+    reading = read_rule(RuleFile, file.name, file.read_bytes())
+    assert reading.parsed is not None
+    judge = view(Corpus(TODAY, rules={judge_id(file.stem): reading.parsed}), judge_id(file.stem), None)
+    (form,) = re.findall(r"One JSON object and nothing else: (\{.*?\}+)\.", judge.rule.prompt, re.DOTALL)
+    score = "true" if judge.score_type is ScoreType.BOOLEAN else "1"
+    for value in (score, '"N/A"'):
+        text = re.sub(r"(?<=: )[SD]\b", value, form)
+        found = read(text, judge)
+        assert (found.value, found.reason) == (1.0 if value == score else None, "R")
+        assert found.dimensions.keys() == judge.dimensions.keys()
