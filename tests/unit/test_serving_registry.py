@@ -220,15 +220,18 @@ def test_files_that_vanish_do_not_switch_off_the_judges(restored: Served) -> Non
     """A volume that is gone is no registry without safety judges."""
     before = restored.ask(ASKED)[1]
     away = restored.folder / "away"
+    away.mkdir()
     for empty in (False, True):
-        (restored.folder / "configs").rename(away)
+        for name in ("configs", "prompts", "specs"):
+            (restored.folder / name).rename(away / name)
         if empty:
             (restored.folder / "configs").mkdir()
         assert restored.ask("/refresh", "POST")[0] == 422
         assert restored.ask(ASKED)[1] == before
         if empty:
             (restored.folder / "configs").rmdir()
-        away.rename(restored.folder / "configs")
+        for name in ("configs", "prompts", "specs"):
+            (away / name).rename(restored.folder / name)
 
 
 def test_sighup_reads_the_files_again(restored: Served) -> None:
