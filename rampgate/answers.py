@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agents.ports import Unavailable
+from rampgate.questions import BadQuestion
 from rampgate.wiring import Parts
 from schemas.answers import Conservation, CoverageAnswer, TurnView
 from schemas.durations import parse_seconds
@@ -19,10 +20,6 @@ T = TypeVar("T")
 LONGEST_ID = 512
 SEARCHES_AT_ONCE = 1
 """Readers share Opik's small search budget with the join, so they queue for it one by one."""
-
-
-class BadQuestion(ValueError):
-    """The question can't be asked like this; the message says how."""
 
 
 class Answers:

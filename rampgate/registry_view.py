@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from evalcore.problems import Problem
 from evalcore.registry import Judge, Registry, UnknownCategory
-from rampgate.answers import BadQuestion
+from rampgate.questions import BadQuestion
 from schemas.answers import EvalConfig, Finding, ServedJudge
 from schemas.dead_letters import clean
 

@@ -89,7 +89,8 @@ def asked(flags: dict[str, Any], question: Callable[[Answers], Awaitable[AnswerT
     """The answer, from parts of our own that give up soon. Raises Failure for what the caller has to mend."""
     # Imported here: other commands start a second faster without it.
     from agents.ports import Unauthorized, Unavailable
-    from rampgate.answers import Answers, BadQuestion
+    from rampgate.answers import Answers
+    from rampgate.questions import BadQuestion
     from rampgate.wiring import make_parts
     from streams.state import RedisStore
     from streams.turn_view import TurnNotFound

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.ports import Unavailable
-from rampgate.answers import BadQuestion
 from rampgate.cli.common import Failure
 from rampgate.cli.letter_jobs import make_states
 from rampgate.cli.letter_search import letter_filter
+from rampgate.questions import BadQuestion
 from rampgate.wiring import Parts
 from streams.dead_letters import read_letters
 from streams.letter_listing import Listing

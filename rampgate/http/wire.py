@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler
 from pydantic import BaseModel
 
 from agents.ports import Unauthorized, Unavailable
-from rampgate.answers import BadQuestion
+from rampgate.questions import BadQuestion
 from rampgate.registry_view import UnknownName
 from schemas.dead_letters import clean
 from streams.turn_view import TurnNotFound
