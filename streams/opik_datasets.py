@@ -1,0 +1,89 @@
+"""A dataset in Opik, as far as the manifest speaks of it, through Opik's official client. Only reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+from opik.rest_api.client import AsyncOpikApi
+from opik.rest_api.core.api_error import ApiError
+
+from agents.ports import Unavailable
+from evalcore.dataset_fit import DatasetThere
+from streams.opik_client import OutOfTries, persist, reason
+
+PAGE = 2_000
+_NUMBERED = re.compile(r"v(\d{1,9})", re.ASCII)
+T = TypeVar("T")
+
+
+class OpikDatasets:
+    """Raises Unauthorized where Opik refuses the key, and Unavailable where it can't be reached or makes no sense."""
+
+    def __init__(self, client: AsyncOpikApi, retry_seconds: float) -> None:
+        self._client, self._seconds = client, retry_seconds
+
+    async def look(self, name: str, project: str | None, version: int) -> DatasetThere | None:
+        """None where there is no dataset of the name."""
+        api = self._client.datasets
+        within: dict[str, Any] = {} if project is None else {"project_name": project}
+        found = await self._or_none(partial(api.get_dataset_by_identifier, dataset_name=name, **within))
+        if found is None:
+            return None
+        wanted = await self._or_none(partial(api.retrieve_dataset_version, str(found.id), version_name=f"v{version}"))
+        latest = _NUMBERED.fullmatch((found.latest_version and found.latest_version.version_name) or "")
+        pinned = {**within, "dataset_version": f"v{version}"} if wanted is not None else within
+        categories = await self._categories(name, pinned)
+        return DatasetThere(
+            latest=int(latest[1]) if latest is not None else None,
+            version=version if wanted is not None else None,
+            items=sum(categories.values()),
+            categories=categories,
+        )
+
+    async def _categories(self, name: str, within: dict[str, Any]) -> Counter[str]:
+        counted: Counter[str] = Counter()
+        after: dict[str, Any] = {}
+        while True:
+            items = await self._call(partial(self._page, name, {**within, **after}))
+            counted.update(_category(item) for item in items)
+            if len(items) < PAGE:
+                return counted
+            after = {"last_retrieved_id": items[-1]["id"]}
+
+    async def _page(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
+        chunks = self._client.datasets.stream_dataset_items(dataset_name=name, steam_limit=PAGE, **within)
+        whole = b"".join([chunk async for chunk in chunks])
+        return [orjson.loads(line) for line in whole.splitlines() if line.strip()]
+
+    async def _or_none(self, call: Callable[[], Awaitable[T]]) -> T | None:
+        """None for what is not there."""
+        try:
+            return await persist(call, seconds=self._seconds)
+        except ApiError as error:
+            if error.status_code == 404:
+                return None
+            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
+        except OutOfTries as error:
+            raise Unavailable(f"Opik: {error}") from error
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await persist(call, seconds=self._seconds)
+        except ApiError as error:
+            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
+        except (OutOfTries, orjson.JSONDecodeError) as error:
+            raise Unavailable(f"Opik: datasets: {error}") from error
+
+
+def _category(item: dict[str, Any]) -> str:
+    """`metadata.category` of the item (PC5 §5.3), also where a dataset has it flat; "" where there is none."""
+    data = item.get("data")
+    data = data if isinstance(data, dict) else {}
+    metadata = data.get("metadata")
+    found = metadata.get("category") if isinstance(metadata, dict) else data.get("category")
+    return found if isinstance(found, str) else ""

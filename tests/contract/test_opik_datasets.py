@@ -1,0 +1,85 @@
+"""What the manifest says of its dataset, looked up through Opik's official client, on a local Opik (PC5 §5.3, R-1)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uuid6
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.dataset_fit import DatasetThere
+from streams import opik_datasets
+from streams.opik_client import close_client, make_client
+from streams.opik_datasets import OpikDatasets
+from tests.contract.scripted_opik import ScriptedOpik
+
+NAME, PROJECT = "consumer-agent-eval", "consumer-agent"
+
+
+@pytest.fixture
+async def datasets(opik: ScriptedOpik) -> AsyncIterator[OpikDatasets]:
+    made: Any = make_client(opik.url, "default", None, 5.0, 4)
+    yield OpikDatasets(made, 0.3)
+    await close_client(made)
+
+
+async def put(opik: ScriptedOpik, *items: dict[str, Any]) -> None:
+    """As one upload, which makes a version."""
+    listed = [{"source": "sdk", "data": item} for item in items]
+    await opik.call("PUT", "/v1/private/datasets/items",
+                    {"dataset_name": NAME, "project_name": PROJECT, "items": listed,
+                     "batch_group_id": str(uuid6.uuid7())})  # fmt: skip
+
+
+def item(category: str | None) -> dict[str, Any]:
+    return {"input": "hello", "metadata": {"id": "1"} if category is None else {"category": category}}
+
+
+async def test_a_dataset_that_is_not_there_is_none(datasets: OpikDatasets) -> None:
+    assert await datasets.look(NAME, PROJECT, 7) is None
+
+
+async def test_items_are_counted_by_category_in_the_version_asked_for(
+    datasets: OpikDatasets, opik: ScriptedOpik
+) -> None:
+    await put(opik, item("greeting"), item("greeting"), item(None), {"category": "safety"})
+    first = DatasetThere(1, 1, 4, {"greeting": 2, "": 1, "safety": 1})
+    assert await datasets.look(NAME, PROJECT, 1) == first
+    await put(opik, item("general_qa"))
+    later = await datasets.look(NAME, PROJECT, 1)
+    assert later is not None
+    assert (later.latest, later.version, later.items) == (2, 1, 4)
+    newest = await datasets.look(NAME, None, 2)
+    assert newest is not None
+    assert (newest.items, newest.categories["general_qa"]) == (5, 1)
+
+
+async def test_a_version_that_is_not_there_is_told_with_what_there_is_today(
+    datasets: OpikDatasets, opik: ScriptedOpik
+) -> None:
+    await put(opik, item("greeting"))
+    assert await datasets.look(NAME, PROJECT, 7) == DatasetThere(1, None, 1, {"greeting": 1})
+
+
+async def test_more_items_than_a_page_are_all_counted(
+    datasets: OpikDatasets, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opik_datasets, "PAGE", 3)
+    await put(opik, *(item("greeting") for _ in range(9)))
+    found = await datasets.look(NAME, PROJECT, 1)
+    assert found is not None
+    assert found.items == 9
+
+
+async def test_a_key_that_is_refused_and_a_server_that_fails_are_told_apart(
+    datasets: OpikDatasets, opik: ScriptedOpik
+) -> None:
+    await opik.fault(match={"path": "datasets/retrieve"}, status=401)
+    with pytest.raises(Unauthorized):
+        await datasets.look(NAME, PROJECT, 7)
+    await opik.heal()
+    await opik.fault(match={"path": "datasets/retrieve"}, status=500)
+    with pytest.raises(Unavailable):
+        await datasets.look(NAME, PROJECT, 7)
