@@ -55,10 +55,10 @@ def _categories(manifest: Parsed[ManifestFile], there: DatasetThere) -> Iterator
             yield _warn(manifest, ("categories", name), "category-has-items", message, fix)
     for name, count in sorted(there.categories.items()):
         if name not in known:
-            said = (
-                f"have the category {name[:80]!r}, which is not here{near_miss(name, known)}" if name else "have none"
+            which = (
+                f"of category {name[:80]!r}, which is not here{near_miss(name, known)}" if name else "of no category"
             )
-            message = f"{count} {'item' if count == 1 else 'items'} of the dataset {said}"
+            message = f"{count} {'item' if count == 1 else 'items'} of the dataset, {which}"
             fix = "declare the category, or correct the items' metadata.category"
             yield _warn(manifest, ("categories",), "items-have-a-category", message, fix)
 

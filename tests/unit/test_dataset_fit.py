@@ -50,7 +50,7 @@ def test_a_dataset_that_is_not_there_is_told_once() -> None:
         (
             replace(AS_DECLARED, categories={**AS_DECLARED.categories, "greting": 1}),
             "items-have-a-category",
-            "1 item of the dataset have the category 'greting', which is not here; did you mean 'greeting'?",
+            "1 item of the dataset, of category 'greting', which is not here; did you mean 'greeting'?",
         ),
         (replace(AS_DECLARED, categories={**AS_DECLARED.categories, "": 3}), "items-have-a-category", "3 items"),
     ],
