@@ -11,9 +11,10 @@ from agents.work import Work
 from evalcore.gates.sampling import POOL, Candidate
 
 
-def pool_cell(vertical: str, agent: str, version: str, hour: int) -> Cell:
-    """Lengths come first, so that no two of three free texts read the same."""
-    return f"p:{hour}:{len(vertical)}:{len(agent)}:{vertical}|{agent}|{version}"
+def pool_cell(vertical: str | None, agent: str, version: str, hour: int) -> Cell:
+    """Of one vertical, or of all (None). Lengths come first, so that no two of three free texts read the same."""
+    whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
+    return f"p:{hour}:{whose}{len(agent)}:{agent}:{version}"
 
 
 def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
@@ -24,7 +25,7 @@ def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
     expires = expiry(hour, work.policy.lookback)
     if expires <= work.now:
         return
-    cell = pool_cell(facts.vertical, facts.agent, facts.agent_version, hour)
-    members = work.change.pools.setdefault(cell, Members(expires, POOL)).members
     one = Candidate(facts.trace, facts.ended, batch.partition, batch.records[facts.index].offset)
-    members[one.pack()] = one.number
+    for vertical in (facts.vertical, None):
+        cell = pool_cell(vertical, facts.agent, facts.agent_version, hour)
+        work.change.pools.setdefault(cell, Members(expires, POOL)).members[one.pack()] = one.number

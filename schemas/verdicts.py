@@ -128,6 +128,8 @@ class Verdict:
     agent_id: str | None
     agent_version: str | None
     vertical: str | None
+    from_percent: float | None
+    to_percent: float | None
     milestone: Milestone | None
     verdict: Word
     gates: list[GateVerdict]

@@ -19,6 +19,7 @@ from agents.steps import Agent, Batch
 from agents.work import Report
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
+from streams.gate_jobs import GateJobs
 from streams.offsets import KafkaOffsets
 from streams.pipeline import Pipeline
 from streams.positions import Positions
@@ -59,11 +60,15 @@ class RampgateApp(faust.App):
     positions: Positions
     offsets: KafkaOffsets
     batch_records: int
+    stateless: frozenset[str] = frozenset()
+    """Topics whose records leave no state of ours behind."""
 
     def _new_transport(self) -> Any:
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
 
     async def start_of_partition(self, tp: TP, committed: int | None, settled: int | None) -> int:
+        if tp.topic in self.stateless:
+            return await self.positions.resume(tp, committed, self.offsets)
         return await self.positions.start(tp, committed, settled, self.offsets)
 
     def doubtful(self, tp: TP, base: int, last: int) -> bool:
@@ -78,6 +83,7 @@ class Consumption:
     app: RampgateApp
     folder: tempfile.TemporaryDirectory[str]
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
+    gates: GateJobs | None = None
     failure: asyncio.Future[BaseException] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _rewinding: set[TP] = field(default_factory=set)
 
@@ -87,6 +93,8 @@ class Consumption:
 
     async def stop(self, grace: float = 10.0) -> None:
         """Settle what is in flight, commit, and leave the group."""
+        if self.gates is not None:
+            await self.gates.stop(grace)
         await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
         # What could be settled is; Faust would wait for the rest without end, and a refused key never gets settled.
         self.app.conf.stream_wait_empty = False
@@ -132,6 +140,7 @@ def consume(
     *,
     observe: Callable[[Agent, Report, Batch], None],
     ready: Callable[[], Any],
+    gates: Callable[[Consumption], GateJobs] | None = None,
 ) -> Consumption:
     """An app that consumes each topic with its agent; not started yet."""
     folder = tempfile.TemporaryDirectory(prefix="rampgate-faust-")
@@ -182,11 +191,15 @@ def consume(
         )
         consumption.pipelines[name] = pipeline
         register(app, topics[name], name, pipeline)
+    if gates is not None:
+        consumption.gates = gates(consumption)
+        app.stateless = frozenset({topics["ramp-steps"]})
+        register(app, topics["ramp-steps"], "ramps", consumption.gates)
     app.finalize()
     return consumption
 
 
-def register(app: RampgateApp, topic: str, name: str, pipeline: Pipeline) -> None:
+def register(app: RampgateApp, topic: str, name: str, pipeline: Pipeline | GateJobs) -> None:
     """An ordinary Faust agent. It acknowledges by hand, so that an error can't acknowledge anything."""
 
     async def agent(stream: Any) -> None:

@@ -52,6 +52,8 @@ def of_gates(
             agent_id=step.agent_id,
             agent_version=step.agent_version,
             vertical=step.vertical,
+            from_percent=step.from_percent,
+            to_percent=step.to_percent,
             milestone=deciding.milestone if deciding else None,
             verdict=made.verdict,
             gates=list(gates),
@@ -76,6 +78,7 @@ def refused(
     supersedes: str | None = None,
 ) -> Verdict:
     """A `fail` without a gate's numbers: an invalid request, or a deadline that has passed."""
+    percents: tuple[float | None, float | None]
     if isinstance(request, Asked):
         step = request.step
         fired = request.milestones
@@ -85,10 +88,11 @@ def refused(
             "agent_version": step.agent_version,
             "vertical": step.vertical,
         }
+        percents = (step.from_percent, step.to_percent)
         milestone = fired[0] if fired else None
         halt = step.from_percent if fired and step.from_percent > 0 else 0.0
     else:
-        ids, milestone, halt = request.known, None, 0.0
+        ids, percents, milestone, halt = request.known, (None, None), None, 0.0
     return _named(
         request.body,
         Verdict(
@@ -98,6 +102,8 @@ def refused(
             agent_id=ids.get("agent_id"),
             agent_version=ids.get("agent_version"),
             vertical=ids.get("vertical"),
+            from_percent=percents[0],
+            to_percent=percents[1],
             milestone=milestone,
             verdict=Word.FAIL,
             gates=[],

@@ -61,3 +61,15 @@ async def test_redelivery_changes_nothing_and_a_lost_state_comes_back_the_same()
     world.lose_state()
     await world.drain()
     assert world.store.lowest == before
+
+
+async def test_a_request_without_a_vertical_draws_from_all_of_them() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, of_version("a"), of_version("d", vertical="receipts"), of_version("e", vertical=None))
+    cell = pool_cell(None, "assistant", "v1", NOW // HOUR)
+    assert len(draw(await world.store.pools([cell]), 0, NOW + HOUR, 100)) == 3
+
+
+def test_no_two_texts_name_one_pool() -> None:
+    cells = {pool_cell(v, a, n, 1) for v in ("a", "a:1", "", None, "*") for a in ("b", "1:b", "") for n in ("c", ":c")}
+    assert len(cells) == 5 * 3 * 2

@@ -1,0 +1,228 @@
+"""Ramp-step requests as jobs: many at once, each with exactly one verdict, none holding up another (promise 2).
+
+A request's record is acknowledged once its verdict stands on the verdicts' topic. Until then a restart or a rebalance
+reads it again, and the job is taken up where its cached scores end. A job outlives a rebalance that gives its partition
+back; one whose partition went elsewhere publishes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import structlog
+
+from agents.ports import Clock, DeadLetters, Unavailable
+from agents.steps import Batch
+from evalcore.gates.requests import Asked, Invalid, Unreadable, read
+from evalcore.gates.verdict import Moment, refused
+from schemas.dead_letters import DeadLetter, Record, clean
+from schemas.outcomes import Cause
+from schemas.verdicts import Code, Reason, Verdict
+from streams.verdict_log import VerdictLog
+
+log = structlog.get_logger(__name__)
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+GRACE = 30.0
+LOOK = 0.1
+STAGE = "ramp-steps.decode"
+BROKE = "deciding broke off; the worker's log has the error"
+
+Decide = Callable[[Asked | Invalid], Awaitable[Verdict]]
+
+
+class Consumer(Protocol):
+    flow_active: bool
+
+    def current(self, batch: Batch) -> bool: ...
+    def abandon(self, batch: Batch) -> None: ...
+
+
+class Leases(Protocol):
+    """The right to publish a request's verdict, for longer than publishing may take."""
+
+    async def take(self, request_id: str, owner: str) -> bool:
+        """Whether it is ours now, also if it already was. Raises Unavailable."""
+        ...
+
+
+@dataclass
+class Job:
+    """`holders` are those whose record is ours and waits for the verdict."""
+
+    body: str
+    task: asyncio.Task[None] | None = None
+    holders: int = 0
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class GateJobs:
+    """`submit` returns at once; `fatal` is told what stops the worker."""
+
+    def __init__(
+        self,
+        decide: Decide,
+        verdicts: VerdictLog,
+        leases: Leases,
+        letters: DeadLetters,
+        clock: Clock,
+        *,
+        consumer: Callable[[], Consumer],
+        fatal: Callable[[BaseException], None],
+        decided: Callable[[Verdict], None],
+    ) -> None:
+        self._decide, self._verdicts, self._leases = decide, verdicts, leases
+        self._letters, self._clock = letters, clock
+        self._consumer, self._fatal, self._decided = consumer, fatal, decided
+        self._owner = uuid.uuid4().hex
+        self._jobs: dict[str, Job] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    async def submit(self, batch: Batch, ack: Callable[[], Any]) -> None:
+        self._keep(asyncio.create_task(self._settle(batch, ack), name=f"gates {batch.cell}@{batch.base}"))
+
+    async def stop(self, grace: float) -> None:
+        """What has not ended by now is read again by whoever comes next: gates take longer than a stop may."""
+        self._stopping = True
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=grace)
+
+    @property
+    def running(self) -> int:
+        return len(self._jobs)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle(self, batch: Batch, ack: Callable[[], Any]) -> None:
+        ours = asyncio.create_task(self._ours(batch))
+        work: asyncio.Future[Any] = asyncio.gather(*(self._record(record, batch) for record in batch.records))
+        both: set[asyncio.Future[Any]] = {ours, work}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and not work.cancelled():
+                await work
+                ack()
+                return
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            self._consumer().abandon(batch)
+        except asyncio.CancelledError:
+            work.cancel()
+            self._consumer().abandon(batch)
+            raise
+        except Exception as error:
+            self._fatal(error)
+        finally:
+            ours.cancel()
+
+    async def _ours(self, batch: Batch) -> None:
+        """Returns when the batch is no longer ours, or a rebalance waits for it."""
+        consumer = self._consumer()
+        while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust tells nobody
+            await asyncio.sleep(LOOK)
+
+    async def _record(self, record: Record, batch: Batch) -> None:
+        request = read(record.value)
+        if isinstance(request, Unreadable):
+            await self._letter(record, batch, Cause.MALFORMED, request.why)
+            return
+        await self._through(self._verdicts.caught_up)
+        known = self._verdicts.known(request.request_id)
+        job = self._jobs.get(request.request_id)
+        body = known.body if known is not None else job.body if job is not None else request.body
+        if body != request.body:
+            why = f"request_id {clean(request.request_id, 100)!r} was seen with another body; its first verdict stands"
+            await self._letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
+            return
+        if known is not None:
+            return
+        if job is None:
+            job = self._jobs[request.request_id] = Job(request.body)
+            job.task = asyncio.create_task(self._run(request, job), name=f"gate {request.request_id}")
+            self._keep(job.task)
+        await self._hold(job)
+
+    async def _hold(self, job: Job) -> None:
+        job.holders += 1
+        job.held.set()
+        try:
+            if job.task is not None:
+                await asyncio.shield(job.task)
+        finally:
+            job.holders -= 1
+            if not job.holders:
+                job.held.clear()
+
+    async def _run(self, request: Asked | Invalid, job: Job) -> None:
+        """Decide, and publish while somebody holds the request. Unheld for too long it is given up."""
+        try:
+            verdict: list[Verdict] = []
+
+            async def decide() -> None:
+                verdict.append(await self._decided_or_failed(request))
+
+            await self._through(decide)
+            await asyncio.wait_for(job.held.wait(), GRACE)
+            await self._through(lambda: self._publish(verdict[0], request))
+        except TimeoutError:
+            log.info("gate_went_elsewhere", request_id=request.request_id)
+        finally:
+            self._jobs.pop(request.request_id, None)
+
+    async def _decided_or_failed(self, request: Asked | Invalid) -> Verdict:
+        """A fault of ours fails this request, closed, and no other."""
+        began = self._clock.now_ms()
+        try:
+            return await self._decide(request)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("gate_broke", request_id=request.request_id)
+            now = self._clock.now_ms()
+            moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
+            return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
+
+    async def _publish(self, verdict: Verdict, request: Asked | Invalid) -> None:
+        if not await self._leases.take(request.request_id, self._owner):
+            raise Unavailable("another worker is about to publish this verdict")
+        await self._verdicts.caught_up()
+        if self._verdicts.known(request.request_id) is not None:
+            return
+        await self._verdicts.publish(verdict, request.body, verdict.experiment_id)
+        self._decided(verdict)
+        log.info(
+            "verdict",
+            request_id=verdict.request_id,
+            verdict=verdict.verdict,
+            milestone=verdict.milestone,
+            failing_judges=verdict.failing_judges,
+            verdict_id=verdict.verdict_id,
+        )
+
+    async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> None:
+        if record.offset < batch.settled:
+            return  # read again: its letter exists
+        letter = DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())
+        letters: Sequence[DeadLetter] = [letter]
+        await self._through(lambda: self._letters.put(letters))
+
+    async def _through(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Wait out a part that is unavailable; whoever no longer wants the result cancels."""
+        for attempt in range(1_000_000):
+            try:
+                await call()
+            except Unavailable as error:
+                pause = PAUSES[min(attempt, len(PAUSES) - 1)]
+                log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
+                await asyncio.sleep(pause)
+            else:
+                return

@@ -1,0 +1,277 @@
+"""Ramp-step requests as jobs: one verdict each, whatever happens to the worker, and none holds up another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from builders import Rec
+
+from agents.memory import ManualClock, MemoryLetters
+from agents.ports import Unavailable
+from agents.steps import Batch
+from evalcore.gates.requests import Asked, Invalid
+from evalcore.gates.verdict import Moment, as_json, of_gates, refused
+from schemas.outcomes import Cause
+from schemas.verdicts import Code, Reason, Verdict
+from streams import gate_jobs
+from streams.gate_jobs import GateJobs
+from streams.verdict_log import Known
+
+TOPIC = "rampgate.ramp-steps"
+
+
+def request(request_id: str, **more: Any) -> bytes:
+    return json.dumps(
+        {
+            "request_id": request_id,
+            "experiment_id": "e",
+            "agent_id": "a",
+            "agent_version": "v",
+            "from_percent": 5,
+            "to_percent": 25,
+            "requested_at": "2026-11-21T12:00:00Z",
+            **more,
+        }
+    ).encode()
+
+
+@dataclass
+class Topic:
+    """The verdicts' topic, which outlives every worker."""
+
+    published: list[Verdict] = field(default_factory=list)
+    held: dict[str, Known] = field(default_factory=dict)
+    down: bool = False
+
+    async def caught_up(self) -> None:
+        await asyncio.sleep(0)
+        if self.down:
+            raise Unavailable("Kafka is away")
+
+    def known(self, request_id: str) -> Known | None:
+        return self.held.get(request_id)
+
+    async def publish(self, verdict: Verdict, body: str, key: str | None) -> None:
+        await self.caught_up()
+        self.published.append(verdict)
+        self.held.setdefault(verdict.request_id, Known(body, as_json(verdict)))
+
+
+@dataclass
+class Lease:
+    holders: dict[str, str] = field(default_factory=dict)
+
+    async def take(self, request_id: str, owner: str) -> bool:
+        return self.holders.setdefault(request_id, owner) == owner
+
+
+@dataclass
+class Consumer:
+    flow_active: bool = True
+    generation: int = 1
+    abandoned: list[int] = field(default_factory=list)
+
+    def current(self, batch: Batch) -> bool:
+        return batch.generation == self.generation
+
+    def abandon(self, batch: Batch) -> None:
+        self.abandoned.append(batch.base)
+
+
+@dataclass
+class Worker:
+    """One worker over a topic; `gates` holds up the requests named in it until they are let go."""
+
+    topic: Topic = field(default_factory=Topic)
+    leases: Lease = field(default_factory=Lease)
+    letters: MemoryLetters = field(default_factory=MemoryLetters)
+    consumer: Consumer = field(default_factory=Consumer)
+    slow: dict[str, asyncio.Event] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    begun: list[str] = field(default_factory=list)
+    acked: list[int] = field(default_factory=list)
+    fatal: list[BaseException] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        verdicts: Any = self.topic
+        self.jobs = GateJobs(
+            self.decide,
+            verdicts,
+            self.leases,
+            self.letters,
+            ManualClock(),
+            consumer=lambda: self.consumer,
+            fatal=self.fatal.append,
+            decided=lambda verdict: None,
+        )
+
+    async def decide(self, asked: Asked | Invalid) -> Verdict:
+        self.begun.append(asked.request_id)
+        if asked.request_id in self.slow:
+            await self.slow[asked.request_id].wait()
+        if asked.request_id in self.broken:
+            raise ZeroDivisionError
+        if isinstance(asked, Invalid):
+            return refused(asked, [Reason(Code.INVALID_REQUEST, asked.why[0])], Moment("now", 0.0))
+        return of_gates(asked, [], Moment("now", 0.0))
+
+    async def read(self, *values: bytes | None, base: int = 0, settled: int = 0) -> None:
+        records: Sequence[Any] = [Rec(value, TOPIC, 0, base + n, 0, b"k", ()) for n, value in enumerate(values)]
+        batch = Batch(TOPIC, 0, base, records, settled=settled, generation=self.consumer.generation)
+        await self.jobs.submit(batch, lambda: self.acked.append(base))
+
+    @property
+    def verdicts(self) -> list[str]:
+        return [verdict.request_id for verdict in self.topic.published]
+
+
+async def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_jobs, "PAUSES", (0.01,))
+    monkeypatch.setattr(gate_jobs, "LOOK", 0.01)
+    monkeypatch.setattr(gate_jobs, "GRACE", 0.3)
+
+
+async def test_a_record_is_acknowledged_once_its_verdict_stands() -> None:
+    worker = Worker(slow={"r": asyncio.Event()})
+    await worker.read(request("r"))
+    await until(lambda: worker.begun)
+    assert worker.acked == []
+    worker.slow["r"].set()
+    await until(lambda: worker.acked)
+    assert worker.verdicts == ["r"]
+
+
+async def test_a_gate_that_takes_long_holds_up_no_other() -> None:
+    worker = Worker(slow={"long": asyncio.Event()})
+    await worker.read(request("long"), request("beside"))
+    await worker.read(request("after"), base=2)
+    await until(lambda: set(worker.verdicts) == {"beside", "after"})
+    await until(lambda: worker.acked == [2])
+    worker.slow["long"].set()
+    await until(lambda: worker.acked == [2, 0])
+
+
+async def test_a_duplicate_gets_no_second_verdict_however_it_comes() -> None:
+    worker = Worker(slow={"r": asyncio.Event()})
+    await worker.read(request("r"), request("r"))
+    await worker.read(request("r"), base=2)
+    await until(lambda: worker.begun)
+    worker.slow["r"].set()
+    await until(lambda: sorted(worker.acked) == [0, 2])
+    await worker.read(request("r"), base=3)
+    await until(lambda: 3 in worker.acked)
+    assert (worker.verdicts, worker.begun) == (["r"], ["r"])
+
+
+async def test_another_body_under_the_same_id_is_a_dead_letter_and_the_first_verdict_stands() -> None:
+    worker = Worker()
+    await worker.read(request("r"))
+    await until(lambda: worker.acked)
+    await worker.read(request("r", to_percent=50), base=1)
+    await until(lambda: 1 in worker.acked)
+    assert [letter.cause for letter in worker.letters.letters] == [Cause.CONFLICTING_DUPLICATE]
+    assert worker.verdicts == ["r"]
+
+
+async def test_another_body_beside_a_gate_under_way_is_a_dead_letter_too() -> None:
+    worker = Worker(slow={"r": asyncio.Event()})
+    await worker.read(request("r"))
+    await until(lambda: worker.begun)
+    await worker.read(request("r", to_percent=50), base=1)
+    await until(lambda: worker.acked == [1])
+    assert [letter.cause for letter in worker.letters.letters] == [Cause.CONFLICTING_DUPLICATE]
+
+
+async def test_malformed_with_an_id_gets_its_verdict_and_without_one_is_a_dead_letter() -> None:
+    worker = Worker()
+    await worker.read(request("r", to_percent="x"), b"{", None)
+    await until(lambda: worker.acked)
+    assert worker.verdicts == ["r"]
+    assert worker.topic.published[0].reasons[0].code is Code.INVALID_REQUEST
+    assert [letter.cause for letter in worker.letters.letters] == [Cause.MALFORMED, Cause.MALFORMED]
+
+
+async def test_letters_of_records_that_were_settled_before_exist_already() -> None:
+    worker = Worker()
+    await worker.read(b"{", settled=1)
+    await until(lambda: worker.acked)
+    assert worker.letters.letters == []
+
+
+async def test_a_fault_inside_fails_this_request_closed_and_no_other() -> None:
+    worker = Worker(broken={"bad"})
+    await worker.read(request("bad"), request("good"))
+    await until(lambda: worker.acked)
+    found = {verdict.request_id: verdict for verdict in worker.topic.published}
+    assert [reason.code for reason in found["bad"].reasons] == [Code.JUDGE_UNAVAILABLE]
+    assert (found["bad"].verdict, found["good"].verdict) == ("fail", "pass")
+    assert worker.fatal == []
+
+
+async def test_a_rebalance_that_gives_the_partition_back_resumes_the_job() -> None:
+    worker = Worker(slow={"r": asyncio.Event()})
+    await worker.read(request("r"))
+    await until(lambda: worker.begun)
+    worker.consumer.flow_active = False
+    await until(lambda: worker.consumer.abandoned == [0])
+    worker.consumer.flow_active, worker.consumer.generation = True, 2
+    await worker.read(request("r"))
+    worker.slow["r"].set()
+    await until(lambda: worker.acked == [0])
+    assert (worker.verdicts, worker.begun) == (["r"], ["r"])
+
+
+async def test_a_job_whose_partition_went_elsewhere_publishes_nothing() -> None:
+    first = Worker(slow={"r": asyncio.Event()})
+    second = Worker(topic=first.topic, leases=first.leases)
+    await first.read(request("r"))
+    await until(lambda: first.begun)
+    first.consumer.generation = 2
+    await until(lambda: first.consumer.abandoned)
+    await second.read(request("r"))
+    await until(lambda: second.acked)
+    first.slow["r"].set()
+    await until(lambda: not first.jobs.running)
+    assert first.verdicts == ["r"]
+    assert first.acked == []
+
+
+async def test_a_worker_that_dies_between_verdict_and_commit_leaves_nothing_to_double() -> None:
+    first = Worker()
+    await first.read(request("r"))
+    await until(lambda: first.acked)
+    second = Worker(topic=first.topic)
+    await second.read(request("r"))
+    await until(lambda: second.acked)
+    assert (second.verdicts, second.begun) == (["r"], [])
+
+
+async def test_a_verdict_waits_for_a_kafka_that_is_away() -> None:
+    worker = Worker()
+    worker.topic.down = True
+    await worker.read(request("r"))
+    await asyncio.sleep(0.1)
+    assert worker.acked == []
+    worker.topic.down = False
+    await until(lambda: worker.acked)
+    assert worker.verdicts == ["r"]
+
+
+async def test_a_stop_leaves_what_is_under_way_to_the_next_worker() -> None:
+    worker = Worker(slow={"r": asyncio.Event()})
+    await worker.read(request("r"))
+    await until(lambda: worker.begun)
+    await worker.jobs.stop(1.0)
+    assert (worker.acked, worker.verdicts, worker.consumer.abandoned) == ([], [], [0])
