@@ -82,6 +82,10 @@ def wrong(misfit: Misfit) -> tuple[str, str, str]:
             return "wrong-length", f"must have {words} {bound} entries, not {count}", ""
         case "string_pattern_mismatch" if r"\[-?" in context["pattern"]:
             return "wrong-format", f"{described(value)} is no dotted path such as input.messages[-1].content", ""
+        case "string_pattern_mismatch" if not str(value).strip():
+            return "empty-value", "has no text", ""
+        case "string_pattern_mismatch" if context["pattern"].startswith(r"^\S"):
+            return "wrong-format", f"{described(value)} has space around it, or a line break", "write one line of text"
         case "string_pattern_mismatch":
             fix = f"it must match {context['pattern']}"
             return "wrong-format", f"{described(value)} has not the form it must have", fix

@@ -28,8 +28,9 @@ def _day(value: Any) -> Any:
 
 
 Day = Annotated[date, BeforeValidator(_day)]
-Text = Annotated[StrictStr, Field(min_length=1, max_length=200)]
-Prose = Annotated[StrictStr, Field(min_length=1, max_length=100_000)]
+Text = Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
+"""One line without space around it: `ux_quality ` would name another judge, and nobody would see why."""
+Prose = Annotated[StrictStr, Field(min_length=1, max_length=100_000, pattern=r"\S")]
 Path = Annotated[
     StrictStr, Field(pattern=r"^[A-Za-z_][\w-]*(\[-?\d+\])*(\.[A-Za-z_][\w-]*(\[-?\d+\])*)*$", max_length=500)
 ]

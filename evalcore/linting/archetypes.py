@@ -103,10 +103,12 @@ def filter_meets_archetypes(corpus: Corpus, find: Find) -> Iterator[Problem]:
         if central is None or filter_ is None or filter_.operator is not Operator.EQUALS:
             continue
         named = central.model.applies_to
-        if (filter_.key or filter_.field) not in SUB_AGENT or not named or not all(name in known for name in named):
+        key, value = filter_.key or filter_.field, filter_.value
+        if not named or not all(name in known for name in named) or not isinstance(value, str):
             continue
         agents = {agent for name in named for agent in known[name] or {name}}
-        if filter_.value not in agents:
+        everybody = {agent for group in known.values() for agent in group}
+        if (key in SUB_AGENT and value not in agents) or (key == "agent_id" and value in everybody - agents):
             message = f"{filter_.value} is no sub-agent of {', '.join(named)}, for which {judge} is made"
             fix = "add its archetype to applies_to, or add the sub-agent to one of these archetypes"
             yield find(rule, ("filter", "value"), message, fix)

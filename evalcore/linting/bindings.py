@@ -88,6 +88,22 @@ def prompt_has_variables(corpus: Corpus, find: Find) -> Iterator[Problem]:
 
 
 @check(
+    "variable-is-used",
+    CLAUSE,
+    "A prompt that places some of its variables places all of them: what it leaves out the judge never sees.",
+    Severity.WARNING,
+)
+def variable_is_used(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for judge, rule in corpus.rules.items():
+        placed = used(rule.model)
+        for name in rule.model.variables.offline:
+            if placed and name not in placed:
+                message = f"the prompt of {judge} has no {{{{{name}}}}}; the judge would not see it"
+                fix = f"place {{{{{name}}}}} in the prompt, or remove the variable from every context"
+                yield find(rule, ("variables", "offline", name), message, fix)
+
+
+@check(
     "contexts-bind-alike",
     CLAUSE,
     "The three contexts bind the same names; references such as expected_output may be left out of live ones.",
@@ -164,6 +180,7 @@ def binding_is_known(corpus: Corpus, find: Find) -> Iterator[Problem]:
 CHECKS = (
     variable_is_bound,
     prompt_has_variables,
+    variable_is_used,
     contexts_bind_alike,
     binding_of_user_signal,
     output_is_the_agents,

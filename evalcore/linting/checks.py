@@ -14,6 +14,7 @@ from evalcore.linting import (
     enforcement,
     filters,
     identity,
+    items,
     names,
     paths,
     patterns,
@@ -23,6 +24,7 @@ from evalcore.linting import (
     scales,
     selections,
     size,
+    targets,
     verticals,
 )
 from evalcore.problems import Problem
@@ -42,7 +44,8 @@ SUBJECTS: dict[str, tuple[Check, ...]] = {
     "Selections": selections.CHECKS,
     "Archetypes": archetypes.CHECKS,
     "Bindings": bindings.CHECKS,
-    "Filters": (*filters.CHECKS, *patterns.CHECKS),
+    "Filters": (*filters.CHECKS, *targets.CHECKS, *patterns.CHECKS),
+    "Items": items.CHECKS,
     "Paths": paths.CHECKS,
     "Sampling": sampling.CHECKS,
     "Size": size.CHECKS,

@@ -78,7 +78,9 @@ def unfit(filter_: Filter) -> str | None:
     if operator in _NUMBERS:
         return None if _is_number(value) else f"{operator} needs a number"
     if operator in _TEXTS:
-        return None if isinstance(value, str) and value else f"{operator} needs a text"
+        return None if isinstance(value, str) and value.strip() else f"{operator} needs a text"
+    if isinstance(value, str) and (not value or value != value.strip()):
+        return f"{operator} needs a text without space around it" if value.strip() else f"{operator} needs a text"
     return None if _plain(value) else f"{operator} needs a text, a number, true or false"
 
 

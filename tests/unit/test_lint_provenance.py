@@ -70,14 +70,9 @@ CASES = [
     ),
     Case(
         "jade-reference",
-        {QUALITY: jade().replace("PLT-596\nrecal", "' '\nrecal")},
-        f"{QUALITY}: calibration_ref",
-        {QUALITY: jade()},
-    ),
-    Case(
-        "jade-reference",
         {QUALITY: jade().replace("calibration_ref: PLT-596\n", "")},
         f"{QUALITY}: calibration_ref",
+        {QUALITY: jade()},
     ),
     Case(
         "jade-reference",
