@@ -23,11 +23,35 @@ class NoHistory(SettingsError):
 def changed_since(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
     """Rule files, and the manifest where no judge is named, that differ between `rev` and the working tree: those of
     the named judges in the central registry and in every vertical, or all. Relative to `root`. Raises NoHistory."""
-    commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}").strip()
-    names = _git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".").split("\0")
-    new = _git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", ".").split("\0")
+    commit = commit_of(root, rev)
+    names = git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".").split("\0")
+    new = git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", ".").split("\0")
     wanted = {judge_id(name) for name in judges}
     return [Path(name) for name in sorted({*names, *new} - {""}) if _is_ours(Path(name), wanted)]
+
+
+def before_last_change(root: Path, judge: str) -> str:
+    """The commit before the one that last changed the judge's files, central or a vertical's. Raises NoHistory."""
+    stem = judge_id(judge).replace("_", "[-_]")
+    paths = [f":(icase,glob)rules/{folder}{stem}.yaml" for folder in ("", "*/")]
+    last = git(root, "log", "-1", "--format=%H", "--", *paths).strip()
+    if not last:
+        raise NoHistory(f"{root}: no commit has a rule file of judge {judge_id(judge)!r}")
+    before = git(root, "rev-list", "--parents", "-1", last).split()
+    if len(before) < 2:
+        hint = "name a version with --to, or have all of the history (git fetch --unshallow)"
+        raise NoHistory(f"{root}: commit {last[:12]} is the first there is here; {hint}")
+    return before[1]
+
+
+def require_committed(root: Path, files: list[Path]) -> None:
+    """Raises NoHistory where one of the files holds a change that no commit has."""
+    if not files:
+        return
+    names = [_literal(file) for file in files]
+    if dirty := git(root, "status", "--porcelain", "--untracked-files=all", "--", *names).splitlines():
+        listed = ", ".join(line[3:] for line in dirty)
+        raise NoHistory(f"{listed}: changed and not committed; commit it or put it back, then roll back")
 
 
 def restore(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
@@ -36,15 +60,19 @@ def restore(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
     Raises NoHistory, before it touches anything, where one of them holds a change that no commit has.
     """
     files = changed_since(root, rev, judges)
-    if not files:
-        return []
-    names = [f":(literal){file.as_posix()}" for file in files]
-    if dirty := _git(root, "status", "--porcelain", "--untracked-files=all", "--", *names).splitlines():
-        listed = ", ".join(line[3:] for line in dirty)
-        raise NoHistory(f"{listed}: changed and not committed; commit it or put it back, then roll back")
-    commit = _git(root, "rev-parse", "--verify", "--end-of-options", f"{rev}^{{commit}}").strip()
-    _git(root, "restore", f"--source={commit}", "--worktree", "--", *names)
+    require_committed(root, files)
+    if files:
+        git(root, "restore", f"--source={commit_of(root, rev)}", "--worktree", "--", *map(_literal, files))
     return files
+
+
+def commit_of(root: Path, rev: str) -> str:
+    """Its full id. Raises NoHistory."""
+    return git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}").strip()
+
+
+def _literal(file: Path) -> str:
+    return f":(literal){file.as_posix()}"
 
 
 def _is_ours(file: Path, wanted: set[str]) -> bool:
@@ -54,15 +82,20 @@ def _is_ours(file: Path, wanted: set[str]) -> bool:
     return in_rules and (not wanted or judge_id(file.stem) in wanted)
 
 
-def _git(root: Path, *arguments: str) -> str:
-    """Raises NoHistory."""
+def git(root: Path, *arguments: str) -> str:
+    """What git answers, run in `root`. Raises NoHistory."""
+    return git_bytes(root, None, *arguments).decode("utf-8", "surrogateescape")
+
+
+def git_bytes(root: Path, given: bytes | None, *arguments: str) -> bytes:
+    """The same as bytes; `given` goes to its stdin. Raises NoHistory."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
+            ["git", "-C", str(root), *arguments], input=given, capture_output=True, timeout=SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoHistory(f"git can't be run: {error}") from error
     if done.returncode:
-        said = done.stderr.strip() or f"git {arguments[0]} finds nothing for {arguments[-1]!r}"
+        said = done.stderr.decode(errors="replace").strip() or f"git {arguments[0]} finds nothing for {arguments[-1]!r}"
         raise NoHistory(f"{root}: {said}")
     return done.stdout

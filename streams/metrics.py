@@ -171,6 +171,9 @@ class Metrics:
         self.registry_loaded = self._gauge(
             "rampgate_registry_loaded_timestamp_seconds", "Unix time at which the version that serves was loaded."
         )
+        self.rules_sync_duration = self._histogram(
+            "rampgate_rules_sync_duration_seconds", "From the start of a rules sync to Opik's last confirmation.", RUNS
+        )
 
     def _flow(self) -> None:
         """Records on their way: conservation, lag, parked signals, the worker's own state."""

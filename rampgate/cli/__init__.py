@@ -14,6 +14,7 @@ from rampgate.cli.feed import register as register_feed
 from rampgate.cli.manifest import register as register_manifest
 from rampgate.cli.queries import register as register_queries
 from rampgate.cli.refresh import register as register_refresh
+from rampgate.cli.rules import register as register_rules
 from rampgate.cli.sweep import register as register_sweep
 from rampgate.cli.vertical import register as register_vertical
 from rampgate.cli.worker import register as register_worker
@@ -42,6 +43,7 @@ for register in (
     register_dead_letters,
     register_queries,
     register_refresh,
+    register_rules,
     register_manifest,
     register_vertical,
 ):

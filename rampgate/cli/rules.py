@@ -1,0 +1,162 @@
+"""`rampgate rules validate / list / diff / sync / create / rollback` (contracts §5). What they do is in `rule_checks`,
+`rule_jobs` and `rollback_job`, imported on use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rampgate.cli.findings import Format
+from rampgate.cli.registries import ConfigsOption
+
+rules = typer.Typer(
+    help="The judges' rule files: what is wrong with them, what they say, and their copies in Opik.",
+    no_args_is_help=True,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
+VerticalOption = Annotated[str | None, typer.Option("--vertical", help="Only this vertical; default: all registered")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
+OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
+MetricsOption = Annotated[
+    Path | None, typer.Option("--metrics-file", help="Leave the metrics there, for a textfile collector")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(rules, name="rules")
+
+
+@rules.command("validate")
+def validate_command(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Rule files or folders; default: the whole registry", show_default=False
+        ),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
+    ] = Format.TEXT,
+    as_json: JsonOption = False,
+    metrics_file: MetricsOption = None,
+    configs: ConfigsOption = None,
+) -> None:
+    """Every problem of the rule files, all at once, with place, rule and remedy; a file is seen with those around it.
+
+    Exit code 0 where there are only warnings, 1 if there is an error, 2 if a path is not there.
+
+    Example: rampgate rules validate configs/rules/receipts --format github
+    """
+    from rampgate.cli.rule_checks import validate
+
+    raise typer.Exit(validate(paths or [], configs, format, as_json, metrics_file))
+
+
+@rules.command("list")
+def list_command(
+    vertical: Annotated[str | None, typer.Option("--vertical", help="As this vertical sees them")] = None,
+    category: Annotated[str | None, typer.Option("--category", help="Only what fires on this category")] = None,
+    as_json: JsonOption = False,
+    configs: ConfigsOption = None,
+) -> None:
+    """The judges with classification, thresholds, floor, tolerance, provenance and when they are due.
+
+    Example: rampgate rules list --vertical receipts --category receipt_scan
+    """
+    from rampgate.cli.rule_checks import list_judges
+
+    list_judges(vertical, category, configs, as_json)
+
+
+@rules.command("diff")
+def diff_command(
+    ref: Annotated[str, typer.Argument(help="A commit, branch or tag of git")] = "HEAD",
+    as_json: JsonOption = False,
+    configs: ConfigsOption = None,
+) -> None:
+    """What holds otherwise in the files than at a version in git: judges and values, not lines of text.
+
+    Exit code 0 if nothing does, 1 if something does. What Opik holds otherwise: rampgate rules sync --dry-run
+
+    Example: rampgate rules diff origin/main
+    """
+    from rampgate.cli.rule_checks import diff
+
+    raise typer.Exit(diff(ref, configs, as_json))
+
+
+@rules.command("sync")
+def sync_command(
+    vertical: VerticalOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+    opik: OpikOption = None,
+    metrics_file: MetricsOption = None,
+    configs: ConfigsOption = None,
+) -> None:
+    """Have each vertical's own Opik project hold the judges as the files say: plan first, then only what differs.
+
+    Deletes nothing, and touches no rule that it did not make. Exit code 1 if the files hold an error (nothing is
+    synced) or Opik refused a rule (the others are synced), 2 if a vertical's project can't be reached or written.
+
+    Example: rampgate rules sync --vertical receipts --yes
+    """
+    from rampgate.cli.rule_jobs import SyncAsked, sync_rules
+    from rampgate.settings import load_settings
+
+    settings = load_settings({"configs": configs, "opik": opik})
+    raise typer.Exit(sync_rules(settings, SyncAsked(vertical, None, yes, dry_run, as_json, metrics_file)))
+
+
+@rules.command("create")
+def create_command(
+    name: Annotated[str, typer.Option("--name", help="The judge's id, or its name in the file")],
+    file: Annotated[Path, typer.Option("--file", help="Its rule file in the registry, or a vertical's")],
+    vertical: VerticalOption = None,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+    opik: OpikOption = None,
+    metrics_file: MetricsOption = None,
+) -> None:
+    """Sync one rule, without asking: created where it is not there, updated where it differs. PC5's own form.
+
+    The registry is the one the file lies in, and is validated as a whole.
+
+    Example: rampgate rules create --name response_quality --file configs/rules/response_quality.yaml
+    """
+    from rampgate.cli.rule_jobs import create_rule
+
+    raise typer.Exit(create_rule(name, file, vertical, dry_run, as_json, opik, metrics_file))
+
+
+@rules.command("rollback")
+def rollback_command(
+    name: Annotated[str, typer.Argument(help="The judge's id")],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="REF", help="The version; default: before the last commit about it")
+    ] = None,
+    vertical: VerticalOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+    opik: OpikOption = None,
+    metrics_file: MetricsOption = None,
+    configs: ConfigsOption = None,
+) -> None:
+    """Bring a judge's rule files back from git, the central one and every vertical's, and sync that judge.
+
+    Validates before anything is written. The files are left in the working tree to be committed; history is not
+    rewritten. Safe to run again after a failure: it goes on where it stopped.
+
+    Example: rampgate rules rollback response_quality --to v1.4.0 --yes
+    """
+    from rampgate.cli.rollback_job import Rollback, roll_back
+    from rampgate.settings import load_settings
+
+    settings = load_settings({"configs": configs, "opik": opik})
+    raise typer.Exit(roll_back(settings, Rollback(name, to, vertical, yes, dry_run, as_json, metrics_file)))

@@ -1,0 +1,21 @@
+"""Metrics of a command that ends, left in a file for a textfile collector (contracts §6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prometheus_client import write_to_textfile
+
+from rampgate.setting_values import SettingsError
+from streams.metrics import Metrics
+
+_PARTS = ("", "_bucket", "_sum", "_count")
+
+
+def leave(metrics: Metrics, path: Path, *names: str) -> None:
+    """Only the named ones: the zeros of all others would stand beside a worker's own figures. Raises SettingsError."""
+    told = metrics.registry.restricted_registry([f"{name}{part}" for name in names for part in _PARTS])
+    try:
+        write_to_textfile(str(path), told)
+    except OSError as error:
+        raise SettingsError(f"--metrics-file {path}: can't be written: {error.strerror or error}") from error
