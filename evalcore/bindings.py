@@ -62,11 +62,6 @@ def as_text(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def render(prompt: str, values: Mapping[str, str]) -> str:
-    """`{{name}}` replaced, in one pass: braces in a value stay what they are, as do names that are no variable."""
-    return re.sub(r"\{\{\s*([\w-]+)\s*\}\}", lambda found: values.get(found[1], found[0]), prompt)
-
-
 def _kind(value: Any) -> str:
     kinds = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return kinds.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)

@@ -5,6 +5,7 @@ Nothing here runs when a registry is loaded: lookups that return metrics import 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,8 @@ from opik.evaluation.metrics import GEval
 from opik.evaluation.metrics.score_result import ScoreResult
 from opik.evaluation.models import OpikBaseModel, models_factory
 
-from evalcore.bindings import CONTEXTS, Context, Unbound, bind, render
+from evalcore.bindings import CONTEXTS, Context, Unbound, bind
+from evalcore.fencing import fill
 from evalcore.registry import Judge
 from evalcore.scores import Unscored, read
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
@@ -57,6 +59,7 @@ def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[py
 
 def litellm_model(judge: Judge) -> OpikBaseModel:
     """What GEval itself would take. Imports litellm; keys and address come from where litellm looks for them."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing litellm fetches prices from GitHub
     return models_factory.get(judge.rule.model, track=False, temperature=float(judge.rule.temperature))
 
 
@@ -105,8 +108,9 @@ class LLMJudgeMetric(GEval):
         return bind(self.rule.variables, context, source)
 
     def messages(self, context: Context, source: Mapping[str, Any]) -> list[dict[str, str]]:
-        """What the model is sent: the same rubric in every context. Raises Unbound."""
-        prompt = render(self.rule.prompt, self.bind(context, source))
+        """What the model is sent: the same rubric in every context, the turn's text within tags that it can't close.
+        Raises Unbound."""
+        prompt = fill(self.rule.prompt, self.bind(context, source))
         return [{"role": "system", "content": self.task_introduction}, {"role": "user", "content": prompt}]
 
     def score(self, output: Any = None, **fields: Any) -> ScoreResult:

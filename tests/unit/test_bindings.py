@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.bindings import Unbound, as_text, bind, names, render, resolve
+from evalcore.bindings import Unbound, as_text, bind, names, resolve
 from schemas.judges import Variables
 
 TRACE = {
@@ -127,15 +127,3 @@ def test_a_variable_that_a_context_binds_and_an_item_lacks_is_an_error() -> None
 )
 def test_what_is_no_text_becomes_json(value: Any, text: str) -> None:
     assert as_text(value) == text
-
-
-def test_variables_are_put_in_and_nothing_else() -> None:
-    prompt = '{{input}} / {{ output }} / {{unknown}} / {"score": S} / {single}'
-    assert render(prompt, {"input": "a", "output": "b"}) == 'a / b / {{unknown}} / {"score": S} / {single}'
-
-
-@given(st.text(), st.text())
-def test_braces_in_a_value_stay_what_they_are(one: str, other: str) -> None:
-    """A user who writes {{output}} gets neither the output nor anything else into the prompt."""
-    assert render("<{{input}}><{{output}}>", {"input": one, "output": other}) == f"<{one}><{other}>"
-    assert render("{{input}}", {"input": "{{output}}", "output": "secret"}) == "{{output}}"

@@ -74,6 +74,12 @@ def answer(score: Any, **more: Any) -> str:
     return json.dumps({"score": score, "reason": "why", **more})
 
 
+def filled(*values: str) -> str:
+    """The rule's prompt, which has no tags of its own, with these values."""
+    names = ("input", "output", "expected_output")
+    return " || ".join(f"<{name}>\n{value}\n</{name}>" for name, value in zip(names, values, strict=True))
+
+
 def refuse(judge: Judge) -> OpikBaseModel:
     raise AssertionError(f"a model was made for {judge.id}")
 
@@ -128,7 +134,7 @@ async def test_it_asks_once_with_the_rules_own_words() -> None:
     (asked,) = model.asked
     assert asked["messages"] == [
         {"role": "system", "content": "You judge answers."},
-        {"role": "user", "content": "how? || so! || thus"},
+        {"role": "user", "content": filled("how?", "so!", "thus")},
     ]
 
 
@@ -142,9 +148,9 @@ def test_offline_online_and_playground_are_the_same_judge(vertical: str | None) 
     sent = [asked["messages"] for asked in model.asked]
     assert [message[0] for message in sent] == [sent[0][0]] * 3
     assert [message[1]["content"] for message in sent] == [
-        "how? || so! || thus",
-        "how? || so! || ",  # production has no reference answer
-        "how? || so! || thus",
+        filled("how?", "so!", "thus"),
+        filled("how?", "so!", ""),  # production has no reference answer
+        filled("how?", "so!", "thus"),
     ]
     assert [asked["response_format"] for asked in model.asked] == [model.asked[0]["response_format"]] * 3
     assert made.threshold("pre_full") == (4.5 if vertical else 4)
