@@ -30,6 +30,8 @@ BODY = "rampgate.request-body"
 KEPT = 20_000
 """Verdicts held in memory; of older ones a repeated request is decided again, and its verdict id tells."""
 ASKED_AGAIN = 0.05
+PATIENCE = 10.0
+"""Seconds for reading to the end of the topic."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class VerdictLog:
         self._consumer: AIOKafkaConsumer | None = None
         self._task: asyncio.Task[None] | None = None
         self._asking = asyncio.Lock()
+        self.patience = PATIENCE
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._follow(), name="verdict-log")
@@ -74,10 +77,10 @@ class VerdictLog:
 
     async def caught_up(self) -> None:
         try:
-            ends = await asyncio.wait_for(self._ends(), 10.0)
+            ends = await asyncio.wait_for(self._ends(), self.patience)
         except (KafkaError, OSError, TimeoutError) as error:
             raise Unavailable(f"Kafka: verdicts: {type(error).__name__}: {error}") from error
-        for _ in range(int(10.0 / ASKED_AGAIN)):
+        for _ in range(int(self.patience / ASKED_AGAIN)):
             if all(self._next.get(tp, -1) >= end for tp, end in ends.items()):
                 return
             await asyncio.sleep(ASKED_AGAIN)

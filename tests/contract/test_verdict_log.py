@@ -1,0 +1,111 @@
+"""The verdicts' topic as the memory of what was decided, on a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from agents.memory import ManualClock
+from agents.ports import Unavailable
+from evalcore.gates.requests import Asked, read
+from evalcore.gates.verdict import Moment, of_gates
+from rampgate.services.kafka import KafkaCluster
+from schemas.settings import KafkaAccess
+from schemas.verdicts import Verdict
+from streams.kafka import Producer
+from streams.verdict_log import BODY, VerdictLog
+
+LOOKBACK = 7 * 86_400_000
+
+
+def asked(request_id: str) -> Asked:
+    request = read(
+        json.dumps(
+            {
+                "request_id": request_id, "experiment_id": "e", "agent_id": "a", "agent_version": "v",
+                "from_percent": 5, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z",
+            }
+        ).encode()
+    )  # fmt: skip
+    assert isinstance(request, Asked)
+    return request
+
+
+def verdict(request_id: str) -> Verdict:
+    return of_gates(asked(request_id), [], Moment("2026-11-21T12:00:01Z", 0.1))
+
+
+@pytest.fixture
+async def topic(kafka: KafkaCluster, topic_prefix: str) -> str:
+    name = f"{topic_prefix}verdicts"
+    kafka.create_topics([name], 3)
+    return name
+
+
+@pytest.fixture
+async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], VerdictLog]]:
+    access = KafkaAccess((kafka.bootstrap,))
+    producer = Producer(access)
+    made: list[VerdictLog] = []
+
+    def make() -> VerdictLog:
+        made.append(VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK))
+        return made[-1]
+
+    yield make
+    for log in made:
+        await log.close()
+    await producer.close()
+
+
+async def test_what_one_worker_published_another_knows_once_it_has_caught_up(log_of: Callable[[], VerdictLog]) -> None:
+    first, second = log_of(), log_of()
+    await first.start()
+    await second.start()
+    await first.caught_up()
+    for number in range(20):
+        await first.publish(verdict(f"r{number}"), f"body{number}", f"e{number}")
+    await second.caught_up()
+    found = second.known("r7")
+    assert found is not None
+    assert (found.body, found.value["verdict"], found.verdict_id) == ("body7", "pass", verdict("r7").verdict_id)
+    assert second.known("r20") is None
+    assert len(list(second.latest())) == 20
+
+
+async def test_a_worker_that_starts_later_reads_what_is_there(log_of: Callable[[], VerdictLog]) -> None:
+    first = log_of()
+    await first.start()
+    await first.publish(verdict("r"), "body", "e")
+    late = log_of()
+    await late.start()
+    await late.caught_up()
+    assert late.known("r") is not None
+
+
+async def test_a_log_that_reads_nothing_says_so_instead_of_knowing_nothing(log_of: Callable[[], VerdictLog]) -> None:
+    log = log_of()
+    log.patience = 0.3
+    with pytest.raises(Unavailable):
+        await log.caught_up()
+
+
+async def test_a_plain_consumer_reads_the_verdict_and_the_body_it_answers(
+    log_of: Callable[[], VerdictLog], kafka: KafkaCluster, topic: str
+) -> None:
+    from aiokafka import AIOKafkaConsumer
+
+    log = log_of()
+    await log.start()
+    await log.publish(verdict("r"), "body", "e")
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        record = await asyncio.wait_for(consumer.getone(), 10)
+    finally:
+        await consumer.stop()
+    assert json.loads(record.value)["request_id"] == "r"
+    assert (record.key, dict(record.headers)[BODY]) == (b"e", b"body")
