@@ -14,6 +14,7 @@ import structlog
 from agents.ports import Unauthorized, Unavailable
 from agents.steps import Agent, Batch
 from agents.work import Report
+from rampgate.gates import Gates
 from rampgate.observing import observe
 from rampgate.wiring import AGENTS, Parts
 from streams.app import Consumption, consume
@@ -24,13 +25,15 @@ from streams.topics import wait_for_topics
 from streams.upkeep import Upkeep
 
 log = structlog.get_logger(__name__)
+GATE_TOPICS = ("ramp-steps", "verdicts")
 
 
 class Worker:
     """One worker process. `run` returns the exit code: 0 after a stop asked for, 2 where something must be mended."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
+    def __init__(self, parts: Parts, gates: Gates | None = None) -> None:
+        """Without `gates` ramp-step requests are left to other workers of the group."""
+        self.parts, self.gates = parts, gates
         self.started_at = time.time()
         self.first_event_at: float | None = None
         self._stop = asyncio.Event()
@@ -55,7 +58,7 @@ class Worker:
             opik=settings.opik,
             verticals=sorted(parts.verticals),
         )
-        wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters")]
+        wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters", *(GATE_TOPICS if self.gates else ()))]
         if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
             return 0
         in_flight = parts.tuning.records_in_flight
@@ -70,11 +73,14 @@ class Worker:
             positions,
             observe=self._observe_batch,
             ready=self.rebuild.ready,
+            gates=self.gates.jobs if self.gates is not None else None,
         )
         upkeep = Upkeep(
             consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying
         )
         task: asyncio.Task[None] | None = None
+        if self.gates is not None:
+            await self.gates.verdicts.start()
         try:
             # The start lasts until the state says where to read from; a stop must not wait for a Redis that is away.
             if not await self._unless_stopped(consumption.app.start()):
@@ -86,6 +92,8 @@ class Worker:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             await consumption.stop()
+            if self.gates is not None:
+                await self.gates.verdicts.close()
             log.info("worker_stopped")
 
     async def _until_ended(self, consumption: Consumption) -> int:

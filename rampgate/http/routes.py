@@ -14,6 +14,7 @@ from rampgate.http.overview import render
 from rampgate.http.registry import add_registry
 from rampgate.http.scrape import Scrape
 from rampgate.http.security import caller_of, doorman
+from rampgate.http.verdicts import add_verdicts
 from rampgate.http.wire import answer, errors, parameters
 from rampgate.registry import ServedRegistry
 from schemas.answers import Health
@@ -34,6 +35,7 @@ class Side:
     answers: Answers | None = None
     dead_letters: Callable[[Mapping[str, str]], Awaitable[dict[str, Any]]] | None = None
     registry: ServedRegistry | None = None
+    verdicts: Callable[[str], list[dict[str, Any]]] | None = None
 
 
 def make_app(side: Side) -> web.Application:
@@ -56,6 +58,8 @@ def make_app(side: Side) -> web.Application:
         add_answers(app, side, side.answers)
     if side.registry is not None:
         add_registry(app, side.registry)
+    if side.verdicts is not None:
+        add_verdicts(app, side.verdicts)
     return app
 
 

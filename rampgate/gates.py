@@ -1,0 +1,67 @@
+"""From settings to gates: what decides ramp-step requests inside a worker."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from agents.gate_ports import GatePorts, Scoring
+from agents.ramps import answer
+from evalcore import live
+from evalcore.gates.requests import Asked, Invalid
+from rampgate.wiring import Parts
+from schemas.verdicts import Code, Verdict, Word
+from streams.app import Consumption
+from streams.gate_evidence import PublishLeases, VerdictHistory, WindowCoverage
+from streams.gate_jobs import GateJobs
+from streams.samples import PooledSamples
+from streams.verdict_log import VerdictLog
+
+LISTED = 100
+
+
+class Gates:
+    """`verdicts` is started and closed with the worker; `jobs` belong to its consumption."""
+
+    def __init__(self, parts: Parts, scoring: Scoring) -> None:
+        self.parts = parts
+        self.verdicts = VerdictLog(
+            parts.access, parts.producer, parts.topics["verdicts"], parts.clock, parts.policy.lookback
+        )
+        ports = parts.ports
+        samples = PooledSamples(ports.store, ports.records, parts.topics["traces"], parts.policy, parts.clock)
+        coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals))
+        self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage)
+
+    def jobs(self, consumption: Consumption) -> GateJobs:
+        parts = self.parts
+        return GateJobs(
+            self.decide,
+            self.verdicts,
+            PublishLeases(parts.store.redis, parts.store.prefix),
+            parts.ports.dead_letters,
+            parts.clock,
+            consumer=lambda: consumption.consumer,
+            fatal=consumption.fatal,
+            decided=self.observe,
+        )
+
+    async def decide(self, request: Asked | Invalid) -> Verdict:
+        """With the registry that serves when deciding begins."""
+        return await answer(request, live.loaded(), self._ports)
+
+    def observe(self, verdict: Verdict) -> None:
+        metrics = self.parts.metrics
+        for gate in verdict.gates:
+            metrics.gates_fired.labels(gate.milestone).inc()
+            undecided = gate.verdict is Word.FAIL and any(r.code is Code.JUDGE_UNAVAILABLE for r in gate.reasons)
+            metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
+            metrics.gate_duration.labels(gate.milestone).observe(verdict.evidence.duration_seconds)
+            for judge, found in gate.per_judge_scores.items():
+                if found.score is not None:
+                    metrics.judge_scores.labels(judge, gate.milestone).observe(found.score)
+
+    def listed(self, experiment_id: str) -> list[dict[str, Any]]:
+        """The latest verdicts of an experiment, newest first, as they stand on their topic."""
+        found = (known.value for known in self.verdicts.latest() if known.value.get("experiment_id") == experiment_id)
+        return list(islice(found, LISTED))

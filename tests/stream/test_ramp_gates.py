@@ -1,0 +1,219 @@
+"""Ramp-step requests in, verdicts out, on a real Kafka and Redis; only the judges' model is scripted (PC5 AC-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from uuid6 import uuid7
+
+from agents.gate_ports import Item
+from evalcore import live
+from evalcore.gates.answers import Answer, Scored, Unscored
+from evalcore.registry import Judge
+from rampgate.gates import Gates
+from rampgate.services.kafka import KafkaCluster
+from rampgate.settings import Settings
+from rampgate.wiring import Parts, make_parts
+from rampgate.worker import Worker
+from schemas.settings import KafkaAccess
+from streams.kafka import Producer
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@dataclass
+class ScriptedScoring:
+    """Stands for the judges' model. `values`: judge -> its score for every item; others give their best."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    down: bool = False
+    hold: asyncio.Event | None = None
+    began: list[str] = field(default_factory=list)
+
+    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+        self.began.append(request_id)
+        if self.hold is not None and request_id.startswith("long"):
+            await self.hold.wait()
+        if self.down:
+            return {judge.id: [Unscored("refused")] * len(items) for judge in judges}
+        return {j.id: [Scored(self.values.get(j.id, j.score_range[1]))] * len(items) for j in judges}
+
+
+@dataclass
+class Rig:
+    kafka: KafkaCluster
+    settings: Settings
+    scoring: ScriptedScoring
+    producer: Producer
+    workers: list[tuple[Worker, Parts, asyncio.Task[int]]] = field(default_factory=list)
+
+    def topic(self, name: str) -> str:
+        return f"{self.settings.topic_prefix}{name}"
+
+    async def start(self) -> Worker:
+        parts = make_parts(self.settings)
+        worker = Worker(parts, Gates(parts, self.scoring))
+        self.workers.append((worker, parts, asyncio.create_task(worker.run())))
+        return worker
+
+    async def stop(self) -> None:
+        for worker, parts, task in self.workers:
+            worker.stop()
+            assert await asyncio.wait_for(task, 30) == 0
+            await parts.close()
+        self.workers.clear()
+
+    async def send(self, name: str, *events: Any) -> None:
+        values = [event if isinstance(event, bytes) else json.dumps(event).encode() for event in events]
+        await self.producer.send([(self.topic(name), b"k", value, ()) for value in values])
+
+    async def verdicts(self, count: int, seconds: float = 40.0) -> list[dict[str, Any]]:
+        """What a plain consumer reads from the beginning: at least `count`, and all that comes in the next second."""
+        consumer = AIOKafkaConsumer(
+            self.topic("verdicts"), bootstrap_servers=self.kafka.bootstrap, auto_offset_reset="earliest"
+        )
+        await consumer.start()
+        found: list[dict[str, Any]] = []
+        try:
+            async with asyncio.timeout(seconds):
+                while len(found) < count:
+                    found.append(json.loads((await consumer.getone()).value))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    while True:
+                        found.append(json.loads((await consumer.getone()).value))
+        finally:
+            await consumer.stop()
+        return found
+
+
+@pytest.fixture
+async def rig(kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str) -> AsyncIterator[Rig]:
+    topics = ("thumbs", "rerolls", "traces", "ramp-steps", "verdicts", "dead-letters", "ramp-commands")
+    kafka.create_topics([topic_prefix + name for name in topics], 2)
+    settings = Settings(
+        kafka=kafka.bootstrap,
+        redis=redis_url,
+        opik=local_opik.url,
+        topic_prefix=topic_prefix,
+        group=topic_prefix + "group",
+        configs=CONFIGS,
+        write=False,
+    )
+    live.use(CONFIGS)
+    live.current()
+    producer = Producer(KafkaAccess((kafka.bootstrap,)))
+    rig = Rig(kafka, settings, ScriptedScoring(), producer)
+    yield rig
+    await rig.stop()
+    await producer.close()
+
+
+def trace(response_id: str, version: str = "v2") -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat()
+    return {
+        "event_id": f"e-{response_id}",
+        "trace_id": str(uuid7()),
+        "response_id": response_id,
+        "project_name": "receipts-eval",
+        "started_at": now,
+        "ended_at": now,
+        "input": {"messages": [{"content": "where are my points?"}]},
+        "output": {"messages": [{"content": [{"text": "in your wallet"}]}]},
+        "metadata": {
+            "user_id": "u", "agent_id": "assistant", "agent_version": version, "vertical": "receipts",
+            "sub_agent": "receipts", "category": "receipt_scan",
+        },
+    }  # fmt: skip
+
+
+def thumb(response_id: str) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat()
+    return {"event_id": f"t-{response_id}", "response_id": response_id, "value": "up", "occurred_at": now}
+
+
+def step(request_id: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "request_id": request_id,
+        "experiment_id": "e-1",
+        "agent_id": "assistant",
+        "agent_version": "v2",
+        "vertical": "receipts",
+        "from_percent": 0,
+        "to_percent": 5,
+        "ramp_steps": [5, 25, 100],
+        "eval_gates": {"pre_ramp": ["ux_quality"], "pre_full": ["ux_quality"]},
+        "requested_at": datetime.now(UTC).isoformat(),
+        "deadline_seconds": 300,
+        **changes,
+    }
+
+
+async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.05)
+
+
+def by_request(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    ids = [verdict["request_id"] for verdict in found]
+    assert len(ids) == len(set(ids)), f"a request has two verdicts: {sorted(ids)}"
+    return {verdict["request_id"]: verdict for verdict in found}
+
+
+async def test_pc5_ac4_each_request_gets_one_verdict_with_its_evidence(rig: Rig) -> None:
+    worker = await rig.start()
+    await rig.send("traces", *(trace(f"r{n}") for n in range(260)))
+    await rig.send("thumbs", *(thumb(f"r{n}") for n in range(30)))
+    await until(lambda: worker.first_event_at)
+    await asyncio.sleep(2.0)
+    rig.scoring.values = {"response_quality": 2.5}
+    await rig.send(
+        "ramp-steps",
+        step("good"),
+        step("bad", eval_gates={"pre_ramp": ["response-quality"]}),
+        step("unknown-version", agent_version="v9"),
+        step("between", from_percent=5, to_percent=25),
+        step("invalid", to_percent=101),
+        step("late", deadline_seconds=0),
+        step("good"),
+        b"{",
+        step("good", to_percent=7),
+    )
+    found = by_request(await rig.verdicts(6))
+    assert {name: verdict["verdict"] for name, verdict in found.items()} == {
+        "good": "pass", "bad": "fail", "unknown-version": "fail", "between": "pass", "invalid": "fail", "late": "fail",
+    }  # fmt: skip
+    good = found["good"]
+    assert (good["milestone"], good["action"], good["sample"]["size"]) == ("pre_ramp", "proceed", 200)
+    assert good["sample"]["composition"] == {"golden": 0, "production": 200, "adversarial": 0}
+    assert good["evidence"]["coverage"] == 1.0
+    assert set(good["per_judge_scores"]) >= {"ux_quality", "jailbreaking", "safety_restricted", "sensitive_topics"}
+    assert (found["bad"]["halt_at_percent"], found["bad"]["failing_judges"]) == (0.0, ["response_quality"])
+    codes = {name: {reason["code"] for reason in verdict["reasons"]} for name, verdict in found.items()}
+    assert codes["unknown-version"] >= {"insufficient_sample"}
+    assert codes["between"] == {"no_gate_at_step"}
+    assert (codes["invalid"], codes["late"]) == ({"invalid_request"}, {"deadline_exceeded"})
+
+
+async def test_a_restart_in_the_middle_of_a_gate_resumes_it_and_doubles_nothing(rig: Rig) -> None:
+    rig.scoring.hold = asyncio.Event()
+    await rig.start()
+    await rig.send("ramp-steps", step("long"), step("short", from_percent=5, to_percent=25))
+    await until(lambda: "long" in rig.scoring.began)
+    assert set(by_request(await rig.verdicts(1))) == {"short"}
+    await rig.stop()
+    rig.scoring.hold.set()
+    await rig.start()
+    found = by_request(await rig.verdicts(2))
+    assert set(found) == {"long", "short"}
+    assert found["long"]["sample"]["size"] == 0
