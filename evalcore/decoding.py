@@ -13,7 +13,7 @@ CLAUSE: Final = "PC5 FR-9"
 _WIDE_MARKS: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What YAML 1.2 §5.1 does not allow in a stream; line breaks that editors don't count; marks that show a text in another
 # order than a model reads it; a byte order mark that is not at the start.
-_UNPRINTABLE: Final = re.compile(
+UNPRINTABLE: Final = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 _BREAK: Final = re.compile("\r\n|\r|\n")
@@ -53,7 +53,7 @@ def decode(file: str, raw: bytes) -> tuple[str, list[Problem], bool]:
         problems.append(
             Problem(file, 1, 1, "", "byte-order-mark", message, CLAUSE, "save the file as UTF-8 without a BOM")
         )
-    if (found := _UNPRINTABLE.search(text)) is not None:
+    if (found := UNPRINTABLE.search(text)) is not None:
         whole = False
         code = f"U+{ord(found.group()):04X}"
         text = text[: found.start()]

@@ -15,6 +15,7 @@ leaves the selection to whoever else declares its category. Inside <prompt> any 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,11 @@ CLAUSE = "PF-9 FR-7"
 SHAPE = "prompt-component"
 CAPABILITIES = 100
 """More in one component is no component."""
+FORMS = {
+    "id": (re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*"), "one word in kebab case, such as offer-discovery"),
+    "version": (re.compile(r"[0-9]+(\.[0-9]+)*(-[0-9A-Za-z.]+)?"), "numbers with dots between them, such as 1.2"),
+}
+"""As in components.xsd."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,12 @@ class _Reader:
             self.wrong(root.place, "", f"the outermost element is <{root.name}>, not <component>", "see prompts/")
             return None
         self.attributes(root, "component", ("id", "version"))
+        for name, (form, example) in FORMS.items():
+            value = root.attribute(name)
+            if value and not (form.fullmatch(value) and len(value) <= 63):
+                self.wrong(
+                    root.place, f"component.{name}", f"{value[:60]!r} is no {name} of a component", f"write {example}"
+                )
         self.children(root, "component", {"capability": CAPABILITIES, "prompt": 1})
         capabilities = tuple(
             self.capability(element, f"component.capability[{index}]")
@@ -164,6 +176,9 @@ class _Reader:
         for index, judge in enumerate(element.named("judge")):
             self.attributes(judge, f"{field}.judge[{index}]", ("id",))
             self.children(judge, f"{field}.judge[{index}]", {})
+            if judge.text.strip():
+                message = "text inside <judge>, which names a judge by its id"
+                self.wrong(judge.place, f"{field}.judge[{index}]", message, 'write <judge id="…"/>')
             name = judge_id(judge.attribute("id"))
             if name in found:
                 self.wrong(judge.place, f"{field}.judge[{index}].id", f"judge {name!r} is listed twice", "keep one")

@@ -3,11 +3,14 @@ instructions, UTF-8 only, and limits on size, depth and number."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
+from evalcore.decoding import UNPRINTABLE
+from evalcore.decoding import place as place_after
 from evalcore.documents import Place
 from evalcore.problems import Problem
 
@@ -33,6 +36,11 @@ class Element:
     def named(self, name: str) -> list[Element]:
         return [child for child in self.children if child.name == name]
 
+    def all(self) -> Iterator[Element]:
+        yield self
+        for child in self.children:
+            yield from child.all()
+
     def attribute(self, name: str) -> str:
         """Without the space around it; "" where there is none."""
         return self.attributes.get(name, "").strip()
@@ -51,14 +59,35 @@ def read_xml(file: str, raw: bytes, verbatim: tuple[str, ...] = ()) -> tuple[Ele
     if not raw.strip():
         return None, [Problem(file, 0, 0, "", SYNTAX, "the file is empty", CLAUSE, "write a <component> or remove it")]
     try:
-        raw.decode("utf-8")
+        text = raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         place = (before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
         message = f"not UTF-8 at byte {error.start}"
         return None, [Problem(file, *place, "", SYNTAX, message, CLAUSE, "save the file as UTF-8 text")]
     reading = _Reading(file, frozenset(verbatim))
-    return reading.read(raw), reading.problems
+    root = reading.read(raw)
+    unseen = list(_unseen(file, text, root)) if root is not None else []
+    return (None if unseen else root), [*reading.problems, *unseen]
+
+
+def _unseen(file: str, text: str, root: Element) -> Iterator[Problem]:
+    """The first letter that nobody sees, or that shows the text in another order than a model reads it: as it stands,
+    or as a reference such as &#x202e;."""
+    if (found := UNPRINTABLE.search(text)) is not None:
+        yield _letter(file, place_after(text[: found.start()]), found.group())
+        return
+    for element in root.all():
+        for said in (element.text, *element.attributes.values()):
+            if (found := UNPRINTABLE.search(said)) is not None:
+                yield _letter(file, element.place, found.group())
+                return
+
+
+def _letter(file: str, at: Place, letter: str) -> Problem:
+    code = f"U+{ord(letter):04X}"
+    message = f"holds the character {code}, which is invisible or no text"
+    return Problem(file, *at, "", UNSAFE, message, CLAUSE, f"remove the character {code}")
 
 
 class _Reading:
