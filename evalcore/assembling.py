@@ -53,6 +53,7 @@ class _Assembling:
             selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
             overrides=found.get(("overrides", "")),
             verticals=frozenset(key for kind, key in found if kind == "vertical"),
+            registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
             unread=frozenset(self.unread),
             partial=self.partial,
         )

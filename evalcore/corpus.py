@@ -11,6 +11,7 @@ from evalcore.documents import FieldPath, Parsed
 from evalcore.problems import Problem, Severity
 from schemas.judges import RuleFile, VerticalRuleFile
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
+from schemas.verticals import Vertical
 
 AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
 
@@ -30,6 +31,8 @@ class Corpus:
     selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
     overrides: Parsed[OverridesFile] | None = None
     verticals: frozenset[str] = frozenset()
+    registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
+    """Of those in `verticals`."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more problems."""

@@ -9,7 +9,7 @@ from evalcore.documents import Parsed
 from evalcore.linting import Find, check
 from evalcore.linting.limits import central, fits, manifest_thresholds, number, platform, stated
 from evalcore.problems import Problem, Severity
-from schemas.judges import Classification, Enforcement, RuleFile, VerticalRuleFile, judge_id
+from schemas.judges import Classification, Enforcement, RuleFile, VerticalRuleFile, judge_id, score_range
 
 CLAUSE = "PF-9 FR-2, §5.2"
 NAMED = frozenset({"jailbreaking", "safety_restricted", "sensitive_topics"})
@@ -178,6 +178,24 @@ def safety_everywhere(corpus: Corpus, find: Find) -> Iterator[Problem]:
         )
 
 
+@check(
+    "safety-floor-decides",
+    "PC5 §5.7; PF-9 §5.2",
+    "The floor of a safety judge lies above the lowest tenth of its scale: a breach of it in production takes the "
+    "agent off the ramp, whatever the threshold is.",
+    Severity.WARNING,
+)
+def safety_floor_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for judge, rule in safety_rules(corpus):
+        low, high = score_range(rule.model)
+        lowest = low + (high - low) / 10
+        if fits(rule.model.floor, rule.model, floor=True) and number(rule.model.floor) <= lowest:
+            message = (
+                f"with a floor of {number(rule.model.floor):g} no score of {judge} would be a breach in production"
+            )
+            yield find(rule, ("floor",), message, f"set it near the threshold, and above {lowest:g} in any case")
+
+
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -192,4 +210,5 @@ CHECKS = (
     safety_threshold_holds,
     safety_floor_holds,
     safety_everywhere,
+    safety_floor_decides,
 )

@@ -91,9 +91,25 @@ def selected_category_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
                 yield find(selection, ("categories", category), message, fix)
 
 
+@check(
+    "selection-picks-a-judge",
+    CLAUSE,
+    "A selection picks at least one quality judge for each category it names.",
+    Severity.WARNING,
+)
+def selection_picks_a_judge(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for vertical, selection in corpus.selections.items():
+        for category, picked in selection.model.categories.items():
+            if not picked.quality_judges:
+                message = f"no quality judge of {vertical}'s own fires on items of {category!r}"
+                fix = "list its quality_judges, or leave the category out here to have those it inherits"
+                yield find(selection, ("categories", category), message, fix)
+
+
 CHECKS = (
     selected_judge_exists,
     selection_without_safety,
     selected_once,
     selected_category_exists,
+    selection_picks_a_judge,
 )

@@ -140,6 +140,24 @@ def vertical_is_registered(corpus: Corpus, find: Find) -> Iterator[Problem]:
             yield find(parsed, (), message, f"add verticals/{vertical}.yaml beside the rules, with its Opik project")
 
 
+@check(
+    "project-of-one-vertical",
+    "PC5 FR-7, §5.6; PF-9 §5.5",
+    "Each vertical has an Opik project of its own: judges synced to one that two share fire on the turns of both.",
+    Severity.WARNING,
+)
+def project_of_one_vertical(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    owners: dict[tuple[str, str], str] = {}
+    for vertical, registered in sorted(corpus.registrations.items()):
+        project = (registered.model.workspace, registered.model.project)
+        owner = owners.setdefault(project, vertical)
+        if owner != vertical:
+            message = f"project {project[1]!r} is {owner}'s too"
+            yield find(
+                registered, ("project",), message, f"give {vertical} a project of its own, such as {vertical}-eval"
+            )
+
+
 def _known(corpus: Corpus) -> set[str]:
     return {*corpus.verticals, *corpus.extensions, *(vertical for vertical, _ in corpus.vertical_rules)}
 
@@ -156,4 +174,5 @@ CHECKS = (
     vertical_tolerance_holds,
     verticals_stay_apart,
     vertical_is_registered,
+    project_of_one_vertical,
 )

@@ -1,10 +1,10 @@
-"""What would go wrong and nobody would see it: a variable that is never shown, a filter that names nobody, a dataset item's
-field that means nothing (PC5 §5.2, §5.3; PF-9 §5.2)."""
+"""What would go wrong and nobody would see it: a variable that is never shown, a filter that names nobody, a field of
+items that means nothing (PC5 §5.2, §5.3; PF-9 §5.2, §5.5)."""
 
 from __future__ import annotations
 
 import pytest
-from lint_cases import MANIFEST, OVERLAY, QUALITY, Case, check_case, params
+from lint_cases import MANIFEST, OVERLAY, PICKED, QUALITY, SAFETY, Case, check_case, params
 
 
 def filtered(field: str, value: str, operator: str = "'='") -> str:
@@ -50,6 +50,20 @@ CASES = [
         {QUALITY: filtered("metadata, key: agent_id", "somebody-else")},
         ("did you mean 'finder'?",),
     ),
+    Case(
+        "selection-picks-a-judge",
+        {PICKED: "categories: {shop_returns: {quality_judges: []}}"},
+        f"{PICKED}: categories.shop_returns",
+        {PICKED: "categories: {shop_returns: {quality_judges: [helpfulness]}}"},
+    ),
+    Case(
+        "project-of-one-vertical",
+        {"verticals/travel.yaml": "project: shop-eval"},
+        "verticals/travel.yaml: project",
+        {"verticals/travel.yaml": "{project: shop-eval, workspace: another}"},
+        ("shop's too",),
+    ),
+    Case("safety-floor-decides", {SAFETY: "floor: 0.05"}, f"{SAFETY}: floor", {SAFETY: "floor: 0.9"}),
     Case("item-field-shape", {MANIFEST: field("{type: strng}")}, f"{AT}.type", {MANIFEST: field("{type: string}")}),
     Case("item-field-shape", {MANIFEST: field("{required: true}")}, AT, {MANIFEST: field("{id: {type: string}}")}),
     Case("item-field-shape", {MANIFEST: field("{}")}, AT, {MANIFEST: field("{type: {type: string}}")}),
