@@ -1,4 +1,5 @@
-"""`rampgate manifest validate / resolve / show` (contracts §5). What they do is in `manifest_jobs`, imported on use."""
+"""`rampgate manifest validate / resolve / show / sync` (contracts §5). What they do is in `manifest_jobs` and
+`manifest_sync`, imported on use."""
 
 from __future__ import annotations
 
@@ -86,3 +87,32 @@ def show_command(
     from rampgate.cli.manifest_jobs import show
 
     show(vertical, category, configs, as_json)
+
+
+@manifest.command("sync")
+def sync_command(
+    vertical: Annotated[
+        str | None, typer.Option("--vertical", help="Only this vertical; default: all registered")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing")] = False,
+    as_json: JsonOption = False,
+    opik: Annotated[str | None, typer.Option("--opik", help="Opik URL")] = None,
+    metrics_file: Annotated[
+        Path | None, typer.Option("--metrics-file", help="Leave the metrics there, for a textfile collector")
+    ] = None,
+    configs: ConfigsOption = None,
+) -> None:
+    """Bring a changed manifest to Opik, whose copies of the judges carry its thresholds: `rules sync` of all judges.
+
+    Its dataset is compared with the one in Opik - version, items, categories - and never written; what differs is a
+    warning. Exit codes as of `rules sync`.
+
+    Example: rampgate manifest sync --vertical receipts --yes
+    """
+    from rampgate.cli.manifest_sync import sync
+    from rampgate.cli.rule_jobs import SyncAsked
+    from rampgate.settings import load_settings
+
+    settings = load_settings({"configs": configs, "opik": opik})
+    raise typer.Exit(sync(settings, SyncAsked(vertical, None, yes, dry_run, as_json, metrics_file)))

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
+from rich.console import Console
+
 from evalcore import loading
 from evalcore.assembling import assemble
 from evalcore.corpus import Corpus
-from evalcore.problems import Problem, Severity, ValidationResult
+from evalcore.problems import Problem, Severity
 from evalcore.resolving import resolve
 from evalcore.scaffold import files
 from evalcore.starting import Refused, Start, Wanted, start
@@ -20,7 +22,7 @@ from evalcore.tree import Tree
 from evalcore.validation import checked
 from evalcore.views import view
 from rampgate.cli.common import Failure, print_json
-from rampgate.cli.findings import as_dict, show_text
+from rampgate.cli.findings import as_dict, show_problems
 from rampgate.cli.registries import root_of, tree_of
 from rampgate.replacing import create_files
 from schemas.judges import Classification
@@ -104,8 +106,7 @@ def _tell(
             }
         )
         return
-    if problems:
-        show_text(ValidationResult.of(root, problems))
+    show_problems(problems, Console(soft_wrap=True, highlight=False))
     verb = {"written": "wrote", "would_write": "would write", "refused": "not written:"}.get(outcome, "")
     lines = [f"{verb} {_path(root, name)}" for name in missing]
     lines += [f"kept {path}, which is there already" for path in kept]

@@ -1,0 +1,68 @@
+"""The manifest's dataset, looked up in the Opik project that holds it. An edge: it reads and never writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.dataset_fit import DatasetThere, unfit
+from evalcore.documents import Parsed
+from evalcore.problems import Problem
+from rampgate.rule_sync import keep_opik_quiet
+from rampgate.setting_values import read_secret
+from rampgate.settings import Settings
+from schemas.manifests import Dataset, ManifestFile
+from schemas.verticals import Vertical
+
+
+@dataclass(frozen=True)
+class DatasetCheck:
+    """`error`: why it could not be looked up; nothing is known of it then."""
+
+    wanted: Dataset
+    there: DatasetThere | None
+    problems: tuple[Problem, ...]
+    error: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        there = self.there
+        return {
+            "name": self.wanted.name,
+            "project": self.wanted.project,
+            "version": self.wanted.version,
+            "there": None if self.error else there is not None,
+            "latest": there.latest if there is not None else None,
+            "items": there.items if there is not None else None,
+            "categories": dict(sorted(there.categories.items())) if there is not None else {},
+            "error": self.error,
+        }
+
+
+async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: Iterable[Vertical]) -> DatasetCheck:
+    """With the credentials of the vertical whose project it is in, else the operator's. One try: who can't reach Opik
+    learns that from the sync beside it."""
+    keep_opik_quiet()
+    from streams.opik_client import close_client, make_client
+    from streams.opik_datasets import OpikDatasets
+
+    wanted = manifest.model.dataset
+    owner = next((one for one in verticals if one.project == wanted.project), None)
+    key = settings.opik_api_key.get_secret_value() if settings.opik_api_key is not None else None
+    workspace = settings.opik_workspace
+    if owner is not None and "workspace" in owner.model_fields_set:
+        workspace = owner.workspace
+    try:
+        if owner is not None and owner.api_key_file is not None:
+            key = read_secret(owner.api_key_file)
+    except ValueError as error:
+        return DatasetCheck(wanted, None, (), f"api_key_file of {owner.name if owner else ''}: {error}")
+    client = make_client(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
+    try:
+        there = await OpikDatasets(client, 0.0).look(wanted.name, wanted.project, wanted.version)
+    except (Unauthorized, Unavailable) as error:
+        return DatasetCheck(wanted, None, (), str(error))
+    finally:
+        await close_client(client)
+    return DatasetCheck(wanted, there, tuple(unfit(manifest, there)))
