@@ -22,18 +22,17 @@ HERE = Path(__file__).parent
 BEGIN, END = "<!-- results: written by `python -m benchmarks --write` -->", "<!-- end of results -->"
 
 
-def begin(lab: Lab, options: Options) -> dict[str, Any]:
+def begin(lab: Lab | None, options: Options) -> dict[str, Any]:
     return {"when": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", "machine": machine(lab), "options": asdict(options)}
 
 
-def machine(lab: Lab) -> dict[str, Any]:
+def machine(lab: Lab | None) -> dict[str, Any]:
+    """Without services where there is no lab."""
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = cpuinfo.read_text().splitlines()
         model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
-    with redis.Redis.from_url(lab.ours.url) as store:
-        server = store.info("server")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
         "cpu": model,
@@ -41,10 +40,18 @@ def machine(lab: Lab) -> dict[str, Any]:
         "memory_gib": round(psutil.virtual_memory().total / 2**30),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "kafka": KAFKA.coordinates[0].rsplit(":", 1)[1],
-        "redis": f"Valkey {server['valkey_version']}" if "valkey_version" in server else server["redis_version"],
+        **(services(lab) if lab is not None else {}),
         "commit": commit.stdout.strip() or "unknown",
         "load_before": round(psutil.getloadavg()[0], 2),
+    }
+
+
+def services(lab: Lab) -> dict[str, str]:
+    with redis.Redis.from_url(lab.ours.url) as store:
+        server = store.info("server")
+    return {
+        "kafka": KAFKA.coordinates[0].rsplit(":", 1)[1],
+        "redis": f"Valkey {server['valkey_version']}" if "valkey_version" in server else server["redis_version"],
     }
 
 
@@ -77,8 +84,9 @@ def page(document: dict[str, Any]) -> str:
 def stamp(found: dict[str, Any]) -> str:
     on, options = found["machine"], found["options"]
     quick = "" if options["rounds"] >= 5 else " **A short run, to be repeated.**"
+    used = f", Kafka {on['kafka']}, {on['redis']}" if "kafka" in on else ""
     return (
         f"*{found['when']}, commit {on['commit']}: {on['cores']} cores ({on['cpu']}), {on['memory_gib']} GiB, "
-        f"{on['system']}, Python {on['python']}, Kafka {on['kafka']}, {on['redis']}; load before the run "
+        f"{on['system']}, Python {on['python']}{used}; load before the run "
         f"{on['load_before']}.*{quick}"
     )

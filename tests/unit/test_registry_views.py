@@ -112,6 +112,9 @@ def test_judges_are_found_by_archetype_and_by_its_sub_agents() -> None:
     assert set(ids(registry.for_sub_agent("shop"))) == {"helpfulness"} | SAFETY_JUDGES
     assert set(ids(registry.for_sub_agent("finder"))) == {"brevity"} | SAFETY_JUDGES
     assert set(ids(registry.for_sub_agent("unheard_of"))) == SAFETY_JUDGES
+    narrowed = built({"rules/refusal.yaml": "{applies_to: [search]}"})
+    assert "refusal" in ids(narrowed.for_archetype("conversation")), "the linter refuses it; here it is not heeded"
+    assert "refusal" in ids(narrowed.for_sub_agent("chat"))
     assert registry.judge("helpfulness").sub_agents == ("chat", "shop")
 
 
