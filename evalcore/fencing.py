@@ -53,7 +53,8 @@ def fill(prompt: str, values: Mapping[str, str]) -> str:
     are, as do names that are no variable. A value that the prompt does not put between tags gets tags of its name."""
     places, tags = _places(prompt, frozenset(values))
     texts = {name: inert(values[name], tags) for name in {name for _, _, name, _ in places}}
-    out, at = [], 0
+    out: list[str] = []
+    at = 0
     for start, end, name, fenced in places:
         out += (prompt[at:start], texts[name] if fenced else f"<{name}>\n{texts[name]}\n</{name}>")
         at = end

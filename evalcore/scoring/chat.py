@@ -1,0 +1,126 @@
+"""A model behind any OpenAI-compatible endpoint, by its chat-completions call. An edge: its HTTP client is handed in.
+
+Not through litellm, which Opik brings for the same: in a process that does other things too it costs a call seven times
+as much of the event loop, and its import another 150 MB (DECISIONS.md has the figures).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from evalcore.scoring.asking import Ask
+from evalcore.scoring.calls import CallFailed, Failure, Reply
+
+PATH = "/chat/completions"
+LONGEST_MESSAGE = 200
+_FORMAT_WORDS = ("response_format", "json_schema", "structured output")
+
+
+def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
+    """Follows no redirects: they would carry prompts and key elsewhere. The caller closes it."""
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
+
+
+class ChatModel:
+    """`url` is what OpenAI's clients call the base URL, such as https://api.openai.com/v1. One call is one request."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str, key: str | None = None) -> None:
+        self._client, self._key = client, key
+        self.source = url.rstrip("/").removesuffix(PATH)
+        self._url = httpx.URL(self.source + PATH)
+        self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+        self._without_format: set[str] = set()
+        """Models here that refused to be held to a schema; the prompt and the strict reading remain."""
+
+    async def complete(self, asked: Ask) -> Reply:
+        formatted = asked.model not in self._without_format
+        response = await self._post(_body(asked, formatted))
+        if formatted and response.status_code in (400, 422) and _names_the_format(response):
+            self._without_format.add(asked.model)
+            response = await self._post(_body(asked, formatted=False))
+        if response.status_code != 200:
+            raise self._failure(response)
+        return _reply(response)
+
+    async def _post(self, body: bytes) -> httpx.Response:
+        try:
+            return await self._client.post(self._url, content=body, headers=self._headers)
+        except httpx.TimeoutException as error:
+            raise CallFailed(Failure.TIMEOUT, f"the model gave no answer in time ({type(error).__name__})") from error
+        except (httpx.HTTPError, OSError) as error:
+            raise CallFailed(Failure.UNREACHABLE, f"the model can't be reached ({type(error).__name__})") from error
+
+    def _failure(self, response: httpx.Response) -> CallFailed:
+        status = response.status_code
+        message = f"the model's server answers {status}: {_message(response)}"
+        if self._key:
+            message = message.replace(self._key, "***")
+        return CallFailed(kind_of(status), message, retry_after(response.headers))
+
+
+def kind_of(status: int) -> Failure:
+    if status == 429:
+        return Failure.RATE_LIMITED
+    if status in (401, 403):
+        return Failure.UNAUTHORIZED
+    if status in (408, 504):
+        return Failure.TIMEOUT
+    return Failure.UNAVAILABLE if status >= 500 or status in (409, 425) else Failure.REFUSED
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds; 0 where the server names none. A date is none: clocks differ."""
+    value = headers.get("retry-after", "")
+    return float(value) if value.replace(".", "", 1).isdecimal() and value.isascii() else 0.0
+
+
+def _body(asked: Ask, formatted: bool) -> bytes:
+    body: dict[str, Any] = {
+        "model": asked.model, "messages": list(asked.messages), "temperature": asked.temperature
+    }  # fmt: skip
+    if formatted:
+        named = {"name": "judgement", "strict": True, "schema": asked.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+
+
+def _reply(response: httpx.Response) -> Reply:
+    """An answer without text is one that is no score."""
+    found = _json(response)
+    try:
+        choice = found["choices"][0]
+        message = choice["message"]
+        text, refusal = message.get("content"), message.get("refusal")
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise CallFailed(Failure.SLIP, "the model's server answers 200 without a chat completion") from error
+    if not isinstance(text, str) or not text.strip():
+        why = "refused to answer" if refusal else f"ended without a text ({str(choice.get('finish_reason'))[:40]})"
+        raise CallFailed(Failure.SLIP, f"the model {why}")
+    usage = found.get("usage")
+    tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
+    counted = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
+    return Reply(text, tokens if counted else None)
+
+
+def _json(response: httpx.Response) -> Any:
+    try:
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _message(response: httpx.Response) -> str:
+    found = _json(response)
+    error = found.get("error", found) if isinstance(found, dict) else None
+    text = error.get("message") if isinstance(error, dict) else error
+    return (text if isinstance(text, str) else response.reason_phrase or "no message")[:LONGEST_MESSAGE]
+
+
+def _names_the_format(response: httpx.Response) -> bool:
+    text = response.text[:4_000].lower()
+    return any(word in text for word in _FORMAT_WORDS)

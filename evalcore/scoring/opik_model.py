@@ -1,0 +1,63 @@
+"""A model by the layer that Opik brings (litellm), for providers without an OpenAI-compatible endpoint. An edge.
+
+Its import takes seconds: it happens at the first call, in a thread. Keys and addresses come from where litellm looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from evalcore.scoring.asking import Ask
+from evalcore.scoring.calls import CallFailed, Failure, Reply
+from evalcore.scoring.chat import kind_of, retry_after
+
+
+class OpikModel:
+    """`options` go to litellm with each call, such as `api_base` and `api_key`."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self.source = f"opik:{options.get('api_base', '')}"
+
+    async def complete(self, asked: Ask) -> Reply:
+        made = await asyncio.to_thread(_model, asked.model, asked.temperature, tuple(sorted(self._options.items())))
+        named = {"name": "judgement", "strict": True, "schema": asked.schema}
+        try:
+            # Tries and times belong to evalcore.scoring.trying.
+            found = await made.agenerate_provider_response(
+                messages=list(asked.messages),
+                response_format={"type": "json_schema", "json_schema": named},
+                __opik_retries=1,
+            )
+        except Exception as error:
+            raise failure(error) from error
+        text = found.choices[0].message.content if found.choices else None
+        if not isinstance(text, str) or not text.strip():
+            raise CallFailed(Failure.SLIP, "the model ended without a text")
+        usage = getattr(found, "usage", None)
+        return Reply(text, getattr(usage, "total_tokens", None))
+
+
+def failure(error: Exception) -> CallFailed:
+    """Of litellm's errors, which are named after OpenAI's and carry a status."""
+    name, status = type(error).__name__, getattr(error, "status_code", None)
+    response = getattr(error, "response", None)
+    wait = retry_after(getattr(response, "headers", None) or {})
+    if "Timeout" in name:
+        kind = Failure.TIMEOUT
+    elif "Connection" in name or isinstance(error, OSError):
+        kind = Failure.UNREACHABLE
+    else:
+        kind = kind_of(status) if isinstance(status, int) else Failure.REFUSED
+    return CallFailed(kind, f"the model's call failed ({name}{f', status {status}' if status else ''})", wait)
+
+
+@lru_cache(maxsize=64)
+def _model(name: str, temperature: float, options: tuple[tuple[str, Any], ...]) -> Any:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing litellm fetches prices from GitHub
+    layer = import_module("opik.evaluation.models.litellm.litellm_chat_model")
+    return layer.LiteLLMChatModel(name, track=False, temperature=temperature, **dict(options))

@@ -1,0 +1,245 @@
+"""Many items by many judges, for several gates at once: every task comes to an answer, and no error comes out.
+
+Equal questions are asked once: over time by the cache, at one moment by sharing the call that is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+
+from evalcore import scores
+from evalcore.bindings import Unbound
+from evalcore.gates.answers import Answer, NotApplicable, Scored, Unscored
+from evalcore.scoring.asking import Ask, Task, ask, key
+from evalcore.scoring.cache import ScoreCache, kept, written
+from evalcore.scoring.calls import CallFailed, Failure, Model
+from evalcore.scoring.spending import Spend
+from evalcore.scoring.trying import Caller, CallLimits
+
+log = structlog.get_logger(__name__)
+CHUNK = 32
+"""Tasks whose prompts are made and looked up in one go; the loop is free in between."""
+AHEAD = 64
+RECENT = 4_096
+CACHED = "cached"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a task. `reason`: the judge's words. `dimensions`: by the dimension's id. `failure` says why it is
+    unscored, `cached` that no call was made for it."""
+
+    answer: Answer
+    reason: str = ""
+    dimensions: Mapping[str, Answer] = field(default_factory=dict)
+    cached: bool = False
+    failure: Failure | None = None
+
+
+@dataclass
+class _Flight:
+    call: asyncio.Task[scores.Answer | CallFailed]
+    waiting: int = 0
+
+
+class Scorer:
+    """One for a process: its limits hold for all gates together, which share them fairly. Use it on one event loop.
+
+    `observe` is told of each call's end (`ok` or a Failure) and of each answer out of the cache (`cached`).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        cache: ScoreCache,
+        limits: CallLimits | None = None,
+        *,
+        observe: Callable[[str], None] = lambda outcome: None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cache, self._limits, self._observe = cache, limits or CallLimits(), observe
+        self._caller = Caller(model, self._limits, now, observe)
+        self._flights: dict[str, _Flight] = {}
+        self._recent: OrderedDict[str, scores.Answer] = OrderedDict()
+        self._cache_works = True
+
+    async def score(
+        self, gate: str, tasks: Sequence[Task], *, spend: Spend | None = None, within: float | None = None
+    ) -> list[Judgement]:
+        """In the order of the tasks. What is not scored `within` seconds, or is over the limit of `spend`, is unscored
+        and says so. Raises nothing but CancelledError; what was answered by then is kept."""
+        run = _Run(self, gate, tasks, spend or Spend())
+        try:
+            async with asyncio.timeout(within):
+                await run.all()
+        except TimeoutError:
+            late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
+            run.rest(late)
+        except Exception:
+            log.exception("scoring_failed", gate=gate)
+            run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
+        return [found for found in run.found if found is not None]
+
+    async def look_up(self, tasks: Sequence[Task], keys: Sequence[str]) -> list[scores.Answer | None]:
+        """What the cache has; without a cache that works, what this process remembers."""
+        try:
+            held = await self._cache.get_many(keys) if keys else []
+            self._cache_works = True
+        except Exception as error:
+            self._without_cache(error)
+            held = [None] * len(keys)
+        found = (kept(value, task.judge) for value, task in zip(held, tasks, strict=True))
+        return [answer or self._recent.get(name) for answer, name in zip(found, keys, strict=True)]
+
+    async def judge(
+        self, gate: str, task: Task, name: str, asked: Ask, spend: Spend
+    ) -> tuple[scores.Answer | CallFailed, bool]:
+        """An answer to the task whose key is `name`, and whether it came without a call."""
+        while True:
+            if name in self._recent:
+                return self._recent[name], True
+            flight = self._flights.get(name)
+            mine = flight is None
+            if flight is None:
+                call = asyncio.create_task(self._fly(gate, task, name, asked, spend))
+                flight = self._flights[name] = _Flight(call)
+                call.add_done_callback(partial(self._landed, name))
+            flight.waiting += 1
+            try:
+                found = await asyncio.shield(flight.call)
+            finally:
+                flight.waiting -= 1
+                if not flight.waiting and not flight.call.done():
+                    self._landed(name, flight.call)
+                    flight.call.cancel()
+            if mine or not isinstance(found, CallFailed) or found.kind is not Failure.OVER_LIMIT:
+                return found, not mine
+            # The gate that made the call has spent what it may; this one has not.
+
+    async def _fly(self, gate: str, task: Task, name: str, asked: Ask, spend: Spend) -> scores.Answer | CallFailed:
+        try:
+            answer = await self._caller.score(gate, task.judge, asked, spend)
+        except CallFailed as failure:
+            return failure
+        except Exception as error:
+            log.exception("judge_call_failed", judge=task.judge.id)
+            return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
+        self._recent[name] = answer
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+        try:
+            await self._cache.put(name, written(answer, task.judge))
+        except Exception as error:
+            self._without_cache(error)
+        return answer
+
+    def _landed(self, name: str, call: asyncio.Task[scores.Answer | CallFailed]) -> None:
+        flight = self._flights.get(name)
+        if flight is not None and flight.call is call:
+            del self._flights[name]
+
+    def _without_cache(self, error: Exception) -> None:
+        if self._cache_works:
+            log.warning("judge_cache_unavailable", error=f"{type(error).__name__}: {error}"[:200])
+        self._cache_works = False
+
+    @property
+    def source(self) -> str:
+        return self._caller.model.source
+
+    @property
+    def at_once(self) -> int:
+        return self._limits.at_once
+
+    def observe(self, outcome: str) -> None:
+        self._observe(outcome)
+
+
+class _Run:
+    """One gate's tasks: one looks them up and hands on what has to be asked, several ask."""
+
+    def __init__(self, scorer: Scorer, gate: str, tasks: Sequence[Task], spend: Spend) -> None:
+        self._scorer, self._gate, self._tasks, self._spend = scorer, gate, tasks, spend
+        self.found: list[Judgement | None] = [None] * len(tasks)
+        self._open: asyncio.Queue[tuple[int, str, Ask] | None] = asyncio.Queue(AHEAD)
+
+    async def all(self) -> None:
+        workers = min(self._scorer.at_once, len(self._tasks))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._look_up(workers))
+            for _ in range(workers):
+                group.create_task(self._work())
+
+    def rest(self, failure: CallFailed) -> None:
+        for place, found in enumerate(self.found):
+            if found is None:
+                self.found[place] = _judgement(self._tasks[place], failure)
+
+    async def _look_up(self, workers: int) -> None:
+        for start in range(0, len(self._tasks), CHUNK):
+            asked: dict[int, tuple[str, Ask]] = {}
+            for place in range(start, min(start + CHUNK, len(self._tasks))):
+                one = self._ask(self._tasks[place])
+                if isinstance(one, CallFailed):
+                    self.found[place] = _judgement(self._tasks[place], one)
+                else:
+                    asked[place] = one
+            names = [name for name, _ in asked.values()]
+            held = await self._scorer.look_up([self._tasks[place] for place in asked], names)
+            for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
+                if answer is None:
+                    await self._open.put((place, name, prompt))
+                else:
+                    self._cached(place, answer)
+            await asyncio.sleep(0)
+        for _ in range(workers):
+            await self._open.put(None)
+
+    async def _work(self) -> None:
+        while (one := await self._open.get()) is not None:
+            place, name, asked = one
+            task = self._tasks[place]
+            answer, cached = await self._scorer.judge(self._gate, task, name, asked, self._spend)
+            self.found[place] = _judgement(task, answer, cached)
+
+    def _cached(self, place: int, answer: scores.Answer) -> None:
+        self.found[place] = _judgement(self._tasks[place], answer, True)
+        self._scorer.observe(CACHED)
+
+    def _ask(self, task: Task) -> tuple[str, Ask] | CallFailed:
+        try:
+            asked = ask(task.judge, task.context, task.source)
+            return key(task.judge, asked, self._scorer.source), asked
+        except Unbound as error:
+            return CallFailed(Failure.UNBOUND, str(error))
+        except Exception as error:
+            return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the prompt was made")
+
+
+def by_name(tasks: Sequence[Task], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
+    """Answers by judge id, and by `judge.dimension` for judges that have some, in the order of the tasks."""
+    out: dict[str, list[Answer]] = {}
+    for task, one in zip(tasks, found, strict=True):
+        out.setdefault(task.judge.id, []).append(one.answer)
+        for dimension, answer in one.dimensions.items():
+            out.setdefault(f"{task.judge.id}.{dimension}", []).append(answer)
+    return out
+
+
+def _judgement(task: Task, found: scores.Answer | CallFailed, cached: bool = False) -> Judgement:
+    if isinstance(found, CallFailed):
+        missing = Unscored(found.message, task.weight)
+        return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)
+    dimensions = {name: _answer(value, task.weight) for name, value in found.dimensions.items()}
+    return Judgement(_answer(found.value, task.weight), found.reason, dimensions, cached)
+
+
+def _answer(value: float | None, weight: float) -> Answer:
+    return NotApplicable() if value is None else Scored(value, weight)

@@ -1,0 +1,110 @@
+"""One question to a judge's model, until there is a score or no point in asking again (PC5 §9.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import stamina
+from aiolimiter import AsyncLimiter
+
+from evalcore.scores import Answer, Unscored, read
+from evalcore.scoring.asking import Ask
+from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply
+from evalcore.scoring.fair import FairRoom
+from evalcore.scoring.outages import Outages
+from evalcore.scoring.spending import Spend
+from evalcore.views import Judge
+
+SLIPS = 1
+"""Answers that are no score are asked for again so often: a model that can't say its score will not learn it."""
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """For all gates of a process together. Seconds; `tries` are calls for one score, `outage_seconds` how long a model
+    may answer nobody before it counts as down."""
+
+    at_once: int = 20
+    calls_per_minute: float | None = None
+    call_seconds: float = 60.0
+    tries: int = 6
+    first_pause: float = 0.5
+    longest_pause: float = 20.0
+    jitter: float = 1.0
+    outage_seconds: float = 60.0
+
+
+class Caller:
+    """`observe` is told of each call's end: `ok` or a Failure."""
+
+    def __init__(
+        self, model: Model, limits: CallLimits, now: Callable[[], float], observe: Callable[[str], None]
+    ) -> None:
+        self.model, self._limits, self._observe = model, limits, observe
+        self._room = FairRoom(limits.at_once)
+        self._rate = _rate(limits.calls_per_minute)
+        self._outages = Outages(limits.outage_seconds, limits.at_once, now)
+
+    async def score(self, gate: str, judge: Judge, asked: Ask, spend: Spend) -> Answer:
+        """Raises CallFailed, of the last try."""
+        slips = 0
+
+        def again(error: Exception) -> bool | float:
+            nonlocal slips
+            if not isinstance(error, CallFailed):
+                return False
+            if error.kind is Failure.SLIP:
+                slips += 1
+                return 0.0 if slips <= SLIPS else False
+            return error.kind in PASSING
+
+        limits = self._limits
+        async for attempt in stamina.retry_context(
+            on=again, attempts=limits.tries, timeout=None,
+            wait_initial=limits.first_pause, wait_max=limits.longest_pause, wait_jitter=limits.jitter,
+        ):  # fmt: skip
+            with attempt:
+                async with self._room.place(gate):
+                    reply = await self._call(asked, spend)
+                try:
+                    return read(reply.text, judge)
+                except Unscored as error:
+                    self._observe(Failure.SLIP)
+                    raise CallFailed(Failure.SLIP, str(error)) from error
+        raise AssertionError
+
+    async def _call(self, asked: Ask, spend: Spend) -> Reply:
+        if self._rate is not None:
+            await self._rate.acquire()
+        await self._outages.pass_or_wait()
+        reserved = spend.reserve(asked.tokens)
+        seconds = self._limits.call_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await self.model.complete(asked)
+        except TimeoutError as error:
+            failure = CallFailed(Failure.TIMEOUT, f"the model gave no answer in {seconds:g} s")
+            raise self._noted(failure, spend, reserved) from error
+        except CallFailed as failure:
+            raise self._noted(failure, spend, reserved) from None
+        self._outages.succeeded()
+        self._observe("ok")
+        spend.settle(reserved, reply.tokens)
+        return reply
+
+    def _noted(self, failure: CallFailed, spend: Spend, reserved: int) -> CallFailed:
+        self._outages.failed(failure)
+        self._observe(failure.kind)
+        if failure.kind not in (Failure.TIMEOUT, Failure.SLIP):
+            spend.settle(reserved, 0)  # nothing was answered, nothing is charged
+        return failure
+
+
+def _rate(calls_per_minute: float | None) -> AsyncLimiter | None:
+    """Spread over the minute: a limiter by the minute would let all of a minute's calls go at once."""
+    if calls_per_minute is None:
+        return None
+    per_second = calls_per_minute / 60
+    return AsyncLimiter(max(per_second, 1.0), max(1.0, 1 / per_second))
