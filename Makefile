@@ -103,6 +103,7 @@ docs: setup-dev ## write the generated pages again
 	@$(PY) -m evalcore.linting.page > docs/checks.md.new
 	@mv docs/checks.md.new docs/checks.md
 	@$(PY) -m schemas.published docs
+	@$(PY) tests/spec_coverage.py
 
 lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
 	@$(COMPILE) --all-extras pyproject.toml -o requirements-dev.lock

@@ -150,6 +150,7 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: D
 
 
 def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
+    """PF-9 AC-11."""
     now = datetime.now(UTC) - timedelta(seconds=5)
     inside, outside = now - timedelta(hours=23, minutes=59), now - timedelta(hours=24, minutes=1)
     messages: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""CODEOWNERS as GitHub reads it, and what this repository's says (PF-9 Decision 18a)."""
+"""CODEOWNERS as GitHub reads it, and what this repository's says (PF-9 Decision 18a; PC5 §5.6, FR-12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coverage and conservation are the counters' sums over exact windows."""
+"""Coverage and conservation are the counters' sums over exact windows (PF-9 FR-11, AC-11)."""
 
 from __future__ import annotations
 

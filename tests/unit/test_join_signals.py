@@ -1,4 +1,5 @@
-"""What Opik must hold after a user spoke about a turn: thumbs, withdrawals, rerolls, in whatever order they arrive."""
+"""What Opik must hold after a user spoke about a turn: thumbs, withdrawals, rerolls, in whatever order they arrive
+(PF-9 FR-6, §5.4)."""
 
 from __future__ import annotations
 

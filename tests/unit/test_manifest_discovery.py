@@ -1,4 +1,5 @@
-"""Capabilities are read from XML prompt components, safely (PF-9 FR-7, §5.6, AC-7)."""
+"""Capabilities are read from XML prompt components, safely (PF-9 FR-7, §5.6, §5.9, AC-7; PC5
+FR-13)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,119 @@
+"""The clauses of PC5 and PF-9 that can be held by a test, and when this repository owes them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Due(StrEnum):
+    NOW = "now"
+    LATER = "later"
+
+
+class Clause(NamedTuple):
+    document: str
+    name: str
+    words: str
+    due: Due = Due.NOW
+
+    @property
+    def title(self) -> str:
+        return f"{self.document} {self.name}"
+
+
+_L = Due.LATER
+_PC5: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
+    ("FR-1", "the lifecycle's transitions fire gates", _L),
+    ("FR-2", "three milestones", _L),
+    ("FR-3", "the schema of a rule file"),
+    ("FR-4", "the schema of the manifest"),
+    ("FR-5", "judges by id and by category"),
+    ("FR-6", "thresholds per milestone"),
+    ("FR-7", "each vertical's own Opik project"),
+    ("FR-8", "the eval-config API"),
+    ("FR-9", "files are the source of truth"),
+    ("FR-10", "rollback without a deployment"),
+    ("FR-11", "sampling rate by milestone", _L),
+    ("FR-12", "changes of judges are reviewed, baselines made anew or given up"),
+    ("FR-13", "categories come from XML prompt components"),
+    ("FR-14", "validation on every pull request"),
+    ("NFR-1", "lookups without file access"),
+    ("NFR-2", "pre_merge within 5 minutes", _L),
+    ("NFR-3", "100 traces within 10 minutes", _L),
+    ("NFR-4", "a warning at 50 rules"),
+    ("NFR-5", "threshold changes give their reason"),
+    ("NFR-6", "rollback within 15 minutes", _L),
+    ("AC-1", "a new rule file passes and its judge is found"),
+    ("AC-2", "a new category has its judges and the global ones"),
+    ("AC-3", "pre_merge judges the dataset and blocks", _L),
+    ("AC-4", "pre_ramp halts at 0 %", _L),
+    ("AC-5", "the milestone's threshold before the default"),
+    ("AC-6", "a malformed file names the field"),
+    ("AC-7", "a bad change is taken back without a deployment", _L),
+    ("AC-8", "lookups with a vertical's own project, without write access"),
+    ("AC-9", "one judge offline and online", _L),
+    ("AC-10", "the shipped manifest is valid"),
+    ("§5.2", "fields of a rule file"),
+    ("§5.3", "fields of the manifest"),
+    ("§5.4", "functions and their shapes"),
+    ("§5.5", "semantics of the gates, overrides", _L),
+    ("§5.6", "who owns what"),
+    ("§5.7", "rollback", _L),
+    ("§5.8", "what PC6 reads", _L),
+    ("§5.9", "what PF1 reads", _L),
+    ("§9.5", "failure modes", _L),
+]
+_PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
+    ("FR-1", "one registry: by id, classification, sub-agent"),
+    ("FR-2", "safety_refusal or quality"),
+    ("FR-3", "where a threshold comes from"),
+    ("FR-4", "until when it holds"),
+    ("FR-5", "archetypes of sub-agents"),
+    ("FR-6", "user signals on the trace"),
+    ("FR-7", "the manifest out of XML components"),
+    ("FR-8", "a vertical inherits the substrate"),
+    ("FR-9", "optimisation proposes, never merges", _L),
+    ("FR-10", "inverted judges are found", _L),
+    ("FR-11", "coverage of the join"),
+    ("FR-12", "curated export", _L),
+    ("FR-13", "drift of judges", _L),
+    ("FR-14", "agreement of annotators", _L),
+    ("NFR-1", "signals within 5 minutes", _L),
+    ("NFR-2", "lookups within 50 ms"),
+    ("NFR-3", "a calibration cycle within 4 hours", _L),
+    ("NFR-4", "the single vertical keeps its verdicts"),
+    ("NFR-5", "every section has its tests"),
+    ("AC-1", "the registry answers with provenance and classification"),
+    ("AC-2", "every rule file declares its classification"),
+    ("AC-3", "a threshold without baseline_source fails"),
+    ("AC-4", "the thumb lands on the trace"),
+    ("AC-5", "a new vertical without a change of code"),
+    ("AC-6", "Round 1's inverted judges are found", _L),
+    ("AC-7", "categories match the XML exactly"),
+    ("AC-8", "verticals leave one another alone"),
+    ("AC-9", "an overdue seed warns, then blocks"),
+    ("AC-10", "the inversion check reports its statistics", _L),
+    ("AC-11", "coverage per vertical"),
+    ("AC-12", "the export is audited", _L),
+    ("AC-13", "the drift check is machine-readable", _L),
+    ("AC-14", "agreement gates the reference set", _L),
+    ("AC-15", "the reserved prefix is refused"),
+    ("§5.2", "registry and taxonomy"),
+    ("§5.3", "calibration methodology"),
+    ("§5.4", "the correlation pipeline"),
+    ("§5.5", "multi-vertical extension"),
+    ("§5.6", "manifest discovery"),
+    ("§5.7", "the optimisation loop", _L),
+    ("§5.8", "shape is PC5's, content PF-9's"),
+    ("§5.9", "what is read from PC6: the components, never written"),
+    ("§5.10", "the worked example: receipts"),
+    ("Decision 10", "no vertical changes a classification"),
+    ("Decision 17", "categories are shared; conflicting declarations are refused"),
+    ("Decision 18", "who reviews a shared category's change"),
+    ("R-4", "user_signal_ is reserved"),
+]
+CLAUSES: Final = [
+    *(Clause("PC5", *about) for about in _PC5),
+    *(Clause("PF-9", *about) for about in _PF9),
+]

@@ -1,0 +1,115 @@
+"""Which tests hold which clause of PC5 and PF-9, read from the tests themselves (PF-9 NFR-5): a test names its clauses
+in its name (`test_pc5_ac6_…`), its docstring or the comment above it, a file or a benchmark in its docstring.
+
+`.venv/bin/python tests/spec_coverage.py` writes `docs/spec-coverage.md`; `make docs` does, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from spec_clauses import CLAUSES, Clause, Due
+
+TESTS: Final = Path(__file__).parent
+PAGE: Final = TESTS.parent / "docs" / "spec-coverage.md"
+HEAD: Final = """# Which tests hold which clause
+
+Made by `make docs` from the names and docstrings of the tests. A test fails where one of them is gone, or where a
+clause that is due has none (PF-9 NFR-5)."""
+_DOCUMENT: Final = re.compile(r"\b(PC|PF)-?(5|9)\b")
+_NEXT: Final = re.compile(
+    r"(?:[\s,;/]|\band\b|\bor\b)*(§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
+)
+_IN_A_NAME: Final = re.compile(r"(?<![a-z])(pc5|pf9)((?:_(?:n?fr|ac|r|decision)_?\d+)+)")
+_PART: Final = re.compile(r"_(nfr|fr|ac|r|decision)_?(\d+)")
+_ANY: Final = re.compile(r"(PC|PF)-?[59]\b|pc5|pf9")
+_NUMBER: Final = re.compile(r"\d+")
+
+
+def clauses_in(text: str) -> set[str]:
+    """`PC5 FR-8, FR-14; PF-9 Decisions 17 and 18` as titles, one by one."""
+    found = set()
+    for document in _DOCUMENT.finditer(text):
+        title = {"PC5": "PC5", "PF9": "PF-9"}.get("".join(document.groups()))
+        at, decision = document.end(), False
+        while title is not None and (following := _NEXT.match(text, at)):
+            name = following.group(1)
+            if _NUMBER.fullmatch(name):
+                if not decision:
+                    break
+                name = f"Decision {name}"
+            decision = name.startswith("Decision")
+            found.add(f"{title} {name.replace('Decisions', 'Decision')}")
+            at = following.end()
+    return found
+
+
+def clauses_in_name(name: str) -> set[str]:
+    """`test_pc5_ac6_…` as titles."""
+    found = set()
+    for document, parts in _IN_A_NAME.findall(name):
+        title = "PC5" if document == "pc5" else "PF-9"
+        for kind, number in _PART.findall(parts):
+            found.add(f"{title} {'Decision ' if kind == 'decision' else f'{kind.upper()}-'}{number}")
+    return found
+
+
+def named_by(path: Path) -> Iterator[tuple[str, str]]:
+    """(clause, test): the test is `file::function`, or the file for what its own docstring names."""
+    source = path.read_text()
+    if not _ANY.search(source):
+        return
+    name, lines, tree = path.relative_to(TESTS).as_posix(), source.splitlines(), ast.parse(source)
+    functions = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_")
+    ]
+    for function in functions:
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)]) - 1
+        above = first
+        while above and lines[above - 1].startswith("#"):
+            above -= 1
+        text = "\n".join([*lines[above:first], ast.get_docstring(function) or ""])
+        for clause in clauses_in(text) | clauses_in_name(function.name):
+            yield clause, f"{name}::{function.name}"
+    for clause in clauses_in(ast.get_docstring(tree) or "") if functions else ():
+        yield clause, name
+
+
+@cache
+def held() -> dict[str, list[str]]:
+    """Clause -> tests that name it; a file only where none of its functions does."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for clause, test in named_by(path):
+            found.setdefault(clause, set()).add(test)
+    for path in sorted((TESTS.parent / "benchmarks").glob("*.py")):
+        for clause in clauses_in(ast.get_docstring(ast.parse(path.read_text())) or ""):
+            found.setdefault(clause, set()).add(f"benchmarks/{path.name}")
+    return {
+        clause: sorted(one for one in tests if "::" in one or not any(other.startswith(f"{one}::") for other in tests))
+        for clause, tests in found.items()
+    }
+
+
+def page() -> str:
+    by, lines = held(), [HEAD]
+    for document in ("PC5", "PF-9"):
+        lines += ["", f"## {document}", "", "| clause | demands | held by |", "| --- | --- | --- |"]
+        lines += [_row(clause, by) for clause in CLAUSES if clause.document == document]
+    return "\n".join([*lines, ""])
+
+
+def _row(clause: Clause, by: dict[str, list[str]]) -> str:
+    tests = "<br>".join(f"`{test}`" for test in by.get(clause.title, []))
+    return f"| {clause.name} | {clause.words} | {tests or ('not yet' if clause.due is Due.LATER else 'nothing')} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
