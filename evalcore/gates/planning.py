@@ -1,0 +1,142 @@
+"""Which gates a change triggers, by the paths it touches, and what overrides skip (PC5 §5.5). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import Any, Final
+
+import yaml
+
+from schemas.judges import Milestone
+
+ALL: Final = tuple(Milestone)
+PATHS: Final[tuple[tuple[str, tuple[Milestone, ...]], ...]] = (
+    *((pattern, ALL) for pattern in (
+        "prompts/**", "configs/rules/**", "configs/evaluation_manifest.yaml", "src/consumer_agent/agent/**",
+        "src/consumer_agent/factory.py", "src/consumer_agent/utils/tools.py",
+    )),
+    *((pattern, (Milestone.PRE_MERGE,)) for pattern in (
+        "src/consumer_agent/api/**", "src/consumer_agent/utils/helpers.py", "configs/*.yaml",
+    )),
+    *((pattern, ()) for pattern in (
+        "tests/**", "docs/**", "*.md", ".github/**", "setup.py", "pyproject.toml", "Makefile",
+    )),
+)  # fmt: skip
+"""The first pattern that fits decides. `**` is any depth, `*` stays within a folder; `*.md` is of any folder."""
+ANYTHING_ELSE: Final = "anything else"
+LABELS: Final = {"eval-skip-pre-ramp": Milestone.PRE_RAMP, "eval-skip-pre-full": Milestone.PRE_FULL}
+BLOCK: Final = "eval-skip-justification"
+SIGNED: Final = re.compile(r"^\s*[-*]\s*\[[xX]\]\s*The reviewer agrees to every override above\s*$", re.MULTILINE)
+_FENCE: Final = re.compile(rf"^```{BLOCK}[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Triggered:
+    """`rule` is the pattern that decided."""
+
+    file: str
+    rule: str
+    gates: tuple[Milestone, ...]
+
+
+@dataclass(frozen=True)
+class Skip:
+    """An override that holds, as it goes into the audit."""
+
+    milestone: Milestone
+    label: str
+    approved_by: str
+    justification: str
+    expires: date
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`gates` are to run; `wrong` says which override does not hold and why: its gate runs."""
+
+    gates: tuple[Milestone, ...]
+    files: tuple[Triggered, ...]
+    skipped: tuple[Skip, ...]
+    wrong: tuple[str, ...]
+
+
+def plan(changed: Iterable[str], labels: Iterable[str] = (), description: str = "", *, today: date) -> Plan:
+    """A path that no pattern knows triggers all gates. Only `pre_ramp` and `pre_full` can be skipped."""
+    files = tuple(triggered(file) for file in dict.fromkeys(changed))
+    wanted = {gate for one in files for gate in one.gates}
+    asked = [label for label in dict.fromkeys(labels) if label.startswith("eval-skip-")]
+    skipped, wrong = _overrides(asked, description, today)
+    held = {skip.milestone for skip in skipped}
+    return Plan(
+        tuple(gate for gate in Milestone if gate in wanted and gate not in held),
+        files,
+        tuple(skip for skip in skipped if skip.milestone in wanted),
+        wrong,
+    )
+
+
+def triggered(file: str) -> Triggered:
+    path = file.replace("\\", "/").removeprefix("./")
+    for pattern, gates in PATHS:
+        if _pattern(pattern).fullmatch(path):
+            return Triggered(file, pattern, gates)
+    return Triggered(file, ANYTHING_ELSE, ALL)
+
+
+def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tuple[Skip, ...], tuple[str, ...]]:
+    if not labels:
+        return (), ()
+    wrong = [
+        f"{label}: there is no such override; there are {', '.join(LABELS)}" for label in labels if label not in LABELS
+    ]
+    known = [label for label in labels if label in LABELS]
+    if not known:
+        return (), tuple(wrong)
+    block, why = _block(description)
+    if not SIGNED.search(description):
+        why = [*why, "the reviewer's agreement is missing: tick 'The reviewer agrees to every override above'"]
+    expires = block.get("expires")
+    if isinstance(expires, date) and expires < today:
+        why = [*why, f"{BLOCK}: it expired on {expires}"]
+    skips = []
+    for label in known:
+        named = block.get("milestones")
+        if why:
+            wrong += [f"{label}: {reason}" for reason in why]
+        elif not isinstance(named, list) or LABELS[label] not in named:
+            wrong.append(f"{label}: {BLOCK}: milestones does not name {LABELS[label]}")
+        else:
+            text = " ".join(str(block["justification"]).split())
+            skips.append(Skip(LABELS[label], label, str(block["approved_by"]).strip(), text, block["expires"]))
+    return tuple(skips), tuple(wrong)
+
+
+def _block(description: str) -> tuple[dict[str, Any], list[str]]:
+    found = _FENCE.findall(description)
+    if len(found) != 1:
+        return {}, [f"the description needs one block ```{BLOCK}, it has {len(found)}"]
+    try:
+        block = yaml.safe_load(found[0])
+    except yaml.YAMLError as error:
+        return {}, [f"{BLOCK}: can't be read as YAML: {' '.join(str(error).split())[:200]}"]
+    if not isinstance(block, dict):
+        return {}, [f"{BLOCK}: fields are required: milestones, approved_by, justification, expires"]
+    why = [
+        f"{BLOCK}: {name} is empty"
+        for name in ("approved_by", "justification")
+        if not str(block.get(name) or "").strip()
+    ]
+    if not isinstance(block.get("expires"), date):
+        why.append(f"{BLOCK}: expires is no day, such as 2026-12-31")
+    return block, why
+
+
+@lru_cache(maxsize=64)
+def _pattern(glob: str) -> re.Pattern[str]:
+    parts = {"**": ".+", "*": "[^/]*"}
+    text = "".join(parts.get(part, re.escape(part)) for part in re.split(r"(\*\*|\*)", glob))
+    return re.compile(f"(?:.*/)?{text}" if glob.startswith("*.") else text)
