@@ -33,9 +33,9 @@ def validate(path: Path | None, configs: Path | None, format: Format, as_json: b
     if path is None or path.is_dir():
         return tell(validate_sources(tree_of(path or root_of(configs)), loading.today()), format, as_json)
     root = root_of(configs)
-    source = _source(path, root)
-    if source is not None:
-        return tell(source, format, as_json)
+    if path.name in (BASE, EXTENSION, SELECTION) or path.suffix == ".xml":
+        around = [one for one in (root, *_around(path)) if one.is_dir()] if configs is None else []
+        return tell(_source(path, around or [root]), format, as_json)
     beside = (path.absolute().parent / "rules").is_dir()
     try:
         result = validate_manifest(path, root=None if beside and configs is None else root)
@@ -44,18 +44,23 @@ def validate(path: Path | None, configs: Path | None, format: Format, as_json: b
     return tell(result, format, as_json)
 
 
-def _source(path: Path, root: Path) -> ValidationResult | None:
-    """Of a file that the registry's manifest is made of; None for anything else that may be a manifest."""
-    if path.name not in (BASE, EXTENSION, SELECTION) and path.suffix != ".xml":
-        return None
-    tree = tree_of(root)
-    shown = {os.path.realpath(root / name): tree.shown(name) for name in {*tree.files, *tree.refused}}
-    name = shown.get(os.path.realpath(path))
-    if name is None:
-        hint = "name the folder of its registry with --configs"
-        raise Failure(f"{path}: is no manifest, and the registry in {root} is not made of it; {hint}")
-    found = validate_sources(tree, loading.today()).problems
-    return ValidationResult.of(path, (replace(one, file=path.as_posix()) for one in found if one.file == name))
+def _source(path: Path, roots: list[Path]) -> ValidationResult:
+    """Of a file that the manifest of one of these registries is made of. Raises Failure for any other."""
+    for root in roots:
+        tree = tree_of(root)
+        shown = {os.path.realpath(root / name): tree.shown(name) for name in {*tree.files, *tree.refused}}
+        name = shown.get(os.path.realpath(path))
+        if name is not None:
+            found = validate_sources(tree, loading.today()).problems
+            return ValidationResult.of(path, (replace(one, file=path.as_posix()) for one in found if one.file == name))
+    hint = "name the folder of its registry with --configs"
+    raise Failure(f"{path}: is no manifest, and the registry in {roots[0]} is not made of it; {hint}")
+
+
+def _around(path: Path) -> list[Path]:
+    """Folders of registries that a file may lie in or beside."""
+    ups = path.absolute().parents
+    return [folder for folder in (ups[0], *(up / "configs" for up in ups)) if (folder / "rules").is_dir()]
 
 
 @dataclass(frozen=True)

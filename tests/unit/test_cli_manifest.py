@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from rampgate.cli import app
 from tests.unit.registry_copies import HERE, Ran, copied, edit, files, run
 
 MANIFEST = "evaluation_manifest.yaml"
@@ -205,6 +207,20 @@ def test_problems_of_what_the_manifest_is_made_of_are_its_own(configs: Path, tmp
     assert {one["file"] for one in one.json["errors"]} == {selection.as_posix()}
     extension = run(configs, "manifest", "validate", str(tmp_path / EXTENSION), "--json")
     assert extension.json["errors"] == []
+
+
+def test_a_source_is_seen_with_the_registry_it_lies_beside(
+    configs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(tmp_path / EXTENSION, "inherits_from: general_qa", "inherits_from: genral_qa")
+    edit(configs / "manifest-base.yaml", "aggregate: min", "aggregate: least")
+    monkeypatch.chdir(HERE)
+    for path, field in ((tmp_path / EXTENSION, "inherits_from"), (configs / "manifest-base.yaml", "aggregate")):
+        ran = CliRunner().invoke(app, ["manifest", "validate", str(path), "--json"])
+        assert ran.exit_code == 1
+        errors = json.loads(ran.stdout)["errors"]
+        assert {one["file"] for one in errors} == {path.as_posix()}
+        assert errors[0]["field"].endswith(field)
 
 
 def test_pc5_r3_a_manifest_elsewhere_is_seen_with_the_registrys_rules(configs: Path, tmp_path: Path) -> None:
