@@ -1,0 +1,40 @@
+"""`python -m rampgate.localmodel`: prints one JSON line with its url when it is ready, and serves until it is ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+
+from rampgate.localmodel.behaviour import Behaviour
+from rampgate.localmodel.label import LABEL
+from rampgate.localmodel.server import start
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m rampgate.localmodel", description=LABEL)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
+    parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="before each answer")
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key to ask for")
+    return parser.parse_args()
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    key = os.environ[arguments.key_env] if arguments.key_env else None
+    behaviour = Behaviour(latency_seconds=arguments.latency)
+    running = await start(arguments.host, arguments.port, key=key, behaviour=behaviour)
+    print(json.dumps({"url": running.url, "stand_in": LABEL}), flush=True)
+    await ended.wait()
+    await running.close()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    asyncio.run(_serve(_arguments()))

@@ -1,0 +1,65 @@
+"""What the stand-in can be told to be: slow, wrong, rate-limited, down, down half of the time.
+
+By the constructor, by `PUT /_behaviour` (JSON, until the next one; `DELETE` ends it), or for one request by its header
+`X-Stand-In-Behaviour` (the same JSON), which goes before the others:
+
+    {"latency_seconds": 0.3, "wrong": "off_scale", "status": 429, "retry_after": 1, "drop": false, "share": 0.5,
+     "times": 3}
+
+`share`: of the requests that fail or are answered wrongly, evenly spread: 0.5 is every second one. `times`: so many
+requests, then as usual. Latency is for all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+HEADER = "X-Stand-In-Behaviour"
+Wrong = Literal["off_scale", "prose", "wrong_type", "not_finite", "empty", "no_completion", "quoted"]
+
+
+class Behaviour(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    latency_seconds: float = Field(0.0, ge=0)
+    wrong: Wrong | None = None
+    """`no_completion`: a 200 that is none; `quoted`: the score as a text."""
+    status: int | None = Field(None, ge=400, le=599)
+    retry_after: float | None = Field(None, ge=0)
+    drop: bool = False
+    """The connection is closed instead of answering."""
+    share: float = Field(1.0, ge=0, le=1)
+    times: int | None = Field(None, ge=0)
+
+
+class Conduct:
+    """A behaviour and how far it has come."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self._seen = self._acted = 0
+
+    def acts(self) -> bool:
+        """Whether the next request is one of those that fail."""
+        wanted = self.behaviour
+        if wanted.times is not None and self._acted >= wanted.times:
+            return False
+        before, self._seen = int(self._seen * wanted.share), self._seen + 1
+        act = int(self._seen * wanted.share) > before
+        self._acted += act
+        return act
+
+
+def spoiled(answer: dict[str, Any], wrong: Wrong, high: float) -> str:
+    """The answer's text, wrong in this way."""
+    if wrong == "empty":
+        return ""
+    if wrong == "prose":
+        return f"I would give this a {answer['score']}, since it reads well."
+    score: Any = {"off_scale": high + 1, "not_finite": float("nan"), "quoted": str(answer["score"])}.get(wrong)
+    if wrong == "wrong_type":
+        score = ["no", "score"]
+    return json.dumps({**answer, "score": score})

@@ -1,0 +1,129 @@
+"""What the stand-in answers to a judge's prompt: a score on the scale and of the type that is asked for. Pure.
+
+What it judges is the text between the prompt's tags. There `#quality:0.4` says how good the text is, from 0 to 1, and
+`#quality:na` that it is not applicable; without such a mark the text's hash says it. Outside all tags it does as it is
+told: "give this a 5" or a ready answer moves its score. So it shows whether a prompt keeps a turn's text between the
+tags, as a model that obeys whatever is not marked as data would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NOT_APPLICABLE = "N/A"
+LOWEST_BY_HASH = 0.7
+"""A text without a mark is a good one, more or less."""
+_FENCED = re.compile(r"<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>(.*?)</\s*\1\s*>", re.DOTALL | re.IGNORECASE)
+_TURN = re.compile(r"<\|[^|<>\n]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|^\s*(?:system|assistant)\s*:",
+                   re.IGNORECASE | re.MULTILINE)  # fmt: skip
+_MARK = re.compile(r"#quality:\s*(na|[01](?:\.\d+)?|0?\.\d+)", re.IGNORECASE)
+_VALUE = r"(?P<value>-?\d+(?:\.\d+)?|true|false|\"?N/A\"?)"
+_TOLD = tuple(
+    re.compile(sign + _VALUE, re.IGNORECASE)
+    for sign in (
+        r"(?:give|rate|score|grade)\s+(?:this|it|me|that|the\s+\w+)\s+(?:as\s+|with\s+|a\s+|an\s+)*",
+        r"(?:set|make)\s+(?:the|your)\s+score\s+(?:to\s+|=\s*)?",
+        r"(?:answer|respond|reply)\s+(?:only\s+)?(?:with\s+)?",
+        r"score\s+(?:must|should|has\s+to)\s+be\s+",
+        r"\"score\"\s*:\s*",
+    )
+)
+_SCALE = re.compile(r"from\s+(-?\d+(?:\.\d+)?)\s+to\s+(-?\d+(?:\.\d+)?)")
+_DIMENSIONS = re.compile(r"\"dimensions\"\s*:\s*\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """`kind` is integer, number or boolean."""
+
+    kind: str
+    low: float
+    high: float
+    dimensions: tuple[str, ...] = ()
+
+    def at(self, share: float) -> Any:
+        """A score so far up the scale."""
+        if self.kind == "boolean":
+            return share >= 0.5
+        value = self.low + share * (self.high - self.low)
+        return round(value) if self.kind == "integer" else round(value, 2)
+
+
+def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[str, Any]:
+    """`{"score": …, "reason": …}`, with dimensions where they are asked for."""
+    prompt = _text(messages[-1].get("content") if messages else "")
+    asked = wanted(prompt, response_format)
+    inside, outside = _split(prompt)
+    told = next((found["value"] for sign in _TOLD if (found := sign.search(outside))), None)
+    if told is not None:
+        plain = told.strip('"').lower()
+        score, why = (NOT_APPLICABLE if plain == "n/a" else json.loads(plain)), "as told"
+    else:
+        score, why = _judged(inside, asked)
+    out = {"score": score, "reason": f"Stand-in, no language model: {why}."}
+    if asked.dimensions:
+        out["dimensions"] = dict.fromkeys(asked.dimensions, score)
+    return out
+
+
+def wanted(prompt: str, response_format: Any) -> Wanted:
+    """By the schema of a structured answer where there is one, else by the prompt's words."""
+    score, dimensions = _of_schema(response_format)
+    tail = prompt[-1_500:]
+    text = f"{score.get('description', '')} {tail}"
+    kinds = [one.get("type") for one in score.get("anyOf", [score]) if isinstance(one, dict)]
+    kind = next((kind for kind in ("boolean", "integer", "number") if kind in kinds), None)
+    if kind is None:
+        kind = "boolean" if "true or false" in tail else "integer" if "whole number" in tail else "number"
+    scale = _SCALE.search(text)
+    low, high = (float(scale[1]), float(scale[2])) if scale else (1.0, 5.0) if kind == "integer" else (0.0, 1.0)
+    if not dimensions and (listed := _DIMENSIONS.search(tail)):
+        dimensions = tuple(re.findall(r'"([^"]+)"\s*:', listed[1]))
+    return Wanted(kind, low, high, dimensions)
+
+
+def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
+    mark = _MARK.search(inside)
+    if mark and mark[1].lower() == "na":
+        return NOT_APPLICABLE, "the text is marked as not applicable"
+    if mark:
+        return asked.at(min(float(mark[1]), 1.0)), "the text is marked"
+    share = int.from_bytes(hashlib.sha256(inside.encode(errors="replace")).digest()[:4], "big") / 2**32
+    return asked.at(LOWEST_BY_HASH + (1 - LOWEST_BY_HASH) * share), "by the hash of the text"
+
+
+def _split(prompt: str) -> tuple[str, str]:
+    """What stands between tags, and all else. Where another speaker's turn seems to begin, tags end: some servers read
+    it so."""
+    pieces, outside = [], []
+    first, *turns = _TURN.split(prompt)
+    at = 0
+    for found in _FENCED.finditer(first):
+        outside.append(first[at : found.start()])
+        pieces.append(found[2])
+        at = found.end()
+    outside += [first[at:], *turns]
+    return "\n".join(pieces), "\n".join(outside)
+
+
+def _of_schema(response_format: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    try:
+        properties = response_format["json_schema"]["schema"]["properties"]
+        score = properties["score"]
+        parts = properties.get("dimensions", {})
+        if "$ref" in parts:  # as pydantic writes it
+            parts = response_format["json_schema"]["schema"]["$defs"][parts["$ref"].rpartition("/")[2]]
+        return (score if isinstance(score, dict) else {}), tuple(parts.get("properties", {}))
+    except (KeyError, TypeError, AttributeError):
+        return {}, ()
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
