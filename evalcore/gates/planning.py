@@ -110,8 +110,8 @@ def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tu
         elif not isinstance(named, list) or LABELS[label] not in named:
             wrong.append(f"{label}: {BLOCK}: milestones does not name {LABELS[label]}")
         else:
-            text = " ".join(str(block["justification"]).split())
-            skips.append(Skip(LABELS[label], label, str(block["approved_by"]).strip(), text, block["expires"]))
+            approved_by, text = _text(block, "approved_by"), _text(block, "justification")
+            skips.append(Skip(LABELS[label], label, approved_by, text, block["expires"]))
     return tuple(skips), tuple(wrong)
 
 
@@ -125,14 +125,16 @@ def _block(description: str) -> tuple[dict[str, Any], list[str]]:
         return {}, [f"{BLOCK}: can't be read as YAML: {' '.join(str(error).split())[:200]}"]
     if not isinstance(block, dict):
         return {}, [f"{BLOCK}: fields are required: milestones, approved_by, justification, expires"]
-    why = [
-        f"{BLOCK}: {name} is empty"
-        for name in ("approved_by", "justification")
-        if not str(block.get(name) or "").strip()
-    ]
+    needed = ("approved_by", "justification")
+    why = [f"{BLOCK}: {name} is empty, or no text" for name in needed if not _text(block, name)]
     if not isinstance(block.get("expires"), date):
         why.append(f"{BLOCK}: expires is no day, such as 2026-12-31")
     return block, why
+
+
+def _text(block: dict[str, Any], name: str) -> str:
+    found = block.get(name)
+    return " ".join(found.split()) if isinstance(found, str) else ""
 
 
 @lru_cache(maxsize=64)
