@@ -11,6 +11,8 @@ from pydantic import BaseModel
 
 from evalcore.placed import FieldPath
 
+_MAY_HOLD_NOTHING = (dict, list, type(None))
+
 
 def models_at(model: type[BaseModel], path: FieldPath) -> list[type[BaseModel]]:
     """The models a value at this path may be."""
@@ -42,12 +44,16 @@ def nulls(annotation: Any, value: Any, path: FieldPath = ()) -> Iterator[FieldPa
     """Fields that are there and empty. A mapping of the file's own making (`Any` inside) may hold what it likes."""
     if isinstance(value, dict):
         for key, inner in value.items():
+            if not isinstance(inner, _MAY_HOLD_NOTHING):
+                continue
             if inner is None and _is_field_of_any(annotation, key):
                 yield (*path, key)
             for found in _inside(annotation, key):
                 yield from nulls(found, inner, (*path, key)) if inner is not None else _empty(found, (*path, key))
     elif isinstance(value, list):
         for place, inner in enumerate(value):
+            if not isinstance(inner, _MAY_HOLD_NOTHING):
+                continue
             for found in _inside(annotation, place):
                 yield from nulls(found, inner, (*path, place)) if inner is not None else _empty(found, (*path, place))
 
