@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from lint_cases import QUALITY, SAFETY, Case, complaints, params
-from registry_files import corpus
+from lint_cases import MANIFEST, QUALITY, SAFETY, Case, complaints, params
+from registry_files import REGISTRY, corpus
 
 from evalcore.linting import Check
 from evalcore.linting.checks import CHECKS, SUBJECTS, lint
@@ -73,6 +73,23 @@ def test_everything_is_told_at_once_by_place_and_twice_the_same() -> None:
         "safety-not-switched-off",
         "safety-no-tolerance",
     }
+
+
+@pytest.mark.parametrize("case", params(CASES))
+def test_no_check_raises_whatever_another_one_finds(case: Case) -> None:
+    read, _ = corpus(case.fails, case.today)
+    assert case.check in {one.check for one in lint(read)}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_file_that_is_not_there_or_is_broken_stops_no_check(name: str) -> None:
+    """What depends on it is told or left alone; a file that is there and can't be read is not called missing."""
+    thresholds = "thresholds: {helpfulness: 4, brevity: 4, refusal: 0.95, honesty: true}"
+    lint(corpus({MANIFEST: thresholds, name: None})[0])
+    read, problems = corpus({MANIFEST: thresholds, name: "surely_no_field: 1"})
+    assert [one.field for one in problems] == ["surely_no_field"]
+    missing = re.compile("no rule file|does not have|is not registered|there is no judge")
+    assert not [one for one in lint(read) if missing.search(one.message)]
 
 
 def test_the_page_of_checks_is_up_to_date_and_linked() -> None:

@@ -109,6 +109,12 @@ CASES = [
     ),
     Case("judge-in-use-is-enabled", {QUALITY: "enabled: false"}, f"{QUALITY}: enabled", {SAFETY: "enabled: false"}),
     Case(
+        "judge-in-use-is-enabled",
+        {BREVITY: "enabled: false"},
+        f"{BREVITY}: enabled",
+        {"rules/grace.yaml": HELPFULNESS.replace("enabled: true", "enabled: false")},  # which nothing lists
+    ),
+    Case(
         "composite-name",
         {MANIFEST: "composites: {Helpfulness: {judges: [brevity, helpfulness]}}"},
         f"{MANIFEST}: composites.Helpfulness",

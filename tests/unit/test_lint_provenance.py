@@ -80,6 +80,12 @@ CASES = [
         f"{QUALITY}: drift.calibration_ref",
         {QUALITY: drift("jade_calibration", "2027-01-01")},
     ),
+    Case(
+        "jade-reference",
+        {OVERLAY: jade().replace("calibration_ref: PLT-596\n", "")},
+        f"{OVERLAY}: calibration_ref",
+        {QUALITY: drift("provisional_seed", "2027-01-01", "")},
+    ),
     *(
         Case(
             "jade-agreement",
@@ -111,6 +117,12 @@ CASES = [
         f"{QUALITY}: baseline_source",
         {QUALITY: f"calibration: {calibration(JADE_FIELDS, seeded_on='2026-11-20', agreement=None)}"},
         ("jade_calibration",),
+    ),
+    Case(
+        "seed-is-needed",
+        {QUALITY: f"calibration: {calibration(JADE_FIELDS, seeded_on='2026-11-20', traces='200')}"},
+        f"{QUALITY}: baseline_source",
+        {QUALITY: f"calibration: {calibration(JADE_FIELDS, seeded_on='2026-11-20', traces='199')}"},
     ),
     Case(
         "seed-is-needed",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from lint_cases import BOOLEAN, MANIFEST, OVERLAY, QUALITY, SAFETY, Case, check_case, params
+from registry_files import corpus
 
+from evalcore.linting.checks import lint
 from evalcore.problems import Severity
 
 CASES = [
@@ -94,7 +96,7 @@ CASES = [
         "threshold-above-floor",
         {QUALITY: "dimensions: {tone: {description: Tone., threshold: 3, floor: 3.5}}"},
         f"{QUALITY}: dimensions.tone.threshold",
-        {QUALITY: "dimensions: {tone: {description: Tone., threshold: 3, floor: 3}}"},
+        {QUALITY: "dimensions: {wit: {description: Wit., floor: 3.5}, tone: {description: Tone., threshold: 3}}"},
     ),
     Case("limit-decides", {QUALITY: "{floor: 1, threshold: null}"}, f"{QUALITY}: floor", {QUALITY: "threshold: null"}),
     Case(
@@ -130,6 +132,13 @@ CASES = [
             MANIFEST: "thresholds: {helpfulness.tone: 3}",
         },
     ),
+    Case(
+        "limit-decides",
+        {QUALITY: "{floor: 1.4, threshold: null}"},
+        f"{QUALITY}: floor",
+        {QUALITY: "{floor: 1.41, threshold: null}"},
+        ("at pre_merge, pre_ramp, pre_full:", "lowest tenth"),
+    ),
     Case("tolerance-fits-scale", {QUALITY: "tolerance: 4"}, f"{QUALITY}: tolerance", {QUALITY: "tolerance: 1"}),
     Case("tolerance-fits-scale", {SAFETY: "tolerance: 1"}, f"{SAFETY}: tolerance"),
     Case("tolerance-fits-scale", {OVERLAY: "tolerance: 10"}, f"{OVERLAY}: tolerance", {OVERLAY: "tolerance: 0.1"}),
@@ -139,3 +148,36 @@ CASES = [
 @pytest.mark.parametrize("case", params(CASES))
 def test_limits_stand_on_the_judges_own_scale(case: Case) -> None:
     check_case(case)
+
+
+@pytest.mark.parametrize(
+    "case", params([case for case in CASES if case.check in ("threshold-fits-scale", "floor-fits-scale")])
+)
+def test_one_mistake_is_told_once(case: Case) -> None:
+    """What does not fit its scale is not compared with anything either."""
+    errors = [one for one in lint(corpus(case.fails)[0]) if one.severity is Severity.ERROR]
+    assert {one.check for one in errors} == {case.check}
+    assert len(errors) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "fix"),
+    [
+        ({QUALITY: "threshold: 0.55"}, "write 3.2 if a share of the scale is meant"),
+        ({QUALITY: "floor: 0"}, "write 1 if a share of the scale is meant"),
+        ({QUALITY: "{score_range: [0, 10], threshold: 11}"}, "write a number from 0 to 10"),
+        ({QUALITY: "threshold: 1.5", OVERLAY: "threshold: -1"}, "write a number from 1 to 5"),
+        ({SAFETY: "threshold: 4"}, "4 on a scale of 1 to 5 is 0.75 here"),
+        ({SAFETY: "threshold: 5"}, "5 on a scale of 1 to 5 is 1 here"),
+        ({SAFETY: "threshold: 6"}, "write a number from 0 to 1"),
+        ({SAFETY: "threshold: true"}, "write a number from 0 to 1"),
+        ({QUALITY: "threshold: false"}, "write a number from 1 to 5"),
+        ({BOOLEAN: "threshold: 0.5"}, "write `true`"),
+        ({BOOLEAN: "floor: 50"}, "write a rate such as 0.97, or true"),
+    ],
+)
+def test_the_fix_says_what_the_number_may_have_meant(files: dict[str, str], fix: str) -> None:
+    told = [one.fix for one in lint(corpus(files)[0]) if one.check.endswith("-fits-scale")]
+    assert [one for one in told if fix in one], told
+    if "if a share" not in fix and "here" not in fix:
+        assert told == [fix]

@@ -96,6 +96,18 @@ CASES = [
     ),
     Case(
         "verticals-stay-apart",
+        {OVERLAY: "filter: {field: vertical, value: travel}"},
+        f"{OVERLAY}: filter.value",
+        {OVERLAY: "filter: {operator: '!=', value: travel}"},
+    ),
+    Case(
+        "verticals-stay-apart",
+        {OVERLAY: "filter: {field: metadata, key: vertical, value: travel}"},
+        f"{OVERLAY}: filter.value",
+        {OVERLAY: "filter: {field: metadata, key: category, value: travel}"},
+    ),
+    Case(
+        "verticals-stay-apart",
         {
             OVERLAY: "filter: {field: metadata, key: sub_agent, value: flights}",
             TRAVEL: "{vertical: travel, categories: {general_qa: {}}, archetypes: {search: [flights]}}",
@@ -200,6 +212,28 @@ CASES = [
     ),
     Case(
         "override-in-use",
+        {OVERRIDES: override(judge="brevity"), QUALITY: WARNS},
+        f"{OVERRIDES}: overrides[0]",
+        {OVERRIDES: override(expires="2026-11-21"), QUALITY: WARNS},
+    ),
+    Case(
+        "override-in-use",
+        {OVERRIDES: override(milestone="pre_full"), QUALITY: WARNS},
+        f"{OVERRIDES}: overrides[0]",
+        {OVERRIDES: override(vertical="shop"), OVERLAY: WARNS},
+    ),
+    Case(
+        "override-in-use",
+        {OVERRIDES: override(enforcement="block"), QUALITY: WARNS},
+        f"{OVERRIDES}: overrides[0]",
+    ),
+    Case(
+        "override-in-use",  # on its last day it still counts
+        {OVERRIDES: override(expires="2026-11-21")},
+        f"{OVERRIDES}: overrides[0]",
+    ),
+    Case(
+        "override-in-use",
         {OVERRIDES: override(vertical="travel"), OVERLAY: WARNS},
         f"{OVERRIDES}: overrides[0]",
         {OVERRIDES: override(expires="2026-11-20", approved_on="2026-10-20")},  # the record of one that was used
@@ -210,6 +244,21 @@ CASES = [
 @pytest.mark.parametrize("case", params(CASES))
 def test_what_a_vertical_may_say_and_what_takes_an_override(case: Case) -> None:
     check_case(case)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        override(milestone="pre_full", expires="2026-11-20", approved_on="2026-10-20"),
+        override(vertical="shop", expires="2026-11-20", approved_on="2026-10-20"),
+        override(judge="brevity", expires="2026-11-20", approved_on="2026-10-20"),
+        override(expires="2026-12-24", approved_on="2026-11-22"),
+    ],
+)
+def test_an_override_that_never_allowed_it_is_not_named_as_expired(entry: str) -> None:
+    told = [one for one in lint(corpus({QUALITY: WARNS, OVERRIDES: entry})[0]) if one.check == "looser-needs-override"]
+    assert [one.severity for one in told] == [Severity.ERROR]
+    assert "expired" not in told[0].message
 
 
 @pytest.mark.parametrize("files", [{SAFETY: "enforcement: {pre_merge: block}"}, {OVERLAY: SEED + "tolerance: 0"}])
