@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os.path
 import re
 from collections.abc import Iterator
 from datetime import date
@@ -19,9 +20,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker
 from pydantic import ValidationError
 
+from evalcore import scaffold
 from evalcore.documents import read_yaml
 from evalcore.loading import read_tree
 from evalcore.reading import read_as
+from evalcore.registry import build
+from evalcore.starting import Start
+from evalcore.validation import checked
 from schemas.file_schemas import FILES, schema
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +77,25 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list):
         return [as_json(inner) for inner in value]
     return value.isoformat() if isinstance(value, date) else value
+
+
+def test_what_the_scaffold_writes_names_its_schemas_and_fits_them() -> None:
+    """PF-9 §5.5: so do the files of the next vertical."""
+    registry = build(checked(read_tree(CONFIGS), date(2026, 11, 21))[0])
+    judges = [registry.judge(name) for name in ("response_quality", "fetch_legal")]
+    begun = Start("shopping", "p", "default", ("shopping",), "conversation", ("a",), (), "general_qa", (), "PLT-1")
+    written = scaffold.files(begun, judges, [], date(2026, 11, 21))
+    assert len(written) == 6
+    for name, text in written.items():
+        if name.endswith(".yaml"):
+            path = Path(os.path.normpath(CONFIGS / name))
+            kind = kind_of(path)
+            named = MODELINE.match(text)
+            assert named, name
+            assert (path.parent / named.group(1)).resolve() == ROOT / "docs" / "schemas" / f"{kind}.json"
+            document, _ = read_yaml(name, text.encode())
+            assert document is not None
+            validator(kind).validate(as_json(document.data))
 
 
 def test_there_are_files_of_every_kind() -> None:
