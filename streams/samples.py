@@ -19,7 +19,7 @@ from agents.policy import Policy
 from agents.pools import pool_cell
 from agents.ports import Cell, Change, Clock, Records, Store
 from evalcore.gates.requests import Asked
-from evalcore.gates.sampling import Candidate, draw, fingerprint
+from evalcore.gates.sampling import Candidate, draw, fingerprint, share
 from evalcore.registry import Registry
 from schemas.judges import Milestone
 from schemas.verdicts import Composition, SampleFacts
@@ -90,7 +90,7 @@ class PooledSamples:
         for one, record in zip(candidates, await self._records.fetch(places), strict=True):
             source = _source(record.value) if record is not None and record.value is not None else None
             if source is not None:
-                out.append(Item(one.trace.hex(), "online", source))
+                out.append(Item(one.trace.hex(), "online", source, share=share(one.trace)))
         return out
 
 
