@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -54,6 +55,27 @@ def test_a_changed_threshold_reaches_each_verticals_copy_of_the_judge(opik: str,
         assert [one["judge"] for one in updated] == ["data_integrity"]
         assert "thresholds" in updated[0]["changes"]
     assert part(sync(configs), "receipts")["update"] == []
+
+
+def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_moves_nobody_elses(
+    opik: str, tmp_path: Path
+) -> None:
+    """PF-9 AC-8 too: what the others have in Opik stays as it was."""
+    configs = copied(tmp_path)
+    assert sync(configs).code == 0
+    assert run(configs, "vertical", "scaffold", "shopping").code == 0
+    edit(configs / "rules/shopping/ux_quality.yaml", "threshold: 0.7", "threshold: 0.9")
+    assert run(configs, "manifest", "resolve").code == 0
+    httpx.post(f"{opik}/v1/private/projects", json={"name": "shopping-eval"}).raise_for_status()
+    ran = sync(configs)
+    assert ran.code == 0
+    assert len(part(ran, "shopping")["written"]) == 16
+    for other in ("receipts", "rewards_assistant"):
+        assert (part(ran, other)["create"], part(ran, other)["update"]) == ([], [])
+    listed = httpx.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100, "name": "ux"}).json()
+    metadata = [json.loads(one["code"]["variables"]["rampgate_metadata"]) for one in listed["content"]]
+    thresholds = {one["vertical"]: one["thresholds"]["pre_ramp"] for one in metadata if one["judge_id"] == "ux_quality"}
+    assert thresholds == {"receipts": 0.7, "rewards_assistant": 0.7, "shopping": 0.9}
 
 
 def test_the_dataset_is_compared_and_left_as_it_is(opik: str, tmp_path: Path) -> None:
