@@ -4,9 +4,10 @@ errors."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
 from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds
 
@@ -61,19 +62,28 @@ class Composite(FileModel):
     """Judge -> weight, for weighted_mean."""
 
 
+_SAMPLES = {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
+_WINDOWS = {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
+
+
+def _beside(defaults: Mapping[Milestone, int]) -> AfterValidator:
+    """A milestone that is left out has its default: it must not come to mean that nothing is asked there."""
+    return AfterValidator(lambda stated: {**defaults, **stated})
+
+
 class GateDefaults(FileModel):
     """Manifest values of the gates; defaults are never zero (contracts §3)."""
 
-    minimum_sample: dict[Milestone, Annotated[StrictInt, Field(ge=1)]] = Field(
-        default_factory=lambda: {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
+    minimum_sample: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=1)]], _beside(_SAMPLES)] = Field(
+        default_factory=lambda: dict(_SAMPLES)
     )
     """Scored turns a judge needs at a milestone; fewer is insufficient_sample."""
     coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.05
     """The join's coverage below which a gate on traffic does not pass."""
-    window_seconds: dict[Milestone, Annotated[StrictInt, Field(ge=60)]] = Field(
-        default_factory=lambda: {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
+    window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=7_776_000)]], _beside(_WINDOWS)] = (
+        Field(default_factory=lambda: dict(_WINDOWS))
     )
-    """How far back production traces are sampled: a day and a week (PC5 §5.5)."""
+    """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
 
 
 def _unfolded(thresholds: Any) -> Any:

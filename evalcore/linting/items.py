@@ -39,6 +39,8 @@ def _group(fields: dict[str, Any], path: FieldPath) -> Iterator[Wrong]:
         if not isinstance(said, dict) or not said:
             message = f"{name!r} does not say what it holds"
             yield (*path, name), message, f"write `{name}: {{type: string, required: true}}`"
+        elif name != name.strip():
+            yield (*path, name), f"{name!r} has space around it", f"write {name.strip()!r}"
         elif _is_field(said):
             yield from _field(said, (*path, name))
         else:

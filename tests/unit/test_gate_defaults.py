@@ -1,0 +1,39 @@
+"""What gates ask for where the manifest says only a part, or nothing (contracts §3: defaults are never zero)."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from schemas.judges import Milestone
+from schemas.manifests import GateDefaults
+
+MERGE, RAMP, FULL = Milestone
+
+
+def test_a_milestone_that_is_left_out_keeps_its_default() -> None:
+    gates = GateDefaults.model_validate({"minimum_sample": {"pre_ramp": 7}, "window_seconds": {"pre_full": 3600}})
+    assert gates.minimum_sample == {MERGE: 20, RAMP: 7, FULL: 300}
+    assert gates.window_seconds == {RAMP: 86_400, FULL: 3600}
+
+
+@pytest.mark.parametrize("said", [{}, {"minimum_sample": {}, "window_seconds": {}}])
+def test_nothing_said_is_not_nothing_asked(said: dict[str, object]) -> None:
+    assert GateDefaults.model_validate(said) == GateDefaults()
+    assert min(GateDefaults().minimum_sample.values()) > 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"minimum_sample": {"pre_merge": 0}},
+        {"minimum_sample": {"premerge": 20}},
+        {"window_seconds": {"pre_ramp": 59}},
+        {"window_seconds": {"pre_ramp": 86_400_000}},
+        {"coverage_floor": 0},
+        {"coverage_floor": 1.5},
+    ],
+)
+def test_what_asks_for_nothing_or_for_the_impossible_is_refused(said: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        GateDefaults.model_validate(said)
