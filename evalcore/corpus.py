@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 from evalcore.documents import FieldPath, Parsed
 from evalcore.problems import Problem, Severity
-from schemas.judges import RuleFile, VerticalRuleFile
+from schemas.judges import RuleFile, Thresholds, VerticalRuleFile, judge_id
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
 from schemas.verticals import Vertical
 
@@ -36,6 +37,15 @@ class Corpus:
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more problems."""
+
+    @cached_property
+    def manifest_thresholds(self) -> Mapping[str, Thresholds]:
+        """By `judge` or `judge.dimension`, each in its one spelling; where two keys mean the same, the first counts."""
+        found: dict[str, Thresholds] = {}
+        for key, value in (self.manifest.model.thresholds if self.manifest else {}).items():
+            judge, dot, dimension = key.partition(".")
+            found.setdefault(f"{judge_id(judge)}{dot}{judge_id(dimension)}", value)
+        return found
 
     def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
         """(vertical or None, judge id, file) of central and vertical rules."""

@@ -148,8 +148,7 @@ def _resolve(name: str, sources: list[thresholds.Stated], floor: Score, rule: Ru
 
 
 def _manifest_threshold(corpus: Corpus, name: str) -> Any:
-    stated = corpus.manifest.model.thresholds if corpus.manifest else {}
-    return next((value for key, value in stated.items() if judge_id(key) == name), None)
+    return corpus.manifest_thresholds.get(name)
 
 
 def _dimensions(

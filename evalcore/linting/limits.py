@@ -143,5 +143,4 @@ def platform(corpus: Corpus, judge: str, milestone: Milestone) -> Score:
 
 
 def manifest_threshold(corpus: Corpus, judge: str, dimension: str | None = None) -> Thresholds | None:
-    keys = corpus.manifest.model.thresholds if corpus.manifest else {}
-    return next((value for key, value in keys.items() if named(key) == (judge, dimension)), None)
+    return corpus.manifest_thresholds.get(judge if dimension is None else f"{judge}.{dimension}")
