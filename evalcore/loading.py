@@ -75,7 +75,16 @@ def _stem(name: str) -> str:
 def _folders(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if _is_folder(entry) and not entry.name.startswith("."))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Links that lead in a circle are none; reading them says what they are."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _listed(folder: Path, depth: int = 1, suffixes: set[str] = _LIKE_YAML) -> Iterator[str]:
@@ -85,7 +94,7 @@ def _listed(folder: Path, depth: int = 1, suffixes: set[str] = _LIKE_YAML) -> It
     for entry in sorted(os.scandir(folder), key=lambda found: found.name):
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
+        if _is_folder(entry):
             yield from (f"{entry.name}/{name}" for name in _listed(folder / entry.name, depth - 1, suffixes))
         elif Path(entry.name).suffix.lower() in suffixes:
             yield entry.name
