@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
 
@@ -40,7 +40,7 @@ def _each_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assembling, "read", _read)
 
 
-_read = cache(reading.read)
+_read = lru_cache(maxsize=256)(reading.read)
 
 
 @cache
