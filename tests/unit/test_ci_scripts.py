@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +63,11 @@ def repository(tmp_path: Path) -> Repository:
     work, stub = tmp_path / "work", tmp_path / "bin"
     for folder in ("configs", "prompts", "specs", ".github", ".ci", "scripts"):
         shutil.copytree(ROOT / folder, work / folder)
-    (work / ".venv").symlink_to(ROOT / ".venv")
+    programs = work / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, call in (("python", ""), ("rampgate", "-m rampgate")):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
+        (programs / name).chmod(0o755)
     (work / ".gitignore").write_text(".venv\n__pycache__\n")
     stub.mkdir()
     (stub / "gh").write_text(GH)

@@ -166,8 +166,10 @@ def test_ci_reads_a_proposed_commit_without_checking_it_out(tmp_path: Path) -> N
 
 
 def test_a_commit_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "configs").mkdir()
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True, timeout=60)
     command = [sys.executable, str(SCRIPT), "--proposed", "no-such-commit", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "no-such-commit" in done.stderr
     assert done.stdout == ""
