@@ -8,6 +8,7 @@ from lint_cases import MANIFEST, PICKED, SHOP, TRAVEL, Case, check_case, params
 from registry_files import SELECTION, corpus
 
 from evalcore.linting.checks import lint
+from evalcore.problems import Severity
 
 TRAVEL_PICKED = SELECTION("travel")
 
@@ -50,6 +51,13 @@ CASES = [
         {TRAVEL: travel("flight_search: {inherits_from: shop_returns}")},
     ),
     Case(
+        "category-not-redeclared",  # by way of a chain of its own
+        {TRAVEL: travel("general_qa: {inherits_from: a}, a: {inherits_from: b}, b: {judges: [brevity]}")},
+        f"{TRAVEL}: categories.general_qa",
+        {TRAVEL: travel("general_qa: {inherits_from: a}, a: {inherits_from: b}, b: {judges: [helpfulness]}")},
+        ("[brevity]",),
+    ),
+    Case(
         "category-parent-exists",
         {TRAVEL: travel("flight_search: {inherits_from: general_q}")},
         f"{TRAVEL}: categories.flight_search.inherits_from",
@@ -86,6 +94,16 @@ CASES = [
         ("judge-selection.yaml",),
     ),
     Case(
+        "category-says-something",
+        {TRAVEL: travel("flight_search: {description: Flights.}")},
+        f"{TRAVEL}: categories.flight_search",
+        {
+            TRAVEL: travel("flight_search: {description: Flights.}"),
+            TRAVEL_PICKED: "{vertical: travel, categories: {flight_search: {quality_judges: [brevity]}}}",
+        },
+        severity=Severity.WARNING,  # begun, as a scaffold leaves it
+    ),
+    Case(
         "one-selection",
         {SHOP: "categories: {shop_returns: {judges: [brevity]}}"},
         f"{SHOP}: categories.shop_returns.judges",
@@ -114,6 +132,21 @@ CASES = [
         },
         ("rampgate manifest resolve",),
     ),
+    *(
+        Case(
+            "manifest-is-resolved",
+            {TRAVEL: travel("flight_search: {inherits_from: general_qa}")},
+            f"{TRAVEL}: categories.flight_search",
+            {TRAVEL: travel(elsewhere)},  # other checks' findings
+        )
+        for elsewhere in ("flight_search: {}", "shop_returns: {judges: [helpfulness]}")
+    ),
+    Case(
+        "manifest-is-resolved",
+        {SHOP: "categories: {shop_returns: {judges: [brevity]}}", PICKED: None},
+        f"{SHOP}: categories.shop_returns",
+        {SHOP: "categories: {shop_returns: {inherits_from: general_qa}}", PICKED: None},
+    ),
     Case(
         "manifest-is-resolved",
         {PICKED: "categories: {shop_returns: {quality_judges: [helpfulness]}}"},
@@ -139,7 +172,10 @@ CASES = [
         "selection-without-safety",
         {PICKED: "categories: {shop_returns: {quality_judges: [Refusal]}}"},
         f"{PICKED}: categories.shop_returns.quality_judges[0]",
-        {PICKED: "categories: {shop_returns: {quality_judges: [brevity]}}"},
+        {
+            PICKED: "categories: {shop_returns: {quality_judges: [brevity]}}",
+            SHOP: "categories: {shop_returns: {judges: [brevity, refusal]}}",  # no selection
+        },
         ("every category has it",),
     ),
     Case(
@@ -171,6 +207,21 @@ def test_a_file_of_a_vertical_names_the_vertical_of_its_folder(broken: str) -> N
     (told,) = (one for one in problems if one.check == "name-fits-place")
     assert (told.file, told.field) == ("specs/verticals/travel/eval/manifest-extension.yaml", "vertical")
     assert ("extension", "travel") in read.unread
+
+
+def test_the_update_path_names_everybody_who_uses_the_category_and_nobody_else() -> None:
+    """PF-9 Decision 18: whom the change of an existing category concerns reviews it."""
+    files = {
+        f"../specs/verticals/{name}/eval/manifest-extension.yaml": f"{{vertical: {name}, categories: {{{categories}}}}}"
+        for name, categories in {
+            "arrivals": "general_qa: {}",
+            "banking": "balance: {inherits_from: general_qa}",
+            "cinema": "tickets: {judges: [brevity]}",
+            "travel": "general_qa: {judges: [brevity]}",
+        }.items()
+    }
+    (told,) = (one for one in lint(corpus(files)[0]) if one.check == "category-not-redeclared")
+    assert "the platform's owners and those of arrivals, banking review it (Decision 18)" in told.fix
 
 
 def test_two_verticals_that_declare_one_category_differently_are_told_whoever_reads_first() -> None:

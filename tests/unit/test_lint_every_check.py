@@ -8,12 +8,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from lint_cases import MANIFEST, QUALITY, SAFETY, Case, complaints, params
-from registry_files import REGISTRY, corpus
+from lint_cases import MANIFEST, OVERLAY, QUALITY, SAFETY, Case, complaints, params
+from registry_files import REGISTRY, TODAY, corpus, registry
 
 from evalcore.linting import Check
 from evalcore.linting.checks import CHECKS, SUBJECTS, lint
 from evalcore.linting.page import as_markdown
+from evalcore.problems import Severity
+from evalcore.validation import checked
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
@@ -90,6 +92,16 @@ def test_a_file_that_is_not_there_or_is_broken_stops_no_check(name: str) -> None
     assert [one.field for one in problems] == ["surely_no_field"]
     missing = re.compile("no rule file|does not have|is not registered|there is no judge")
     assert not [one for one in lint(read) if missing.search(one.message)]
+
+
+def test_what_is_wrong_in_a_file_that_does_not_fit_its_model_is_told_as_well() -> None:
+    """All errors at once: a misspelt field does not hide a relaxed safety judge."""
+    tree = registry(
+        {SAFETY: "{surely_no_field: 1, enabled: false, tolerance: 0.5}", OVERLAY: "{no_field: 1, floor: 1}"}
+    )
+    told = {(one.file, one.field) for one in checked(tree, TODAY)[1] if one.severity is Severity.ERROR}
+    assert told >= {(f"configs/{SAFETY}", name) for name in ("surely_no_field", "enabled", "tolerance")}
+    assert told >= {(f"configs/{OVERLAY}", name) for name in ("no_field", "floor")}
 
 
 def test_the_page_of_checks_is_up_to_date_and_linked() -> None:

@@ -62,6 +62,18 @@ CASES = [
         f"{QUALITY}: filter.value",
         {QUALITY: "{applies_to: [search], " + where("=", "finder") + "}", OVERLAY: "filter: null"},
     ),
+    Case(
+        "filter-meets-archetypes",
+        {QUALITY: "{applies_to: [search], " + where("=", "chat", "agent_id") + "}", OVERLAY: "filter: null"},
+        f"{QUALITY}: filter.value",
+        {QUALITY: "{applies_to: [search], " + where("=", "prompter", "agent_id") + "}", OVERLAY: "filter: null"},
+    ),
+    Case(
+        "filter-meets-archetypes",
+        {QUALITY: "{applies_to: [search], " + where("=", "shop") + "}", OVERLAY: "filter: null"},
+        f"{QUALITY}: filter.value",
+        {QUALITY: "{applies_to: [search], " + where("!=", "shop") + "}", OVERLAY: "filter: null"},
+    ),
     *(
         Case("filter-value-fits", {QUALITY: where(*wrong)}, f"{QUALITY}: filter.value", {QUALITY: where(*right)})
         for wrong, right in [
@@ -133,6 +145,12 @@ RUN_AWAY = [
     "(",
     "*",
     r"(?P<x>a)(?P=x)+",
+    r"x|(a+)+$",
+    r"(?=(a+)+$)x",
+    r"(?!(a+)+$)x",
+    r"(?:a|(?:b+)+)c",
+    r"^.*.*a*$",
+    r"^(?:.*b|c.*.*d.*e)$",
 ]
 FINE = [
     r"^receipts$",

@@ -179,6 +179,12 @@ CASES = [
         {MANIFEST: "categories: {general_qa: {judges: []}}"},
     ),
     Case(
+        "category-has-judges",
+        {MANIFEST: "{global_metrics: {judges: []}, categories: {shop_returns: {judges: []}}}"},
+        f"{MANIFEST}: categories.shop_returns.judges",
+        {MANIFEST: "global_metrics: {judges: []}"},
+    ),
+    Case(
         "sampling-leaves-some",
         {QUALITY: "sampling_rate: 0"},
         f"{QUALITY}: sampling_rate",

@@ -67,6 +67,12 @@ CASES = [
         ("online and playground",),
     ),
     Case(
+        "contexts-bind-alike",
+        {QUALITY: bound("output.tools", "online", "tools")},
+        f"{QUALITY}: variables.offline",
+        {QUALITY: bound("expected_output", "offline", "expected_output")},  # what only a dataset knows
+    ),
+    Case(
         "binding-of-user-signal",
         {QUALITY: bound("feedback_scores.user_signal_thumbs", name="mood")},
         f"{QUALITY}: variables.online.mood",
@@ -85,6 +91,15 @@ CASES = [
             "feedback_scores.thumbs",
             "metadata.user_signal_thumbs[0]",
         )
+    ),
+    *(
+        Case(
+            "binding-of-user-signal",
+            {QUALITY: bound("feedback_scores.reroll", name="mood")},
+            f"{QUALITY}: variables.online.mood",
+            {QUALITY: bound(path, name="mood")},
+        )
+        for path in ("metadata.thumbs", "output.trace_id", "metadata.signals")
     ),
     Case(
         "binding-of-user-signal",
