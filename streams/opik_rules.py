@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import httpx
 from opik.rest_api.client import AsyncOpikApi
 from opik.rest_api.core.api_error import ApiError
 from opik.rest_api.types.automation_rule_evaluator_update import AutomationRuleEvaluatorUpdate_LlmAsJudge
@@ -18,9 +19,10 @@ from opik.rest_api.types.llm_as_judge_code_write import LlmAsJudgeCodeWrite
 
 from agents.ports import Unavailable
 from evalcore.rule_plan import LLM_JUDGE, OpikRule, OutputField, Plan, TraceFilter
-from streams.opik_client import OutOfTries, persist, reason
+from streams.opik_client import RETRIED, OutOfTries, persist, reason
 
 PAGE = 100
+TOO_MANY = 429
 FILTER_FIELDS = ("field", "operator", "key", "value")
 T = TypeVar("T")
 
@@ -86,19 +88,31 @@ class OpikRules:
             body = AutomationRuleEvaluatorWrite_LlmAsJudge(
                 project_ids=[project_id], code=LlmAsJudgeCodeWrite.model_validate(code_of(rule)), **fields_of(rule)
             )
-            await self._write(rule, partial(api.create_automation_rule_evaluator, request=body), 0.0)
+            await self._write(rule, partial(_once, partial(api.create_automation_rule_evaluator, request=body)))
 
-    async def _write(self, rule: OpikRule, call: Callable[[], Awaitable[None]], seconds: float | None = None) -> None:
+    async def _write(self, rule: OpikRule, call: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self._call(call, seconds)
+            await self._call(call)
         except ApiError as error:
             raise Refused(f"rule {rule.name!r}: {reason(error)}") from error
 
-    async def _call(self, call: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await persist(call, seconds=self._seconds if seconds is None else seconds)
+            return await persist(call, seconds=self._seconds)
         except OutOfTries as error:
             raise Unavailable(f"Opik: {error.last}") from error
+
+
+async def _once(call: Callable[[], Awaitable[T]]) -> T:
+    """Raises Unavailable where no answer says whether it was done; 429 says that it was not, and may be tried again."""
+    try:
+        return await call()
+    except ApiError as error:
+        if error.status_code in RETRIED - {TOO_MANY}:
+            raise Unavailable(f"Opik: {error.status_code}: {reason(error)}") from error
+        raise
+    except (httpx.HTTPError, OSError) as error:
+        raise Unavailable(f"Opik: {type(error).__name__}: {error}".rstrip(": ")) from error
 
 
 def code_of(rule: OpikRule) -> dict[str, Any]:

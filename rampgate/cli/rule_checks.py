@@ -49,7 +49,7 @@ def _of_path(path: Path) -> list[Problem]:
         if not files:
             raise Failure(f"{path}: holds no rule files; name a registry's folder, its rules/, or a rule file")
         return [problem for file in files for problem in _of_path(file)]
-    if path.name in (EXTENSION, SELECTION):
+    if path.name in (EXTENSION, SELECTION) or path.suffix == ".xml":
         raise Failure(f"{path}: is no rule file; `rampgate manifest validate {path}` is about it")
     try:
         if path.name == MANIFEST:

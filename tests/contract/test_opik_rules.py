@@ -129,6 +129,14 @@ async def test_a_create_without_an_answer_is_not_doubled(gateway: OpikRules, pro
     assert len(await gateway.rules(project)) == 1
 
 
+async def test_a_create_that_opik_puts_off_is_tried_again(gateway: OpikRules, project: str, opik: ScriptedOpik) -> None:
+    """429 says that nothing was done; Opik counts the writes of a minute."""
+    limit = {"path": "automations/evaluators", "method": "POST"}
+    await opik.fault(match=limit, status=429, headers={"Retry-After": "1"}, times=1)
+    await sync(gateway, project, [judge()])
+    assert len(await gateway.rules(project)) == 1
+
+
 async def test_a_refusal_names_the_rule(gateway: OpikRules, project: str, opik: ScriptedOpik) -> None:
     body = {"errors": ["code.model must not be null"]}
     await opik.fault(match={"path": "automations/evaluators", "method": "POST"}, status=422, body=body)

@@ -169,7 +169,7 @@ async def test_a_vertical_without_a_project_holds_no_copy_and_hinders_nobody(rig
 async def test_work_that_no_commit_has_is_not_lost(rig: Rig) -> None:
     edit(rig.configs / QUALITY, BAD, "work of an afternoon")
     ran = await roll_back(rig)
-    assert ran.code == 2
+    assert (ran.code, ran.out) == (2, ""), "said before anything is planned or asked"
     assert "not committed" in ran.err
     assert "work of an afternoon" in (rig.configs / QUALITY).read_text()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from rampgate.cli.rule_jobs import agreed
 from rampgate.tree_at import tree_at
 from tests.unit.registry_copies import HERE, Ran, copied, edit, run
 from tests.unit.test_rule_history import git
@@ -263,6 +265,22 @@ def test_what_lies_outside_the_repository_has_no_history(configs: Path) -> None:
     assert b"tolerance: 0.2" in tree_at(configs, "HEAD").files[QUALITY]
     ran = run(configs, "rules", "diff", "--json")
     assert {one["field"] for one in ran.json["changes"]} == {"tolerance"}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "goes_on"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_at_a_terminal_a_sync_asks_and_no_is_the_default(
+    typed: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    monkeypatch.setattr("sys.stderr", asked := Terminal())
+    assert agreed(False, "Write this to Opik?")[0] is goes_on
+    assert "Write this to Opik?" in asked.getvalue()
+    assert agreed(True, "Write this to Opik?") == (True, 0.0)
 
 
 def test_every_command_of_rules_shows_an_example(configs: Path) -> None:
