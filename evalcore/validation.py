@@ -24,6 +24,8 @@ ALONE = "vertical"
 """Stands for the vertical of a file that lies in no registry."""
 MOST_PARTIAL = 25
 """Of so many broken files more than their misfits is told; who has more broken at once has enough to do."""
+MOST_LOOKS = 2_000
+"""Each of them is seen together with all others; in a large registry fewer are, so that the answer stays quick."""
 
 
 def validate_tree(tree: Tree, today: date) -> ValidationResult:
@@ -88,10 +90,10 @@ def _of(
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}
         corpus = replace(corpus, unread=corpus.unread | around)
-    found = {*problems, *lint(corpus), *_more(corpus)}
+    shown = tree.shown(name)
+    found = {*problems, *lint(corpus), *_more(corpus, shown)}
     if serves:
         found |= {*_outdated(tree, corpus, *components(tree.below(COMPONENTS, ".xml")))}
-    shown = tree.shown(name)
     own = (replace(problem, file=path.as_posix()) for problem in found if problem.file == shown)
     return ValidationResult.of(path, own)
 
@@ -131,12 +133,14 @@ def _absent(tree: Tree) -> Iterable[Problem]:
         yield Problem(tree.shown(MANIFEST), 0, 0, "", "manifest-is-there", message, "PC5 FR-4, FR-9", fix)
 
 
-def _more(corpus: Corpus) -> Iterable[Problem]:
-    """What the linter finds in files that don't fit their model, in the fields that do.
+def _more(corpus: Corpus, only: str | None = None) -> Iterable[Problem]:
+    """What the linter finds in files that don't fit their model, in the fields that do: in `only` one, or in some.
 
     A check that needs a field that could not be read says nothing of that file.
     """
-    for (kind, key), parsed in sorted(corpus.partial.items(), key=lambda item: item[0])[:MOST_PARTIAL]:
+    most = min(MOST_PARTIAL, max(1, MOST_LOOKS // (1 + len(corpus.rules) + len(corpus.vertical_rules))))
+    wanted = [item for item in corpus.partial.items() if only in (None, item[1].document.file)]
+    for (kind, key), parsed in sorted(wanted, key=lambda item: item[0])[:most]:
         with_it = _with(corpus, kind, key, parsed)
         if with_it is None:
             continue

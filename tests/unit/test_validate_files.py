@@ -231,6 +231,15 @@ def test_a_broken_neighbour_is_not_this_files_fault(copy: Path) -> None:
     assert validate_manifest(copy / "evaluation_manifest.yaml", today=TODAY).errors == []
 
 
+def test_a_broken_file_is_told_whole_however_many_others_are_broken(copy: Path) -> None:
+    text = RULES[0].read_text(encoding="utf-8")
+    for number in range(60):
+        written(copy / "rules" / f"a{number}.yaml", text + "anything: 1\n")
+    path = written(copy / "rules" / "zeal.yaml", text.replace("floor: 3.0", "floor: 9") + "anything: 1\n")
+    checks = {problem.check for problem in validate_rule_file(path, today=TODAY).problems}
+    assert {"unknown-field", "id-fits-file", "floor-fits-scale"} <= checks
+
+
 def test_a_judge_that_is_missing_is_the_manifests_fault(copy: Path) -> None:
     """PC5 R-3, §9.5: the manifest is cross-checked with the rules there are."""
     (copy / "rules" / "greeting_quality.yaml").unlink()
