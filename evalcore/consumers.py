@@ -10,7 +10,7 @@ from typing import Any
 from evalcore.corpus import Corpus
 from evalcore.discovery import Component
 from schemas.judges import Classification, judge_id
-from schemas.manifests import Category, ManifestFile
+from schemas.manifests import Category, ManifestFile, Override
 
 MANIFEST_FILES = ("evaluation_manifest.yaml", "manifest-base.yaml")
 
@@ -56,6 +56,11 @@ def touched(files: Iterable[str], before: Version, after: Version | None = None)
             found |= _of_file(file, version, compared=after is not None)
     if after is not None and before.manifest is not None and after.manifest is not None:
         found |= differing(before.manifest, after.manifest)
+    if after is not None:
+        versions = [
+            set(one.corpus.overrides.model.overrides if one.corpus.overrides else ()) for one in (before, after)
+        ]
+        found |= _excepted(versions[0] ^ versions[1])
     return found
 
 
@@ -74,7 +79,7 @@ def _of_file(file: str, version: Version, compared: bool) -> Touched:
         case (name,) if name in MANIFEST_FILES:
             return Touched(everything=not compared)
         case (_,) if corpus.overrides is not None and corpus.overrides.document.file == file:
-            return Touched(judges=frozenset(judge_id(one.judge) for one in corpus.overrides.model.overrides))
+            return Touched() if compared else _excepted(corpus.overrides.model.overrides)
     for component in version.components:
         if component.file == file:
             return Touched(categories=frozenset(one.category.name for one in component.capabilities))
@@ -83,6 +88,15 @@ def _of_file(file: str, version: Version, compared: bool) -> Touched:
             if parsed.document.file == file:
                 return Touched(frozenset(parsed.model.categories), verticals=frozenset({vertical}))
     return Touched()
+
+
+def _excepted(overrides: Iterable[Override]) -> Touched:
+    """An exception for one vertical is that vertical's; any other is for all who use the judge."""
+    listed = list(overrides)
+    return Touched(
+        judges=frozenset(judge_id(one.judge) for one in listed if one.vertical is None),
+        verticals=frozenset(one.vertical for one in listed if one.vertical is not None),
+    )
 
 
 def differing(before: ManifestFile, after: ManifestFile) -> Touched:

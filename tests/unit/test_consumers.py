@@ -122,6 +122,26 @@ def test_a_new_vertical_that_joins_an_archetype_asks_nobody_else(shipped: Tree) 
     assert "receipts" not in asked(shipped, "configs/evaluation_manifest.yaml", files[1], after=after)
 
 
+OVERRIDE = """overrides:
+- {judge: JUDGE, milestone: pre_ramp, enforcement: warn, pull_request: '#1', approved_by: owner, justification: why,
+   approved_on: 2026-11-20, expires: 2026-12-20MORE}
+"""
+
+
+def test_an_exception_asks_those_it_holds_for(shipped: Tree) -> None:
+    tree = with_files(shipped, SHOPPING)
+
+    def excepted(judge: str, more: str = "") -> Tree:
+        content = OVERRIDE.replace("JUDGE", judge).replace("MORE", more).encode()
+        return tree.with_file("enforcement-overrides.yaml", content)
+
+    file = "configs/enforcement-overrides.yaml"
+    assert asked(tree, file, after=excepted("greeting-quality")) == ["rewards_assistant", "shopping"]
+    assert asked(tree, file, after=excepted("ux_quality", ", vertical: receipts")) == ["receipts"]
+    assert asked(excepted("greeting_quality"), file) == ["rewards_assistant", "shopping"]
+    assert asked(excepted("greeting_quality"), file, after=excepted("greeting_quality")) == []
+
+
 def test_other_files_ask_nobody(shipped: Tree) -> None:
     assert asked(shipped, "README.md", "docs/registry.md", "evalcore/consumers.py", "rules/x.yaml") == []
 
