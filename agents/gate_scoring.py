@@ -8,7 +8,7 @@ from agents.gate_ports import Item
 from evalcore.gates.answers import Answer, Unscored
 from evalcore.gates.applicability import scores
 from evalcore.registry import Judge
-from evalcore.scoring import Scorer, Task, by_name
+from evalcore.scoring import Scorer, Spend, Task, by_name
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
 
@@ -17,12 +17,14 @@ class JudgeScoring:
     """A judge's filter, sub-agents and sampling rate say which items it scores; the others are not its own and leave no
     answer."""
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    def __init__(self, scorer: Scorer, calls: int | None = None, tokens: int | None = None) -> None:
+        """`calls` and `tokens`: what one gate may spend; None: no limit."""
+        self._scorer, self._calls, self._tokens = scorer, calls, tokens
 
     async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
         tasks = tasks_of(judges, items)
-        return by_name(tasks, await self._scorer.score(request_id, tasks))
+        spend = Spend(self._calls, self._tokens)
+        return by_name(tasks, await self._scorer.score(request_id, tasks, spend=spend))
 
 
 class NoScoring:

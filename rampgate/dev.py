@@ -22,7 +22,16 @@ from rampgate.services.unavailable import ServiceUnavailable
 from schemas.topics import Topics
 
 READY_SECONDS = 90.0
-ELSEWHERE = ("KAFKA_SECURITY", "OPIK_WORKSPACE", "OPIK_API_KEY", "OPIK_API_KEY_FILE", "GROUP_INSTANCE_ID", "SETTINGS")
+ELSEWHERE = (
+    "KAFKA_SECURITY",
+    "OPIK_WORKSPACE",
+    "OPIK_API_KEY",
+    "OPIK_API_KEY_FILE",
+    "GROUP_INSTANCE_ID",
+    "SETTINGS",
+    "MODEL_KEY",
+    "MODEL_KEY_FILE",
+)
 """Settings that lead to somebody's real services, which nothing here may touch."""
 
 
@@ -97,6 +106,8 @@ class DevStack:
         prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
         stack.kafka.create_topics(Topics(prefix, os.environ.get("RAMPGATE_AUDIT_TOPIC", Topics().audit)).all)
         environment = self._environment()
+        judge = self._model()
+        environment["RAMPGATE_MODEL_URL"] = judge
         if self._real:
             environment |= self._table(stack.dynamodb)
         http = None
@@ -105,13 +116,14 @@ class DevStack:
             if self._real:
                 self._child("feed", ["feed", "dynamodb"], environment, 0)
             for child in self.children:
-                self._await(child)
+                if child.name != "model":
+                    self._await(child)
         self.addresses = {
             "kafka": stack.kafka.bootstrap,
             "redis": stack.redis.url,
             "opik": stack.opik.url,
             "http": http,
-            "judge": None,
+            "judge": judge,
             "dynamodb": stack.dynamodb.endpoint if self._real else None,
         }
 
@@ -158,6 +170,19 @@ class DevStack:
         self.children.append(child)
         child.start()
         return f"http://127.0.0.1:{port}"
+
+    def _model(self) -> str:
+        """The stand-in for a judges' model: answers by rule, and says so in each answer."""
+        port = reserve_port()
+        self._reserved.append(port)
+        if self._folder is None:
+            self._folder = make_folder("rampgate-dev-")
+        command = [sys.executable, "-m", "rampgate.localmodel", "--port", str(port)]
+        child = ChildProcess("model", command, self._folder / "model", remedy="read the log above")
+        self.children.append(child)
+        child.start()
+        child.wait_ready(lambda: answers_ok(f"http://127.0.0.1:{port}/livez"), READY_SECONDS)
+        return f"http://127.0.0.1:{port}/v1"
 
     def _await(self, child: ChildProcess) -> None:
         url = f"http://{child_address(child)}/readyz"

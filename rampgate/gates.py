@@ -5,15 +5,21 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+import httpx
+
 from agents.gate_ports import GatePorts, Scoring
+from agents.gate_scoring import JudgeScoring, NoScoring
 from agents.ramps import answer
 from evalcore import live
 from evalcore.gates.requests import Asked, Invalid
+from evalcore.scoring import CallLimits, Scorer
+from evalcore.scoring.chat import ChatModel, make_client
 from rampgate.wiring import Parts
 from schemas.verdicts import Code, Verdict, Word
 from streams.app import Consumption
 from streams.gate_evidence import PublishLeases, VerdictHistory, WindowCoverage
 from streams.gate_jobs import GateJobs
+from streams.judge_cache import RedisScoreCache
 from streams.samples import PooledSamples
 from streams.verdict_log import VerdictLog
 
@@ -21,10 +27,14 @@ LISTED = 100
 
 
 class Gates:
-    """`verdicts` is started and closed with the worker; `jobs` belong to its consumption."""
+    """Started and closed with the worker; `jobs` belong to its consumption."""
 
-    def __init__(self, parts: Parts, scoring: Scoring) -> None:
+    def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
+        """`scoring`: by default what the settings say."""
         self.parts = parts
+        self._client: httpx.AsyncClient | None = None
+        if scoring is None:
+            scoring = self._by_settings()
         self.verdicts = VerdictLog(
             parts.access, parts.producer, parts.topics["verdicts"], parts.clock, parts.policy.lookback
         )
@@ -32,6 +42,26 @@ class Gates:
         samples = PooledSamples(ports.store, ports.records, parts.topics["traces"], parts.policy, parts.clock)
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals))
         self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage)
+
+    def _by_settings(self) -> Scoring:
+        settings, store = self.parts.settings, self.parts.store
+        if settings.model_url is None:
+            return NoScoring()
+        key = settings.model_key.get_secret_value() if settings.model_key is not None else None
+        at_once, seconds = settings.model_calls_at_once, settings.model_call_seconds
+        self._client = make_client(at_once, seconds)
+        model = ChatModel(self._client, settings.model_url, key)
+        cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
+        limits = CallLimits(at_once, settings.model_calls_per_minute, seconds)
+        return JudgeScoring(Scorer(model, cache, limits), settings.gate_calls, settings.gate_tokens)
+
+    async def start(self) -> None:
+        await self.verdicts.start()
+
+    async def close(self) -> None:
+        await self.verdicts.close()
+        if self._client is not None:
+            await self._client.aclose()
 
     def jobs(self, consumption: Consumption) -> GateJobs:
         parts = self.parts

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from evalcore import live
 from rampgate.answers import Answers
+from rampgate.gates import Gates
 from rampgate.hangup import on_hangup
 from rampgate.health import WorkerHealth
 from rampgate.http.letters import Letters
@@ -26,12 +27,15 @@ async def serve_worker(settings: Settings) -> int:
     parts = make_parts(settings)
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
-        worker = Worker(parts)
+        gates = Gates(parts)
+        worker = Worker(parts, gates)
         quiet_collector()
         registry = ServedRegistry(settings.configs, parts.metrics, live)
         health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)
         token = settings.token.get_secret_value() if settings.token is not None else None
-        side = Side(parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list, registry)
+        side = Side(
+            parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list, registry, gates.listed
+        )
         listening = await listen(settings, side)
         on_hangup(registry.ask, worker.stop)
         beside = [

@@ -54,6 +54,11 @@ class Settings(BaseModel):
     model_url: str | None = None
     model_key: SecretStr | None = None
     model_key_file: Path | None = None
+    model_calls_at_once: int = Field(20, ge=1, description="For all gates of a worker together")
+    model_calls_per_minute: float | None = Field(None, gt=0)
+    model_call_seconds: float = Field(60.0, gt=0, description="One call may take so long; it is tried again")
+    gate_calls: int | None = Field(None, ge=1, description="Model calls that one gate may make; None: no limit")
+    gate_tokens: int | None = Field(None, ge=1, description="Tokens that one gate may spend; None: no limit")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
 

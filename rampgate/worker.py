@@ -80,7 +80,7 @@ class Worker:
         )
         task: asyncio.Task[None] | None = None
         if self.gates is not None:
-            await self.gates.verdicts.start()
+            await self.gates.start()
         try:
             # The start lasts until the state says where to read from; a stop must not wait for a Redis that is away.
             if not await self._unless_stopped(consumption.app.start()):
@@ -93,7 +93,7 @@ class Worker:
                 await asyncio.gather(task, return_exceptions=True)
             await consumption.stop()
             if self.gates is not None:
-                await self.gates.verdicts.close()
+                await self.gates.close()
             log.info("worker_stopped")
 
     async def _until_ended(self, consumption: Consumption) -> int:

@@ -127,7 +127,7 @@ def trace(response_id: str, version: str = "v2") -> dict[str, Any]:
         "project_name": "receipts-eval",
         "started_at": now,
         "ended_at": now,
-        "input": {"messages": [{"content": "where are my points?"}]},
+        "input": {"messages": [{"content": f"where are my points of {response_id}?"}]},
         "output": {"messages": [{"content": [{"text": "in your wallet"}]}]},
         "metadata": {
             "user_id": "u", "agent_id": "assistant", "agent_version": version, "vertical": "receipts",

@@ -1,0 +1,110 @@
+"""Gates end to end in a worker process, with judges that call a model: the local stand-in (PC5 AC-4, §9.5)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from rampgate.dev import DevStack
+from rampgate.services.unavailable import ServiceUnavailable
+from tests.stream.test_answers import get
+from tests.stream.test_ramp_gates import step, thumb, trace
+
+TRACES = 320
+
+
+@pytest.fixture(scope="module")
+def dev() -> Iterator[DevStack]:
+    stack = DevStack()
+    try:
+        with stack:
+            send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
+            send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
+            until(lambda: get(stack, "/coverage")[1]["verticals"] and covered(stack) >= 40)
+            yield stack
+    except ServiceUnavailable as error:
+        if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+def covered(dev: DevStack) -> int:
+    return sum(row["both_present"] for row in get(dev, "/coverage")[1]["verticals"])
+
+
+def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:
+    producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
+    for event in events:
+        producer.produce(f"rampgate.{name}", key=b"k", value=json.dumps(event))
+    assert producer.flush(15) == 0
+
+
+def until(condition: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.1)
+
+
+def verdicts(dev: DevStack, experiment: str) -> list[dict[str, Any]]:
+    status, body = get(dev, f"/verdicts?experiment_id={experiment}")
+    assert status == 200
+    found: list[dict[str, Any]] = body["verdicts"]
+    return found
+
+
+def verdict(dev: DevStack, request: dict[str, Any], seconds: float = 90.0) -> dict[str, Any]:
+    send(dev, "ramp-steps", request)
+    until(lambda: verdicts(dev, request["experiment_id"]), seconds)
+    (found,) = verdicts(dev, request["experiment_id"])
+    return found
+
+
+def calls(dev: DevStack) -> int:
+    base = str(dev.addresses["judge"]).removesuffix("/v1")
+    with urllib.request.urlopen(f"{base}/_requests", timeout=10) as answer:  # noqa: S310 - our own server
+        return sum(json.load(answer)["answers"].values())
+
+
+def tell(dev: DevStack, **behaviour: Any) -> None:
+    base = str(dev.addresses["judge"]).removesuffix("/v1")
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        f"{base}/_behaviour", json.dumps(behaviour).encode(), {"Content-Type": "application/json"}, method="PUT"
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - likewise
+        assert answer.status == 200
+
+
+def test_judges_are_asked_and_their_scores_decide(dev: DevStack) -> None:
+    found = verdict(dev, step("r-1", experiment_id="e-model"))
+    scores = found["per_judge_scores"]
+    assert scores["ux_quality"]["n"] == 200
+    assert all(0 <= score["score"] <= 1 for score in scores.values())
+    assert found["verdict"] in ("pass", "fail")
+    assert (found["verdict"] == "pass") == (found["failing_judges"] == [])
+    assert calls(dev) >= 200
+
+
+def test_a_repeated_question_costs_nothing(dev: DevStack) -> None:
+    """Another request about the same traces: the judges' answers are in the cache."""
+    before = calls(dev)
+    found = verdict(dev, step("r-2", experiment_id="e-again"), 20.0)
+    assert found["per_judge_scores"]["ux_quality"]["n"] == 200
+    assert calls(dev) == before
+
+
+def test_pc5_9_5_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else(dev: DevStack) -> None:
+    send(dev, "traces", *(trace(f"d{n}", "v-down") for n in range(120)))
+    time.sleep(2.0)
+    tell(dev, status=503)
+    request = step("r-3", experiment_id="e-down", agent_version="v-down", deadline_seconds=600)
+    found = verdict(dev, request, 150.0)
+    assert found["verdict"] == "fail"
+    assert {reason["code"] for reason in found["reasons"]} == {"judge_unavailable"}
