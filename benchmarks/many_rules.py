@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from copy import deepcopy
 from pathlib import Path
 
 import yaml
@@ -25,7 +26,8 @@ def many_rules(folder: Path, count: int = COUNT) -> Path:
     rules = folder / "configs/rules"
     rules.mkdir(parents=True)
     texts = [(file.stem, file.read_text()) for file in sorted((HERE / "configs/rules").glob("*.yaml"))]
-    names = []
+    manifest = yaml.safe_load((HERE / "configs/evaluation_manifest.yaml").read_text())
+    names, thresholds = [], {}
     for number in range(count):
         stem, text = texts[number % len(texts)]
         name = f"{stem}_{number:03}"
@@ -33,7 +35,8 @@ def many_rules(folder: Path, count: int = COUNT) -> Path:
             text = re.sub(rf"^{field}: .*$", f"{field}: {name}", text, flags=re.MULTILINE)
         (rules / f"{name}.yaml").write_text(text)
         names.append(name)
-    manifest = yaml.safe_load((HERE / "configs/evaluation_manifest.yaml").read_text())
+        if stem in manifest["thresholds"]:
+            thresholds[name] = deepcopy(manifest["thresholds"][stem])  # or YAML writes an anchor
     made = {
         "dataset": manifest["dataset"],
         "schema": manifest["schema"],
@@ -42,6 +45,7 @@ def many_rules(folder: Path, count: int = COUNT) -> Path:
             f"made_{begin:03}": {"judges": names[begin : begin + _A_CATEGORY]} for begin in range(0, count, _A_CATEGORY)
         },
         "global_metrics": {"judges": []},
+        "thresholds": thresholds,
     }
     (folder / "configs/evaluation_manifest.yaml").write_text(yaml.safe_dump(made, sort_keys=False))
     return folder / "configs"
