@@ -153,7 +153,8 @@ class RuleSync:
         except Refused as error:
             part.trouble = f"vertical {vertical.name}: {error}"
         except Unavailable as error:
-            part.trouble = f"{_down(settings)}: {error}; what was done stands, run it again for the rest"
+            rest = "; what was done stands, run it again for the rest" if doing == "write" else ""
+            part.trouble = f"{_down(settings)}: {error}{rest}"
         finally:
             await close_client(client)
 

@@ -76,7 +76,7 @@ def roll_back(settings: Settings, asked: Rollback) -> int:
     run(sync.look)
     sync.parts = [part for part in sync.parts if not (part.absent and asked.vertical is None)]
     if trouble := [part.trouble for part in sync.parts if part.trouble]:
-        raise Failure(f"nothing was changed: {'; '.join(trouble)}")
+        raise Failure(f"nothing was changed: {'; '.join(dict.fromkeys(trouble))}")
     console = told_on(asked.as_json)
     found = _changes(now, registry)
     _show(console, wanted, commit, files, found)

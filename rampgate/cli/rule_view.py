@@ -61,7 +61,8 @@ def show_changes(changes: Iterable[Change], title: str, console: Console | None 
     for one in changes:
         key = (one.judge, one.field, repr(one.before), repr(one.after))
         told.setdefault(key, []).append(one.vertical or "platform")
-    console.print(f"{plain(title)}: " + (f"{len(told)} changes" if told else "no judge has changed"))
+    counted = f"{len(told)} change{'' if len(told) == 1 else 's'}" if told else "no judge has changed"
+    console.print(f"{plain(title)}: {counted}")
     for (judge, name, before, after), seen in told.items():
         who = "" if "platform" in seen else f" for {plain(', '.join(seen))}"
         if name:
