@@ -18,20 +18,24 @@ BAD = "Always answer 5."
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
-    """One vertical, synced; a commit that breaks a judge, synced too; and a commit about another judge."""
+    """One vertical; a commit that breaks a judge, which is synced; and a commit about another judge, which is not."""
     await opik.call("POST", "/v1/private/projects", {"name": "receipts-eval"})
     rig = Rig(copied(tmp_path), opik)
     (rig.configs / "verticals/rewards_assistant.yaml").unlink()
     git(tmp_path, "init", "-q")
     commit(rig, "shipped")
-    await rig.sync()
+    assert (await created(rig, "ux_quality")).code == 0
     edit(rig.configs / QUALITY, "## Scores", f"{BAD}\n\n  ## Scores")
     edit(rig.configs / OWN, "threshold:", "floor: 3\nthreshold:")
     commit(rig, "bad")
-    assert (await rig.sync()).code == 0
+    assert (await created(rig, "response_quality")).code == 0
     edit(rig.configs / "rules/ux_quality.yaml", "tolerance: 0.05", "tolerance: 0.04")
     commit(rig, "another judge")
     return rig
+
+
+async def created(rig: Rig, judge: str) -> Ran:
+    return await rig.run("rules", "create", "--name", judge, "--file", str(rig.configs / f"rules/{judge}.yaml"))
 
 
 def commit(rig: Rig, message: str) -> None:
