@@ -8,6 +8,7 @@ The short run takes some mutations of every file, the same each time; `MUTATION_
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,8 +31,12 @@ from schemas.judges import judge_id
 
 FILES = read_tree(Path("configs"))
 SEED = os.environ.get("MUTATION_SEED", "")
-A_FILE = 20
+A_FILE = 14
 """So many mutations of each file in the short run."""
+
+
+DECIDES = {"classification", "threshold", "floor", "tolerance", "enforcement", "enabled", "sampling_rate", "applies_to"}
+"""Fields that the short run mutates in every way, in one safety judge, one quality judge and one vertical's file."""
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +77,15 @@ def escaped(chosen: list[Mutant], registry: Shipped) -> Iterator[str]:
 @pytest.mark.parametrize("name", FILES.files)
 def test_no_field_of_a_shipped_file_is_wrong_in_silence(name: str) -> None:
     assert list(escaped(some(name), shipped())) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["rules/jailbreaking.yaml", "rules/response_quality.yaml", "rules/receipts/response_quality.yaml"]
+)
+def test_no_field_that_decides_is_wrong_in_silence_whatever_is_done_to_it(name: str) -> None:
+    every = [mutant for mutant in mutants(name) if re.split(r"[.\[]", mutant.field)[0] in DECIDES]
+    assert len(every) > 60
+    assert list(escaped(every, shipped())) == []
 
 
 def test_no_field_of_a_manifest_kept_by_hand_is_wrong_in_silence() -> None:
