@@ -15,9 +15,9 @@ VERSION = "3.1.0"
 KAFKA_BINDING = "0.5.0"
 JSON_SCHEMA = "application/schema+json;version=draft-2020-12"
 SUMMARY = """\
-User signals joined to traces, and what could not be done. Topics are shown under the default prefix `rampgate.`
-(setting `topic_prefix`); the audit topic is PS-5's own (setting `audit_topic`). Records are JSON in UTF-8. Readers
-ignore fields they don't know.
+User signals joined to traces, ramp-step requests with their verdicts, and what could not be done. Topics are shown
+under the default prefix `rampgate.` (setting `topic_prefix`); the audit topic is PS-5's own (setting `audit_topic`).
+Records are JSON in UTF-8. Readers ignore fields they don't know.
 """
 
 
@@ -45,6 +45,20 @@ CHANNELS: Final[dict[str, Channel]] = {
         "response_id",
         "Completed turns. `input` and `output` may be left out; they are then read from Opik.",
         ("trace",),
+    ),
+    "ramp-steps": Channel(
+        "receive",
+        "experiment_id",
+        "Requests of the rollout controller: may this agent version take this step? A request may be sent again as it "
+        "is; another one under the same `request_id` becomes a dead letter.",
+        ("ramp-step",),
+    ),
+    "verdicts": Channel(
+        "send",
+        "experiment_id",
+        "Exactly one for each `request_id`, whatever went wrong. Kept by time, never compacted.",
+        ("verdict",),
+        headers="verdict-headers",
     ),
     "dead-letters": Channel(
         "send",
@@ -94,7 +108,7 @@ def document() -> dict[str, Any]:
 def message(form: str, channel: Channel) -> dict[str, Any]:
     key = {"type": "string", "description": channel.key}
     out: dict[str, Any] = {"name": form}
-    if channel.headers:
+    if channel.headers and not channel.forms:
         out["contentType"] = "application/octet-stream"
         out["headers"] = schema_at(channel.headers)
         out["payload"] = {"description": "The bytes of the record that could not be done, or none."}
@@ -104,6 +118,9 @@ def message(form: str, channel: Channel) -> dict[str, Any]:
     else:
         out["payload"] = schema_at(form)
         out["examples"] = [{"payload": payload} for payload in EXAMPLES[form]]
+        if channel.headers:
+            out["headers"] = schema_at(channel.headers)
+            out["examples"] = [{"headers": EXAMPLES[channel.headers][0]} | example for example in out["examples"]]
     return out | {"bindings": {"kafka": {"key": key, "bindingVersion": KAFKA_BINDING}}}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
+from schemas.gate_examples import GATE_EXAMPLES
+
 TRACE_ID: Final = "019bb3a4-5c00-7d3e-9a61-2f4b8c0d1e2f"
 _IMAGE = {
     "MessageId": {"S": "msg-1"},
@@ -202,4 +204,4 @@ EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
             "warnings": [],
         }
     ],
-}
+} | GATE_EXAMPLES

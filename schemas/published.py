@@ -12,13 +12,24 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from schemas import file_schemas
 from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, TurnView
 from schemas.asyncapi import asyncapi
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
 from schemas.examples import EXAMPLES
-from schemas.wire_forms import DeadLetterHeaders, MetadataDetails, QueryAudit, TraceDetails
+from schemas.ramps import RampStep
+from schemas.verdicts import Verdict
+from schemas.wire_forms import (
+    DeadLetterHeaders,
+    MetadataDetails,
+    QueryAudit,
+    TraceDetails,
+    VerdictHeaders,
+    Verdicts,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,6 +47,9 @@ FORMS: Final[dict[str, Form]] = {
     "stream-record": Form("A DynamoDB stream record of the thumbs table", StreamRecord),
     "reroll": Form("A turn rerolled away from", RerollEvent),
     "trace": Form("A completed trace", TraceEvent),
+    "ramp-step": Form("A request to take the next step of a rollout", RampStep),
+    "verdict": Form("The verdict on a ramp-step request", Verdict, "serialization"),
+    "verdict-headers": Form("Headers of a verdict", VerdictHeaders, "serialization"),
     "dead-letter-headers": Form("Headers of a dead letter", DeadLetterHeaders, "serialization"),
     "query-audit": Form("A read for evaluation", QueryAudit, "serialization"),
     "coverage": Form("Answer of GET /coverage and rampgate coverage", CoverageAnswer, "serialization"),
@@ -43,13 +57,26 @@ FORMS: Final[dict[str, Form]] = {
     "turn": Form("Answer of GET /turns/{response_id} and rampgate turn", TurnView, "serialization"),
     "eval-config": Form("Answer of GET /eval-config", EvalConfig, "serialization"),
     "refresh": Form("Answer of POST /refresh", Refresh, "serialization"),
+    "verdicts": Form("Answer of GET /verdicts", Verdicts, "serialization"),
 }
+
+
+class _Generator(GenerateJsonSchema):
+    """What we write of a dataclass we write whole, also where a field has a default."""
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,
+    ) -> bool:
+        written = self.mode == "serialization" and field["type"] == "dataclass-field"
+        return written or super().field_is_required(field, total)
 
 
 def schema(name: str) -> dict[str, Any]:
     """The form's JSON Schema. It is open: unknown fields are for readers of tomorrow."""
     form = FORMS[name]
-    body: dict[str, Any] = TypeAdapter(form.type).json_schema(mode=form.mode)
+    body: dict[str, Any] = TypeAdapter(form.type).json_schema(mode=form.mode, schema_generator=_Generator)
     if name == "trace":
         add(body, body, TypeAdapter(TraceDetails).json_schema())
         add(body, body["$defs"]["TraceMetadata"], TypeAdapter(MetadataDetails).json_schema())

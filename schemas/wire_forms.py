@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from schemas.events import Time
 from schemas.outcomes import Cause
+from schemas.verdicts import Verdict
 
 Digits = Annotated[str, Field(pattern=r"^-?[0-9]+$")]
 
@@ -39,6 +40,25 @@ DeadLetterHeaders = TypedDict(
     },
 )
 DeadLetterHeaders.__doc__ = "Our headers of a dead letter, each UTF-8 text; the record's own headers stand beside them."
+
+
+VerdictHeaders = TypedDict(
+    "VerdictHeaders",
+    {
+        "rampgate.request-body": Annotated[
+            str,
+            Field(pattern=r"^[0-9a-f]{64}$", description="The sha256 of what the request says, whatever its spelling."),
+        ]
+    },
+)
+VerdictHeaders.__doc__ = "Tells a request that is sent again from another one under the same id."
+
+
+class Verdicts(TypedDict):
+    """The latest verdicts of an experiment, newest first."""
+
+    experiment_id: str
+    verdicts: list[Verdict]
 
 
 class QueryAudit(TypedDict):

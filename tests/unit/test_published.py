@@ -18,13 +18,20 @@ from ruamel.yaml import YAML
 from agents import rerolls, thumbs, traces
 from agents.memory import ManualClock
 from agents.policy import Policy
+from evalcore.gates.answers import Scored, collect
+from evalcore.gates.decision import Evidence, Judged, decide
+from evalcore.gates.limits import Limits
+from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.verdict import Moment, as_json, invalid, of_gates
 from schemas.asyncapi import CHANNELS
 from schemas.dead_letters import DeadLetter
 from schemas.examples import EXAMPLES
 from schemas.file_schemas import FILES
+from schemas.judges import Enforcement, Milestone
 from schemas.outcomes import Cause
 from schemas.published import FORMS, files, main, schema
 from schemas.topics import Topics
+from schemas.verdicts import Code, Composition, JudgeScore, SampleFacts
 from streams.audit import Audit
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -34,6 +41,7 @@ MAPS = frozenset(
 ) | {
     "thresholds",
     "enforcement",
+    "per_judge_scores",
 }
 """Objects whose names are data: they have no fields to add to."""
 NOW = 1_772_366_700_000  # 2026-03-01T12:05:00Z, shortly after the examples
@@ -150,6 +158,67 @@ def test_the_audit_that_is_written_is_the_one_that_is_published() -> None:
     (value,) = map(json.loads, sent)
     validator("query-audit").validate(value)
     assert set(value) == set(schema("query-audit")["properties"])
+
+
+@pytest.mark.parametrize("example", EXAMPLES["ramp-step"])
+def test_a_published_ramp_step_is_a_request_that_can_be_decided(example: dict[str, Any]) -> None:
+    assert isinstance(read(json.dumps(example).encode()), Asked)
+    assert isinstance(read(json.dumps(example | {"a field of tomorrow": 1}).encode()), Asked)
+
+
+CONTRACT = (
+    "request_id verdict_id experiment_id agent_id agent_version vertical milestone verdict gates failing_judges "
+    "per_judge_scores action halt_at_percent reasons supersedes sample evidence"
+)
+"""Fields of a verdict that the rollout controller and other subscribers rely on."""
+OF_A_JUDGE = "score threshold passed enforcement n unscored floor tolerance baseline ci95 rule judge_version"
+
+
+def test_pc5_ac4_every_field_that_subscribers_rely_on_is_published_as_required() -> None:
+    body = schema("verdict")
+    assert set(CONTRACT.split()) <= set(body["required"])
+    defs = body["$defs"]
+    assert set(OF_A_JUDGE.split()) <= set(defs["JudgeScore"]["required"])
+    assert set(defs["GateVerdict"]["required"]) >= {"milestone", "verdict", "failing_judges", "per_judge_scores"}
+    assert set(defs["SampleFacts"]["required"]) >= {"scope", "fingerprint", "size", "composition", "frozen_at"}
+    assert set(defs["EvidenceFacts"]["required"]) == {"config_hash", "coverage", "decided_at", "duration_seconds"}
+    assert set(defs["Composition"]["required"]) == {"golden", "production", "adversarial"}
+    assert defs["Code"]["enum"] == list(Code)
+
+
+def written() -> list[dict[str, Any]]:
+    """A verdict with numbers, one of a step without a gate, one of an invalid request: as the topic gets them."""
+    numbers, between = (read(json.dumps(example).encode()) for example in EXAMPLES["ramp-step"])
+    wrong = read(b'{"request_id": "r", "to_percent": 101}')
+    assert isinstance(numbers, Asked)
+    assert isinstance(between, Asked)
+    assert isinstance(wrong, Invalid)
+    limits = Limits.of(0.7, 0.5, 0.05, Enforcement.WARN, [0.8])
+    judged = Judged(collect([Scored(0.6)] * 3, (0.0, 1.0)), limits, (0.0, 1.0), version="1")
+    gate = decide(Milestone.PRE_RAMP, {"ux_quality": judged}, Evidence(3, 1))
+    moment = Moment("2026-03-01T12:10:22.871+00:00", 21.667)
+    facts = SampleFacts("version", "f" * 32, 3, 86_400, Composition(production=3), "2026-03-01T12:10:01.204+00:00")
+    return [
+        as_json(verdict)
+        for verdict in (
+            of_gates(numbers, [gate], moment, sample=facts, config_hash="6d1f", coverage=1.0),
+            of_gates(between, [], moment),
+            invalid(wrong, moment),
+        )
+    ]
+
+
+def test_the_verdicts_that_are_written_are_those_that_are_published() -> None:
+    for verdict in written():
+        validator("verdict").validate(verdict)
+        assert set(verdict) == set(schema("verdict")["properties"])
+    judge = JudgeScore(1.0, 1.0, True, Enforcement.BLOCK)
+    assert set(written()[0]["per_judge_scores"]["ux_quality"]) == set(vars(judge))
+    assert set(EXAMPLES["verdict"][0]["per_judge_scores"]["ux_quality"]) == set(vars(judge))
+    assert {name: type(value) for name, value in written()[0].items()} == {
+        **{name: type(value) for name, value in EXAMPLES["verdict"][0].items()},
+        "halt_at_percent": type(None),
+    }
 
 
 def test_the_asyncapi_document_has_every_topic_and_its_references_lead_somewhere() -> None:
