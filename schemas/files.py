@@ -7,7 +7,7 @@ import re
 from datetime import date, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 
 class FileModel(BaseModel):
@@ -27,7 +27,14 @@ def _day(value: Any) -> Any:
     return value
 
 
-Day = Annotated[date, BeforeValidator(_day)]
+def _of_these_times(day: date) -> date:
+    """Days are counted from; one at the end of the calendar has no day after it."""
+    if not 2000 <= day.year < 2100:
+        raise ValueError("a day from 2000 to 2099 is required, such as 2026-08-22")
+    return day
+
+
+Day = Annotated[date, BeforeValidator(_day), AfterValidator(_of_these_times)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
 """One line without space around it: `ux_quality ` would name another judge, and nobody would see why."""
 Prose = Annotated[StrictStr, Field(min_length=1, max_length=100_000, pattern=r"\S")]

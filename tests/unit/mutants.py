@@ -141,6 +141,7 @@ def others(value: Any, known: tuple[frozenset[str], ...]) -> Iterator[tuple[str,
     elif isinstance(value, date):
         yield from [(f"{days:+} days", value + timedelta(days)) for days in (-3650, -400, -100, -1, 1, 100, 400, 3650)]
         yield from [("no day", "2026-02-30"), ("a word", "soon"), ("a number", 20261120), ("as text", str(value))]
+        yield from [("the first day", date.min), ("the last day", date.max)]
         yield "with an hour", f"{value}T00:00:00"
     elif isinstance(value, str):
         yield from _texts(value, known)
