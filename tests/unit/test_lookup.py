@@ -341,9 +341,10 @@ def test_what_the_library_does_not_have_is_an_attribute_error() -> None:
         _ = evalcore.get_metric
 
 
-def test_the_documented_calls_work_as_the_page_says() -> None:
+def test_the_documented_calls_work_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/registry.md, run on the shipped files; what a comment gives as the answer is the answer."""
     page = (SHIPPED.parent / "docs/registry.md").read_text()
+    monkeypatch.chdir(SHIPPED.parent)
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     evalcore.use(SHIPPED, ttl=None)
     names: dict[str, Any] = {}
