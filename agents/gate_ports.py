@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from evalcore.bindings import Context
 from evalcore.gates.answers import Answer
+from evalcore.gates.items import Item
 from evalcore.gates.requests import Asked
 from evalcore.registry import Judge, Registry
 from schemas.judges import Milestone
 from schemas.verdicts import SampleFacts
 
-
-@dataclass(frozen=True)
-class Item:
-    """One trace, or one item of a dataset. `source` is what a judge's bindings look into, in that `context`. `share`,
-    from 0 to 1, is held against sampling rates; 0 for what every judge scores, as in a dataset (PC5 FR-11)."""
-
-    id: str
-    context: Context
-    source: Mapping[str, Any]
-    weight: float = 1.0
-    share: float = 0.0
+__all__ = ["GatePorts", "History", "Item", "JoinCoverage", "Sample", "Samples", "Scoring"]
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.gate_ports import Item
-from evalcore.gates.answers import Answer, Unscored
-from evalcore.gates.applicability import scores
+from evalcore.gates.answers import Answer
 from evalcore.registry import Judge
-from evalcore.scoring import Scorer, Spend, Task, by_name
+from evalcore.scoring import Judgement, Scorer, Spend, by_name
+from evalcore.scoring.pairs import NO_MODEL, Pair, pairs_of, score_pairs, task_of
 
-NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
+__all__ = ["NO_MODEL", "JudgeScoring", "NoScoring", "answers_of"]
 
 
 class JudgeScoring:
@@ -22,29 +22,18 @@ class JudgeScoring:
         self._scorer, self._calls, self._tokens = scorer, calls, tokens
 
     async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
-        tasks = tasks_of(judges, items)
+        pairs = pairs_of(judges, items)
         spend = Spend(self._calls, self._tokens)
-        return by_name(tasks, await self._scorer.score(request_id, tasks, spend=spend))
+        return answers_of(pairs, await score_pairs(self._scorer, request_id, pairs, spend=spend))
 
 
 class NoScoring:
     """Where no model is configured: every answer is missing, so every gate fails closed and says why."""
 
     async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
-        tasks = tasks_of(judges, items)
-        out: dict[str, list[Answer]] = {}
-        for task in tasks:
-            missing = Unscored(NO_MODEL, task.weight)
-            for name in (task.judge.id, *(f"{task.judge.id}.{dimension}" for dimension in task.judge.dimensions)):
-                out.setdefault(name, []).append(missing)
-        return out
+        pairs = pairs_of(judges, items)
+        return answers_of(pairs, await score_pairs(None, request_id, pairs))
 
 
-def tasks_of(judges: Sequence[Judge], items: Sequence[Item]) -> list[Task]:
-    """Item by item, so that what a gate has when time runs out is of as few items as possible, each scored by all."""
-    return [
-        Task(judge, item.id, item.context, item.source, item.weight)
-        for item in items
-        for judge in judges
-        if scores(judge, item.source, item.share)
-    ]
+def answers_of(pairs: Sequence[Pair], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
+    return by_name([task_of(*pair) for pair in pairs], found)

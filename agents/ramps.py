@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gate_ports import GatePorts, Sample
-from evalcore.gates.answers import Answer, collect
-from evalcore.gates.decision import Evidence, Judged, decide
-from evalcore.gates.limits import Limits
+from evalcore.gates.decision import Evidence, decide
+from evalcore.gates.judged import OFF, judged
 from evalcore.gates.requests import Asked, Invalid, judges_of
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
-from evalcore.linting.cadence import overdue
-from evalcore.registry import Judge, Registry
-from schemas.judges import Milestone, ScoreType
+from evalcore.registry import Registry
+from schemas.judges import Milestone
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict
 
-OFF = "its rule file says enabled: false"
 NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category is known"
 
 
@@ -90,12 +86,12 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
     sample = await ports.samples.frozen(asked, milestone, registry)
     distinct = {judge.id: judge for judge in judges.values()}
     answers = await ports.scoring.score(asked.request_id, list(distinct.values()), sample.items)
-    judged = {}
+    beside = {}
     for name, judge in judges.items():
         given = answers.get(name, [])
         past = await ports.history.baseline(name, judge.version, sample.dataset_version, milestone)
         suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
-        judged[name] = _judged(name, judge, milestone, given, past, suspended, today)
+        beside[name] = judged(name, judge, milestone, given, past, suspended, today)
     window = registry.gates.window_seconds.get(milestone)
     rate = await ports.coverage.rate(vertical, window) if window is not None else None
     evidence = Evidence(
@@ -106,30 +102,7 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
         mismatches=sample.mismatches,
         shortage=sample.shortage,
     )
-    return _Gate(decide(milestone, judged, evidence), sample, rate)
-
-
-def _judged(
-    name: str,
-    judge: Judge,
-    milestone: Milestone,
-    answers: Sequence[Answer],
-    past: Sequence[float],
-    suspended: str,
-    today: date,
-) -> Judged:
-    _, _, dimension = name.partition(".")
-    of = judge.dimensions[dimension] if dimension else judge
-    late = overdue(judge, today)
-    return Judged(
-        answers=collect(answers, judge.score_range),
-        limits=Limits.of(of.thresholds[milestone], of.floor, judge.tolerance, judge.enforcement[milestone], past),
-        scale=judge.score_range,
-        boolean=judge.score_type is ScoreType.BOOLEAN,
-        version=judge.version,
-        overdue_days=late.days if late is not None and late.provisional else 0,
-        suspended=suspended,
-    )
+    return _Gate(decide(milestone, beside, evidence), sample, rate)
 
 
 def _seconds_left(asked: Asked, now: datetime) -> float | None:

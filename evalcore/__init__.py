@@ -1,4 +1,4 @@
-"""The judgement, as a library: registry, thresholds and validation now (PC5 §5.4).
+"""The judgement, as a library: registry, thresholds, validation and gates (PC5 §5.4).
 
 Names are imported on first use, so that who validates files does not wait for opik.
 """
@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evalcore.evaluating import aevaluate_gate, evaluate_gate
     from evalcore.judging import LLMJudgeMetric
     from evalcore.live import BrokenRegistry, refresh, use
     from evalcore.lookup import (
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
     from evalcore.problems import Problem, ValidationResult
     from evalcore.registry import ThresholdTypeError, UnknownArchetype, UnknownCategory, UnknownJudge
     from evalcore.validation import validate_manifest, validate_rule_file
+    from schemas.verdicts import GateVerdict, JudgeScore
 
 _FROM = {
+    "aevaluate_gate": "evaluating",
+    "evaluate_gate": "evaluating",
+    "GateVerdict": "gates.decision",
+    "JudgeScore": "gates.decision",
     "LLMJudgeMetric": "judging",
     "BrokenRegistry": "live",
     "refresh": "live",
@@ -50,6 +56,8 @@ _FROM = {
 
 __all__ = [
     "BrokenRegistry",
+    "GateVerdict",
+    "JudgeScore",
     "LLMJudgeMetric",
     "Problem",
     "ThresholdTypeError",
@@ -57,6 +65,8 @@ __all__ = [
     "UnknownCategory",
     "UnknownJudge",
     "ValidationResult",
+    "aevaluate_gate",
+    "evaluate_gate",
     "get_metric_by_id",
     "get_metrics_for_archetype",
     "get_metrics_for_category",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,11 +88,14 @@ def body_hash(data: Mapping[str, Any]) -> str:
 
 
 def judges_of(asked: Asked, milestone: Milestone, registry: Registry) -> tuple[list[str], list[str]]:
-    """The judges of a gate, the safety judges among them, and what is wrong with the request's list. Names come in the
-    registry's spelling, each once; `judge.dimension` is a judge of its own."""
+    """The judges of a gate, the safety judges among them, and what is wrong with the request's list."""
     listed = asked.step.eval_gates.pre_ramp if milestone is Milestone.PRE_RAMP else asked.step.eval_gates.pre_full
-    field = f"eval_gates.{milestone}"
-    vertical = asked.step.vertical
+    return named(listed, f"eval_gates.{milestone}", registry, asked.step.vertical)
+
+
+def named(listed: Sequence[str], field: str, registry: Registry, vertical: str | None) -> tuple[list[str], list[str]]:
+    """Names in the registry's spelling, each once, the inherited safety judges behind them; and what is wrong in the
+    list. `judge.dimension` is a judge of its own."""
     wrong = [] if listed else [f"{field}: the list is empty; name the judges that decide"]
     names: dict[str, None] = {}
     for place, name in enumerate(listed):

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from agents.gate_ports import Item
-from agents.gate_scoring import NO_MODEL, NoScoring, tasks_of
+from agents.gate_scoring import NO_MODEL, NoScoring
 from evalcore.gates.answers import Unscored
 from evalcore.gates.applicability import matches, scores
 from evalcore.loading import read_tree
 from evalcore.registry import Judge, Registry, build
+from evalcore.scoring.pairs import pairs_of
 from evalcore.validation import checked
 from schemas.filters import Filter
 
@@ -115,4 +116,4 @@ async def test_without_a_model_every_answer_is_missing_and_says_what_to_set() ->
 
 
 def test_an_item_of_a_dataset_is_scored_whatever_the_rate() -> None:
-    assert len(tasks_of([judge(sampling_rate=0.01)], [Item("1", "offline", TRACE)])) == 1
+    assert len(pairs_of([judge(sampling_rate=0.01)], [Item("1", "offline", TRACE)])) == 1

@@ -1,0 +1,180 @@
+"""A gate in one call: judges, their limits, the verdict (PC5 §5.4 `evaluate_gate`). An edge: judges call their model.
+
+`evaluate_gate` is for callers who have items or traces at hand; ramp-step requests on the stream and
+`rampgate gate run` decide by the same steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from evalcore import live, loading
+from evalcore.gates.decision import Evidence, decide
+from evalcore.gates.items import items_of
+from evalcore.gates.judged import OFF, judged
+from evalcore.gates.requests import named
+from evalcore.registry import Judge, Registry
+from evalcore.scoring import CallLimits, Judgement, MemoryScoreCache, Model, ScoreCache, Scorer, Spend, by_name
+from evalcore.scoring.pairs import Pair, pairs_of, score_pairs, task_of
+from schemas.judges import Enforcement, Milestone
+from schemas.verdicts import Code, GateVerdict, Reason, Word
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Ran", "TracesOrDataset", "aevaluate_gate", "evaluate_gate", "run_gate", "scorer_for"]
+
+TracesOrDataset = Sequence[Mapping[str, Any]]
+"""Items of a dataset, each with the agent's `output` in it, or traces, as Opik and the stream have them."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A verdict with what it was made of: each pair of judge and item, and what came of it."""
+
+    verdict: GateVerdict
+    pairs: Sequence[Pair] = ()
+    found: Sequence[Judgement] = field(default_factory=tuple)
+
+
+async def aevaluate_gate(
+    milestone: str,
+    traces_or_dataset: TracesOrDataset,
+    judge_ids: Sequence[str],
+    *,
+    vertical: str | None = None,
+    model: Model | None = None,
+    client: httpx.AsyncClient | None = None,
+    cache: ScoreCache | None = None,
+    limits: CallLimits | None = None,
+    spend: Spend | None = None,
+    within: float | None = None,
+    history: Mapping[str, Sequence[float]] | None = None,
+    coverage: float | None = None,
+    registry: Registry | None = None,
+    today: date | None = None,
+) -> GateVerdict:
+    """The verdict of the named judges and of every inherited safety judge.
+
+    At pre_merge items of a dataset are judged, each by all judges; at pre_ramp and pre_full traces, as each judge's
+    filter and sampling rate say. An item without an output is unscored. `model` judges; without one it is the endpoint
+    of RAMPGATE_MODEL_URL (key: RAMPGATE_MODEL_KEY), asked through `client`, if given. `history`: aggregates of each
+    judge on main, oldest first. `coverage`: the join's rate, held against the manifest's floor where it is given.
+    `within` seconds are all there is; what is not scored by then is unscored.
+
+    An unknown judge or an empty list makes a `fail` with `invalid_request`. Raises ValueError for an unknown milestone,
+    TypeError for what is no list of objects, BrokenRegistry while no registry serves.
+    """
+    at = _milestone(milestone)
+    registry = registry or live.current()
+    if isinstance(judge_ids, str):
+        raise TypeError("judge_ids: a list of ids is needed, not a text")
+    names, wrong = named(judge_ids, "judge_ids", registry, vertical)
+    if wrong:
+        return GateVerdict({}, Word.FAIL, [], at, [Reason(Code.INVALID_REQUEST, why) for why in wrong])
+    items = items_of(traces_or_dataset, at, registry.manifest.get("schema", {}))
+    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
+    distinct = {judge.id: judge for judge in judges.values()}
+    evidence = Evidence(
+        size=len(items),
+        minimum=registry.gates.minimum_sample[at],
+        coverage=coverage,
+        coverage_floor=registry.gates.coverage_floor if coverage is not None else None,
+    )
+    pairs = pairs_of(list(distinct.values()), items)
+    day = today or loading.today()
+    async with scorer_for(model, client, cache, limits) as scorer:
+        ran = await run_gate(scorer, at, judges, pairs, evidence, history or {}, day, spend=spend, within=within)
+    return ran.verdict
+
+
+def evaluate_gate(
+    milestone: str,
+    traces_or_dataset: TracesOrDataset,
+    judge_ids: Sequence[str],
+    *,
+    vertical: str | None = None,
+    **options: Any,
+) -> GateVerdict:
+    """As `aevaluate_gate`, for callers who can't await; also within a running event loop, which it holds up. A `client`
+    or `model` handed in must not be in use on another loop."""
+    deciding = aevaluate_gate(milestone, traces_or_dataset, judge_ids, vertical=vertical, **options)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(deciding)
+    with ThreadPoolExecutor(1, "evaluate-gate") as aside:
+        return aside.submit(asyncio.run, deciding).result()
+
+
+async def run_gate(
+    scorer: Scorer | None,
+    milestone: Milestone,
+    judges: Mapping[str, Judge],
+    pairs: Sequence[Pair],
+    evidence: Evidence,
+    history: Mapping[str, Sequence[float]],
+    today: date,
+    *,
+    accepted: Mapping[str, Enforcement] | None = None,
+    spend: Spend | None = None,
+    within: float | None = None,
+) -> Ran:
+    """`judges` by the name that decides; `pairs` say which items each of them scores. `accepted`: what an audited
+    override makes of a judge's enforcement."""
+    found = await score_pairs(scorer, f"{milestone}", pairs, spend=spend, within=within)
+    answers = by_name([task_of(*pair) for pair in pairs], found)
+    beside = {
+        name: judged(
+            name, judge, milestone, answers.get(name, []), history.get(name, ()),
+            "" if judge.fires else OFF, today, (accepted or {}).get(judge.id),
+        )
+        for name, judge in judges.items()
+    }  # fmt: skip
+    return Ran(decide(milestone, beside, evidence), pairs, found)
+
+
+@asynccontextmanager
+async def scorer_for(
+    model: Model | None = None,
+    client: httpx.AsyncClient | None = None,
+    cache: ScoreCache | None = None,
+    limits: CallLimits | None = None,
+    *,
+    url: str | None = None,
+    key: str | None = None,
+) -> AsyncIterator[Scorer | None]:
+    """None where there is no model: then nothing is scored, and the gate fails closed. A client that is made here is
+    closed here."""
+    limits = limits or CallLimits()
+    cache = cache or MemoryScoreCache()
+    if model is not None:
+        yield Scorer(model, cache, limits)
+        return
+    from evalcore.scoring.chat import ChatModel, make_client
+
+    url = url or os.environ.get("RAMPGATE_MODEL_URL")
+    if not url:
+        yield None
+        return
+    key = key or os.environ.get("RAMPGATE_MODEL_KEY")
+    own = make_client(limits.at_once, limits.call_seconds) if client is None else None
+    try:
+        yield Scorer(ChatModel(client or own, url, key), cache, limits)  # type: ignore[arg-type]  # one of them is there
+    finally:
+        if own is not None:
+            await own.aclose()
+
+
+def _milestone(word: str) -> Milestone:
+    try:
+        return Milestone(word)
+    except ValueError:
+        raise ValueError(f"no milestone {word!r}; there are {', '.join(Milestone)}") from None
