@@ -1,0 +1,227 @@
+"""Completed traces to live scores in Opik (PC5 §5.2, FR-11): sampled ones, and every one that was voted down.
+
+Nothing here knows Kafka: when a record's time has come, and that it is handed in until it is done, is the business of
+`streams.live_feed`. A repetition is harmless: what was judged is marked, answers are cached, and a score written twice
+is one score in Opik.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from agents import thumbs, traces
+from agents.items import Thumb, TraceFacts
+from agents.judged import note_judged
+from agents.live_writing import Judged, letter_of, writes_of
+from agents.policy import OWN_AGENT, Policy
+from agents.ports import Change, Ports, Refusal, Unavailable, Write
+from agents.turn import Turn, decode_turn
+from evalcore.gates.live_traces import chosen, judges_of, weight
+from evalcore.gates.sampling import share
+from evalcore.registry import Judge, Registry
+from evalcore.scoring import Judgement, Task
+from schemas.dead_letters import Record
+
+NAME = "live"
+"""Whose calls these are, where gates share a model with them."""
+
+
+class Scorer(Protocol):
+    async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
+        """In the order of the tasks; raises for none of them."""
+        ...
+
+
+class Mark(NamedTuple):
+    """That a trace was judged, and where its record is; no record for one that was read from Opik."""
+
+    voted_down: bool
+    partition: int = 0
+    offset: int = -1
+
+    def pack(self) -> bytes:
+        return _LAYOUT.pack(*self)
+
+
+_LAYOUT = struct.Struct(">?Iq")
+
+
+@dataclass
+class Todo:
+    """A trace to judge. `record` is what asked for it, and becomes the letter should it fail."""
+
+    record: Record
+    response_id: str
+    turn: Turn
+    source: Mapping[str, Any]
+    mark: Mark
+    judges: list[Judge] = field(default_factory=list)
+
+
+class LiveJudging:
+    """`whole` reads a trace from Opik by its id; `left` are verticals whose live judge is Opik itself."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        policy: Policy,
+        scorer: Scorer,
+        registry: Callable[[], Registry | None],
+        whole: Callable[[str], Awaitable[dict[str, Any] | None]],
+        left: frozenset[str],
+        traces_topic: str,
+        observe: Callable[[Judged], None] = lambda judged: None,
+    ) -> None:
+        self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
+        self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
+
+    async def traces(self, records: Sequence[Record]) -> list[Record]:
+        """Judge those that the rates choose, and those voted down by now. Returns []; raises Unavailable."""
+        registry = self._serving()
+        decoded = traces.decode(records, self._ports.clock.now_ms(), self._policy)
+        found: dict[bytes, tuple[TraceFacts, dict[str, Any]]] = {}
+        for facts in decoded.items:
+            source = orjson.loads(records[facts.index].value or b"{}")
+            if source.get("ended_at") is not None and self._may(facts.vertical, facts.trace):
+                found[facts.trace] = facts, source
+        marks = await self._marks(list(found))
+        turns = await self._turns([facts.response_id for facts, _ in found.values()])
+        todo = []
+        for trace, (facts, source) in found.items():
+            if trace in marks:
+                continue
+            record, turn = records[facts.index], turns[facts.response_id]
+            down = turn.trace == trace and turn.thumbs is not None and turn.thumbs.value < 0
+            own = Turn(trace=trace, project=facts.project)
+            one = Todo(record, facts.response_id, own, source, Mark(down, record.partition, record.offset))
+            one.judges = chosen(judges_of(registry, source), source, share(trace), down)
+            todo.append(one)
+        await self._judge(todo)
+        return []
+
+    async def thumbs(self, records: Sequence[Record]) -> list[Record]:
+        """Judge what was voted down and still is, by the judges that did not yet. Returns records whose trace is not
+        known yet, to be handed in again. Raises Unavailable."""
+        registry, now = self._serving(), self._ports.clock.now_ms()
+        decoded = thumbs.decode(records, now, self._policy)
+        down: dict[str, Thumb] = {item.response_id: item for item in decoded.items if item.value < 0}
+        turns = await self._turns(list(down))
+        marks = await self._marks([turn.trace for turn in turns.values() if turn.trace])
+        todo, waiting = [], []
+        for rid, item in down.items():
+            record, turn = records[item.index], turns[rid]
+            if turn.thumbs is not None and turn.thumbs.value >= 0:
+                continue  # taken back, or changed
+            known = turn.thumbs is not None and turn.trace
+            mark = marks.get(turn.trace)
+            if known and (not self._may(turn.vertical, turn.trace) or (mark is not None and mark.voted_down)):
+                continue
+            source = await self._source(turn, mark) if known else None
+            if source is None:
+                # The join has not come to it, or the trace is not where it is read from: it may still come.
+                if now - record.timestamp < self._policy.missing_trace:
+                    waiting.append(record)
+                continue
+            if _own(source):
+                continue
+            one = Todo(record, rid, turn, source, (mark or Mark(True))._replace(voted_down=True))
+            all_, part = judges_of(registry, source), share(turn.trace)
+            had = {judge.id for judge in chosen(all_, source, part, False)} if mark is not None else set()
+            given = {str(score.get("name")) for score in source.get("feedback_scores") or ()}
+            one.judges = [
+                judge
+                for judge in chosen(all_, source, part, True)
+                if judge.id not in had and judge.score_name not in given
+            ]
+            todo.append(one)
+        await self._judge(todo)
+        return waiting
+
+    async def _judge(self, todo: Sequence[Todo]) -> None:
+        """Ask, write, send letters, mark what is done; in this order, so that nothing is marked and lost."""
+        for one in todo:
+            if one.judges and not _whole(one.source):
+                read = await self._whole(one.turn.trace_id) or {}
+                one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
+                if not _whole(one.source):
+                    one.judges = []
+        tasks = [
+            Task(judge, one.turn.trace.hex(), "online", one.source, weight(judge, one.mark.voted_down))
+            for one in todo
+            for judge in one.judges
+        ]
+        answers = iter(await self._scorer.score(NAME, tasks) if tasks else [])
+        judged = [Judged([(judge, next(answers)) for judge in one.judges]) for one in todo]
+        writes: list[Write] = []
+        owners: list[int] = []
+        for place, (one, said) in enumerate(zip(todo, judged, strict=True)):
+            own = writes_of(one.turn, said)
+            writes += own
+            owners += [place] * len(own)
+        refusals: dict[int, Refusal] = {}
+        outcomes = await self._ports.scores.write(writes) if writes else []
+        for place, refusal in zip(owners, outcomes, strict=True):
+            if refusal is not None:
+                refusals.setdefault(place, refusal)
+        now = self._ports.clock.now_ms()
+        change, letters, written = Change(), [], []
+        for place, (one, said) in enumerate(zip(todo, judged, strict=True)):
+            letter = letter_of(one.record, said, refusals.get(place), now)
+            if letter is not None:
+                letters.append(letter)
+            else:
+                change.sets[_cell(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+            if place in owners and place not in refusals:
+                written.append(one.response_id)
+            self._observe(said)
+        if letters:
+            await self._ports.dead_letters.put(letters)
+        if written:
+            await note_judged(written, self._ports, self._policy)
+        if change.sets:
+            await self._ports.store.apply(change)
+
+    def _serving(self) -> Registry:
+        found = self._registry()
+        if found is None:
+            raise Unavailable("the registry is not loaded")
+        return found
+
+    def _may(self, vertical: str, trace: bytes) -> bool:
+        """Opik holds traces of UUID version 7 only: no other can be given a score."""
+        return vertical not in self._left and trace[6] >> 4 == 7
+
+    async def _marks(self, ids: Sequence[bytes]) -> dict[bytes, Mark]:
+        found = await self._ports.store.read([_cell(trace) for trace in ids]) if ids else []
+        return {trace: Mark(*_LAYOUT.unpack(mark)) for trace, mark in zip(ids, found, strict=True) if mark}
+
+    async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
+        blobs = await self._ports.store.read(["t:" + rid for rid in response_ids]) if response_ids else []
+        return {rid: decode_turn(blob) if blob else Turn() for rid, blob in zip(response_ids, blobs, strict=True)}
+
+    async def _source(self, turn: Turn, mark: Mark | None) -> dict[str, Any] | None:
+        """The trace's own event, where it was seen and is still there; else the trace as Opik has it."""
+        if mark is not None and mark.offset >= 0:
+            (record,) = await self._ports.records.fetch([(self._topic, mark.partition, mark.offset)])
+            if record is not None and record.value is not None:
+                found: dict[str, Any] = orjson.loads(record.value)
+                return found
+        return await self._whole(turn.trace_id)
+
+
+def _cell(trace: bytes) -> str:
+    return "l:" + trace.hex()
+
+
+def _whole(source: Mapping[str, Any]) -> bool:
+    return source.get("input") is not None and source.get("output") is not None
+
+
+def _own(source: Mapping[str, Any]) -> bool:
+    metadata = source.get("metadata")
+    return isinstance(metadata, Mapping) and metadata.get("agent_id") == OWN_AGENT
