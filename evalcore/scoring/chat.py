@@ -21,7 +21,8 @@ _FORMAT_WORDS = ("response_format", "json_schema", "structured output")
 
 
 def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
-    """Follows no redirects: they would carry prompts and key elsewhere. The caller closes it."""
+    """A plain one, for at most so many calls at once. Follows no redirects: they would carry prompts and key elsewhere.
+    The caller closes it."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
 

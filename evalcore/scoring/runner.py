@@ -171,7 +171,8 @@ class _Run:
         self._open: asyncio.Queue[tuple[int, str, Ask] | None] = asyncio.Queue(AHEAD)
 
     async def all(self) -> None:
-        workers = min(self._scorer.at_once, len(self._tasks))
+        # More than there are places: none stands empty while an answer is being read and kept.
+        workers = min(2 * self._scorer.at_once, len(self._tasks))
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_up(workers))
             for _ in range(workers):

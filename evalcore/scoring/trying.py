@@ -78,8 +78,12 @@ class Caller:
     async def _call(self, asked: Ask, spend: Spend) -> Reply:
         if self._rate is not None:
             await self._rate.acquire()
-        await self._outages.pass_or_wait()
         reserved = spend.reserve(asked.tokens)
+        try:
+            await self._outages.pass_or_wait()
+        except BaseException:
+            spend.give_back(reserved)
+            raise
         seconds = self._limits.call_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -89,6 +93,9 @@ class Caller:
             raise self._noted(failure, spend, reserved) from error
         except CallFailed as failure:
             raise self._noted(failure, spend, reserved) from None
+        except BaseException:  # cancelled, or a defect: nothing is known of the server
+            self._outages.left()
+            raise
         self._outages.succeeded()
         self._observe("ok")
         spend.settle(reserved, reply.tokens)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
+from aiohttp import web
 from registry_disk import built
 
 from evalcore.judging import LLMJudgeMetric
@@ -17,10 +19,14 @@ from evalcore.scoring.calls import PASSING
 from evalcore.scoring.chat import ChatModel, make_client, retry_after
 from evalcore.scoring.opik_model import failure
 from rampgate.localmodel import Behaviour, Running, start
+from streams import model_client
 
 REGISTRY = built({"rules/brevity.yaml": "{dimensions: {tone-of-voice: {description: T}, facts: {description: F}}}"})
 ITEM = {"input": "how?", "output": "so!", "expected_output": "thus"}
 SECRET = "sk-canary-0123456789"
+
+
+Make = Callable[[int, float], httpx.AsyncClient]
 
 
 def asked(judge: str = "helpfulness") -> Ask:
@@ -152,6 +158,7 @@ async def local() -> AsyncIterator[Running]:
     await running.close()
 
 
+@pytest.mark.parametrize("make", [make_client, model_client.make_client])
 @pytest.mark.parametrize(
     ("behaviour", "failed", "calls"),
     [
@@ -172,12 +179,12 @@ async def local() -> AsyncIterator[Running]:
     ],
 )  # fmt: skip
 async def test_a_judge_fails_closed_however_its_model_fails(
-    local: Running, behaviour: dict[str, Any], failed: Failure | None, calls: int
+    local: Running, behaviour: dict[str, Any], failed: Failure | None, calls: int, make: Make
 ) -> None:
     """PC5 §9.5: judge model API outage."""
     local.model.tell(Behaviour(**behaviour))
     limits = CallLimits(at_once=2, tries=3, call_seconds=0.3, first_pause=0.0, jitter=0.0)
-    async with make_client(2, 5.0) as client:
+    async with make(2, 5.0) as client:
         ours = Scorer(ChatModel(client, local.url, SECRET), MemoryScoreCache(), limits)
         (found,) = await ours.score("g", [Task(REGISTRY.judge("helpfulness"), "a", "offline", ITEM)])
     assert found.failure is failed
@@ -185,9 +192,10 @@ async def test_a_judge_fails_closed_however_its_model_fails(
         assert sum(local.model.requests.values()) == calls
 
 
-async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running) -> None:
+@pytest.mark.parametrize("make", [make_client, model_client.make_client])
+async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running, make: Make) -> None:
     limits = CallLimits(tries=2, first_pause=0.0, jitter=0.0)
-    async with make_client(2, 5.0) as client:
+    async with make(2, 5.0) as client:
         for url, key, kind in (
             ("http://127.0.0.1:1/v1", None, Failure.UNREACHABLE),
             (local.url, "sk-other", Failure.UNAUTHORIZED),
@@ -210,3 +218,31 @@ def test_errors_of_opiks_model_layer_are_told_apart_alike(name: str, status: int
     error = type(name, (Exception,), {"status_code": status})("the prompt was: secret")
     assert failure(error).kind is kind
     assert "secret" not in failure(error).message
+
+
+@pytest.mark.parametrize("make", [make_client, model_client.make_client])
+async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> None:
+    async def move(request: web.Request) -> web.Response:
+        seen.append(request.path)
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    async def dawdle(request: web.Request) -> web.Response:
+        await asyncio.sleep(5)
+        return web.Response()
+
+    seen: list[str] = []
+    app = web.Application()
+    app.add_routes([web.post("/moved/chat/completions", move), web.post("/slow/chat/completions", dawdle)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    kinds = []
+    async with make(2, 0.2) as client:
+        for path in ("moved", "slow"):
+            with pytest.raises(CallFailed) as raised:
+                await ChatModel(client, f"{base}/{path}", SECRET).complete(asked())
+            kinds.append(raised.value.kind)
+    await runner.cleanup()
+    assert kinds == [Failure.REFUSED, Failure.TIMEOUT]
+    assert seen == ["/moved/chat/completions"]

@@ -1,0 +1,164 @@
+"""Judges: how near to the bound (calls × latency ÷ calls at once) a gate's scoring comes, and what it costs again with
+the answers in Redis (PC5 NFR-2, NFR-3). The model is the stand-in, in a process of its own.
+
+`run` measures in processes of their own, one a round; this module is also what such a process runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import redis.asyncio as aioredis
+
+from benchmarks.options import Options
+from rampgate.services.ports import release_port, reserve_port
+from rampgate.services.process import ChildProcess
+from rampgate.services.redis import RedisServer
+
+ROOT = Path(__file__).resolve().parents[1]
+GOALS = {"ratio": 1.15, "warm_seconds": 1.0}
+AT_ONCE = 20
+WORDS = 250
+JUDGES = (
+    "capability_alignment", "response_quality", "ux_quality", "tool_compliance", "data_integrity", "fetch_legal",
+    "jailbreaking", "privacy_location", "safety_restricted", "sensitive_topics",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """`layer`: `direct` is what we use, `opik` the model layer that Opik brings (litellm)."""
+
+    items: int
+    judges: int
+    latency: float
+    layer: str = "direct"
+
+    @property
+    def bound(self) -> float:
+        return self.items * self.judges * self.latency / AT_ONCE
+
+
+CASES = (Case(100, 4, 0.3), Case(345, 10, 0.05), Case(100, 4, 0.3, "opik"))
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Medians of the rounds."""
+    found = []
+    with RedisServer() as redis:
+        for case in CASES:
+            with stand_in(case.latency) as url:
+                rounds = [one_round(case, url, redis) for _ in range(options.rounds)]
+            middle = {name: median(one[name] for one in rounds) for name in rounds[0]}
+            found.append({**asdict(case), "bound": case.bound, **middle})
+    return {"rounds": options.rounds, "goals": GOALS, "at_once": AT_ONCE, "measured": found}
+
+
+def one_round(case: Case, url: str, redis: RedisServer) -> dict[str, float]:
+    asked = json.dumps({**asdict(case), "url": url, "redis": redis.url})
+    command = [sys.executable, "-m", "benchmarks.judges", asked]
+    child = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    measured: dict[str, float] = json.loads(child.stdout)
+    return measured
+
+
+@contextmanager
+def stand_in(latency: float) -> Any:
+    port = reserve_port()
+    command = [sys.executable, "-m", "rampgate.localmodel", "--port", str(port), "--latency", str(latency)]
+    with tempfile.TemporaryDirectory(prefix="rampgate-bench-") as folder:
+        child = ChildProcess("model", command, Path(folder), environment={"PYTHONPATH": str(ROOT)})
+        child.start()
+        try:
+            child.wait_ready(lambda: _listens(port), 30.0)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            child.kill()
+            release_port(port)
+
+
+def _listens(port: int) -> bool:
+    import socket
+
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        return True
+    return False
+
+
+async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
+    from evalcore.scoring import CallLimits, Scorer
+    from evalcore.scoring.chat import ChatModel
+    from evalcore.scoring.opik_model import OpikModel
+    from streams.judge_cache import RedisScoreCache
+    from streams.model_client import make_client
+
+    wanted = tasks(case)
+    async with make_client(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
+        await redis.flushall()
+        model: Any = OpikModel(api_base=url, api_key="none") if case.layer == "opik" else ChatModel(client, url)
+        cache = RedisScoreCache(redis, "bench:", 3_600)
+        limits = CallLimits(at_once=AT_ONCE)
+        # One call to connect and, for Opik's layer, to import; it is none of those that are measured.
+        await Scorer(model, RedisScoreCache(redis, "first:", 60), limits).score("first", wanted[:1])
+        found: dict[str, float] = {}
+        for name in ("cold", "warm"):
+            lag = asyncio.create_task(longest_lag())
+            began, cpu = time.perf_counter(), time.process_time()
+            answers = await Scorer(model, cache, limits).score("gate", wanted)
+            found[f"{name}_seconds"] = time.perf_counter() - began
+            found[f"{name}_cpu"] = time.process_time() - cpu
+            lag.cancel()
+            found[f"{name}_lag"] = await lag
+            assert not [one.failure for one in answers if one.failure], answers[0]  # noqa: S101
+            assert all(one.cached for one in answers) is (name == "warm")  # noqa: S101
+    return found
+
+
+async def longest_lag() -> float:
+    """How much later than it should a timer fired, until cancelled: for so long nothing else was done."""
+    worst = 0.0
+    with suppress(asyncio.CancelledError):
+        while True:
+            due = time.perf_counter() + 0.005
+            await asyncio.sleep(0.005)
+            worst = max(worst, time.perf_counter() - due)
+    return worst
+
+
+def tasks(case: Case) -> list[Any]:
+    from evalcore.loading import read_tree
+    from evalcore.registry import build
+    from evalcore.scoring import Task
+    from evalcore.validation import checked
+
+    registry = build(checked(read_tree(ROOT / "configs"), date(2026, 11, 21))[0])
+    judges = [registry.judge(name) for name in JUDGES[: case.judges]]
+    return [Task(judge, f"t{number}", "online", trace(number)) for number in range(case.items) for judge in judges]
+
+
+def trace(number: int) -> dict[str, Any]:
+    said = " ".join(f"word{(number * 31 + place * 7) % 997}" for place in range(WORDS))
+    return {
+        "input": {"messages": [{"role": "user", "content": f"question {number}?"}]},
+        "output": {"messages": [{"role": "assistant", "content": [{"type": "text", "text": f"{number}: {said}"}]}]},
+        "metadata": {}, "tool_calls": [],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    given = json.loads(sys.argv[1])
+    addresses = given.pop("url"), given.pop("redis")
+    print(json.dumps(uvloop.run(measure(Case(**given), *addresses))))
