@@ -2,7 +2,8 @@
 
 The search backtracks. What is refused is everything that makes its time grow faster than the text squared: a repeat
 within a repeat, a repeated choice, a reference back, and several repeats in a row that share a text in many ways. A
-search that is not anchored at the start tries every place of the text, which is a factor of its own.
+search that is not anchored at the start tries every place of the text, which is a factor of its own. Who runs a pattern
+has to bound the text: the square of a long one is long, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from evalcore.corpus import Corpus
 from evalcore.linting import Find, check
-from evalcore.linting.letters import apart
+from evalcore.linting.letters import apart, letters
 from evalcore.problems import Problem
 from schemas.judges import Operator
 
@@ -24,7 +25,9 @@ LONGEST = 200
 MOST_FACTORS = 2
 """Of the text's length: one for each open repeat, one for a search that is not anchored."""
 MOST_SHARES = 1000
-"""In so many ways may repeats that end share one text."""
+"""In so many ways may repeats that are bounded share one text where its length counts once."""
+FEW_SHARES = 8
+"""And where it counts squared."""
 OPEN = 100
 """A repeat that may go on longer is as good as open."""
 _parser: Any = import_module("re._parser")
@@ -52,9 +55,10 @@ def runs_away(pattern: str) -> str | None:
     if "bound" in found:
         return "it counts a repeat to more than 1000"
     ways = _ways(_decisive(tree), last=True)
-    if ways.factors + (not _is_anchored(tree)) > MOST_FACTORS:
+    factors = ways.factors + (not _is_anchored(tree))
+    if factors > MOST_FACTORS:
         return f"it has several open repeats{'' if _is_anchored(tree) else ' and does not begin with ^'}"
-    if ways.shares > MOST_SHARES:
+    if ways.shares > (MOST_SHARES if factors < MOST_FACTORS else FEW_SHARES):
         return f"its repeats can share one text in {ways.shares} ways"
     return None
 
@@ -109,10 +113,10 @@ def _ways(tree: list[Any], last: bool = False) -> _Ways:
             found *= _ways(list(inner))
             if least == most:
                 continue
-            if ends or apart(list(inner), after):
-                found *= _Ways(scans=int(most) > OPEN)
+            if int(most) <= OPEN:
+                found *= _Ways() if apart(list(inner), after) else _Ways(shares=int(most) - int(least) + 1)
             else:
-                found *= _Ways(open=1) if int(most) > OPEN else _Ways(shares=int(most) - int(least) + 1)
+                found *= _Ways(scans=True) if ends or apart(list(inner), after) else _Ways(open=1)
             continue
         inside = [_ways(list(inner)) for inner in _inside(name, argument)]
         scans = any(one.scans for one in inside)
@@ -140,11 +144,12 @@ def _inside(name: str, argument: Any) -> list[Any]:
 
 
 def _decisive(tree: list[Any]) -> list[Any]:
-    """Without an open repeat at the very end: nothing after it can fail, so it is never shortened."""
+    """Without a letter's repeat at the very end: nothing after it can fail, so it is never shortened."""
     end = tree[:-1] if len(tree) > 1 and str(tree[-1][0]) == "AT" else tree
     if end and str(end[-1][0]) in _REPEATS:
         inner = list(end[-1][1][2])
-        if len(end) == len(tree) or [str(op) for op, _ in inner] == ["ANY"]:
+        one = len(inner) == 1 and letters(inner[0]) is not None
+        if one and (len(end) == len(tree) or str(inner[0][0]) == "ANY"):
             return end[:-1]
     return tree
 
