@@ -62,7 +62,7 @@ class DevStack:
     def __init__(
         self, *, real: bool = False, worker: bool = True, ports: Mapping[Name, int] | None = None, http_port: int = 0
     ) -> None:
-        self.stack = FixedPorts("real" if real else "embedded", dynamodb=real, opik=True, ports=ports or {})
+        self.stack = FixedPorts("real" if real else "embedded", dynamodb=real, opik=True, model=True, ports=ports or {})
         self.children: list[ChildProcess] = []
         self.addresses: dict[str, str | None] = {}
         self._real, self._with_worker = real, worker
@@ -106,8 +106,7 @@ class DevStack:
         prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
         stack.kafka.create_topics(Topics(prefix, os.environ.get("RAMPGATE_AUDIT_TOPIC", Topics().audit)).all)
         environment = self._environment()
-        judge = self._model()
-        environment["RAMPGATE_MODEL_URL"] = judge
+        judge = environment["RAMPGATE_MODEL_URL"] = stack.model.url
         if self._real:
             environment |= self._table(stack.dynamodb)
         http = None
@@ -116,8 +115,7 @@ class DevStack:
             if self._real:
                 self._child("feed", ["feed", "dynamodb"], environment, 0)
             for child in self.children:
-                if child.name != "model":
-                    self._await(child)
+                self._await(child)
         self.addresses = {
             "kafka": stack.kafka.bootstrap,
             "redis": stack.redis.url,
@@ -170,19 +168,6 @@ class DevStack:
         self.children.append(child)
         child.start()
         return f"http://127.0.0.1:{port}"
-
-    def _model(self) -> str:
-        """The stand-in for a judges' model: answers by rule, and says so in each answer."""
-        port = reserve_port()
-        self._reserved.append(port)
-        if self._folder is None:
-            self._folder = make_folder("rampgate-dev-")
-        command = [sys.executable, "-m", "rampgate.localmodel", "--port", str(port)]
-        child = ChildProcess("model", command, self._folder / "model", remedy="read the log above")
-        self.children.append(child)
-        child.start()
-        child.wait_ready(lambda: answers_ok(f"http://127.0.0.1:{port}/livez"), READY_SECONDS)
-        return f"http://127.0.0.1:{port}/v1"
 
     def _await(self, child: ChildProcess) -> None:
         url = f"http://{child_address(child)}/readyz"

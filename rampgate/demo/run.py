@@ -1,4 +1,5 @@
-"""Runs the demo: an embedded stack and a worker, a day of traffic, and one dead letter explained and replayed."""
+"""Runs the demo: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, and three
+ramp steps with their verdicts."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,10 @@ from rich.live import Live
 
 from agents.ports import Unavailable
 from rampgate.cli.common import Failure
+from rampgate.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.demo.day import Day, iso, make_day, uuid7
+from rampgate.demo.gates import ask_gates, shown
+from rampgate.demo.registry import WARNS, demo_registry
 from rampgate.demo.show import NEXT, conservation_table, coverage_table, explained, progress_bar, scene
 from rampgate.services.stack import Stack
 from rampgate.settings import Settings
@@ -47,12 +52,17 @@ class Demo:
         self.console.print(
             "[bold]rampgate demo[/]: a day of an assistant's traffic, embedded; nothing here leaves this machine."
         )
-        with Stack("embedded", opik=True) as stack, tempfile.TemporaryDirectory(prefix="rampgate-demo-") as folder:
+        with (
+            Stack("embedded", opik=True, model=True) as stack,
+            tempfile.TemporaryDirectory(prefix="rampgate-demo-") as folder,
+        ):
             stack.kafka.create_topics(topics.all)
             settings = Settings(
                 kafka=stack.kafka.bootstrap,
                 redis=stack.redis.url,
                 opik=stack.opik.url,
+                model_url=stack.model.url,
+                configs=demo_registry(Path(folder), datetime.now(UTC).date()),
                 http="127.0.0.1:0",
                 write=True,
                 missing_trace_seconds=WAIT_FOR_TRACE,
@@ -69,16 +79,17 @@ class Demo:
             except Unavailable as error:
                 raise Failure(f"{error}\n{log.read_text()[-2000:]}") from error
             finally:
-                worker.terminate()
-                try:
-                    worker.wait(10)
-                except subprocess.TimeoutExpired:
-                    worker.kill()
+                worker.kill()  # what it did goes with the stack, so there is nothing to end in order
+                worker.wait()
 
     async def _pass_by(
         self, settings: Settings, topics: Topics, worker: subprocess.Popen[bytes], env: dict[str, str]
     ) -> dict[str, Any]:
-        day = make_day(self.seed, self.turns, time.time_ns() // 1_000_000, topics)
+        now = time.time_ns() // 1_000_000
+        day = make_day(self.seed, self.turns, now, topics)
+        shadow = shadow_traffic(self.seed, now, topics)
+        day.messages += shadow
+        day.told[f"shadow turns of {len(CANDIDATES)} versions that ask to ramp"] = len(shadow)
         parts = make_parts(settings)
         try:
             self.console.print(
@@ -88,7 +99,13 @@ class Demo:
             await fill_opik(settings.opik, day.opik)
             covered, balance = await self._watch(parts, day, worker)
             self.console.print(coverage_table(covered), conservation_table(balance))
-            replayed = await self._replay(parts, settings, day, env)
+            asking = asyncio.create_task(ask_gates(parts, self.seed))
+            try:
+                replayed = await self._replay(parts, settings, day, env)
+                verdicts = await asking
+            finally:
+                asking.cancel()
+            self._tell(verdicts)
         finally:
             await parts.close()
         seconds = time.monotonic() - self.started
@@ -100,8 +117,17 @@ class Demo:
             "coverage": covered.model_dump(),
             "conservation": balance.model_dump(),
             "replayed": replayed,
+            "verdicts": verdicts,
             "seconds": round(seconds, 1),
         }
+
+    def _tell(self, verdicts: list[dict[str, Any]]) -> None:
+        self.console.print(
+            "\n[bold]Three versions ask to ramp.[/] A stand-in for a model judges their traces, by what each says of "
+            f"itself.\nThe registry is a copy of the shipped one, in which {WARNS} only warns at pre_ramp, by an "
+            "audited override; see docs/verdicts.md.",
+        )
+        self.console.print(*(shown(one, verdict) for one, verdict in zip(CANDIDATES, verdicts, strict=True)))
 
     async def _watch(
         self, parts: Parts, day: Day, worker: subprocess.Popen[bytes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -14,6 +14,7 @@ NEXT = """[bold]What to try next[/]
   make test                     the same on Apache Kafka, Valkey and DynamoDB Local
   docker compose up             workers, feed, Prometheus and Grafana around it
   docs/how-it-works.md          why nothing is lost and nothing doubled
+  docs/verdicts.md              how to read a verdict, and what to do about it
 """
 
 
@@ -49,5 +50,5 @@ def scene(bar: Progress, coverage: CoverageAnswer, conservation: Conservation) -
     return Group(bar, coverage_table(coverage), conservation_table(conservation))
 
 
-def explained(title: str, text: str) -> Panel:
+def explained(title: str, text: RenderableType) -> Panel:
     return Panel(text, title=title, title_align="left", expand=False)

@@ -11,13 +11,14 @@ from typing import Literal, Self, cast
 from rampgate.services.broker import MockBroker
 from rampgate.services.dynamodb import DynamoDBLocal
 from rampgate.services.kafka import KafkaCluster
+from rampgate.services.model import LocalModel
 from rampgate.services.opik import LocalOpik
 from rampgate.services.redis import RedisServer
 from rampgate.services.unavailable import ServiceUnavailable
 
-AnyService = KafkaCluster | MockBroker | RedisServer | DynamoDBLocal | LocalOpik
+AnyService = KafkaCluster | MockBroker | RedisServer | DynamoDBLocal | LocalOpik | LocalModel
 Kind = Literal["real", "embedded"]
-Name = Literal["kafka", "redis", "dynamodb", "opik"]
+Name = Literal["kafka", "redis", "dynamodb", "opik", "model"]
 
 
 class Stack:
@@ -37,8 +38,11 @@ class Stack:
         redis: bool = True,
         dynamodb: bool = False,
         opik: bool = False,
+        model: bool = False,
     ) -> None:
-        asked: dict[Name, bool] = {"kafka": kafka, "redis": redis, "dynamodb": dynamodb, "opik": opik}
+        asked: dict[Name, bool] = {
+            "kafka": kafka, "redis": redis, "dynamodb": dynamodb, "opik": opik, "model": model
+        }  # fmt: skip
         self.wanted: tuple[Name, ...] = tuple(name for name, wanted in asked.items() if wanted)
         self.kind = kind
         self.unavailable: dict[Name, ServiceUnavailable] = {}
@@ -61,6 +65,10 @@ class Stack:
     @property
     def opik(self) -> LocalOpik:
         return cast("LocalOpik", self._get("opik"))
+
+    @property
+    def model(self) -> LocalModel:
+        return cast("LocalModel", self._get("model"))
 
     @property
     def started_in(self) -> dict[Name, float]:
@@ -122,6 +130,7 @@ class Stack:
             "redis": RedisServer,
             "dynamodb": DynamoDBLocal,
             "opik": LocalOpik,
+            "model": LocalModel,
         }
         return makers[name]()
 
