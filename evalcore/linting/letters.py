@@ -20,6 +20,8 @@ _CATEGORIES = {
 def apart(repeated: list[Any], after: Any | None) -> bool:
     """Whether what comes after a repeat of one letter is a letter that the repeat can't take: it ends just there."""
     mine = letters(repeated[0]) if len(repeated) == 1 else None
+    if after is not None and str(after[0]).endswith("_REPEAT") and after[1][0] > 0 and len(after[1][2]) == 1:
+        after = after[1][2][0]
     others = letters(after) if after is not None else None
     return mine is not None and others is not None and not mine & others
 

@@ -41,7 +41,7 @@ def runs_away(pattern: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            re.compile(pattern)
+            flags = re.compile(pattern).flags
             tree = list(_parser.parse(pattern))
     except (re.error, RecursionError, OverflowError) as wrong:
         return f"it is no regular expression: {wrong}"
@@ -55,9 +55,10 @@ def runs_away(pattern: str) -> str | None:
     if "bound" in found:
         return "it counts a repeat to more than 1000"
     ways = _ways(_decisive(tree), last=True)
-    factors = ways.factors + (not _is_anchored(tree))
+    anchored = _is_anchored(tree) and not flags & re.MULTILINE
+    factors = ways.factors + (not anchored)
     if factors > MOST_FACTORS:
-        return f"it has several open repeats{'' if _is_anchored(tree) else ' and does not begin with ^'}"
+        return f"it has several open repeats{'' if anchored else ' and does not begin with ^'}"
     if ways.shares > (MOST_SHARES if factors < MOST_FACTORS else FEW_SHARES):
         return f"its repeats can share one text in {ways.shares} ways"
     return None
