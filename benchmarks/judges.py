@@ -101,10 +101,10 @@ async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
     from evalcore.scoring.chat import ChatModel
     from evalcore.scoring.opik_model import OpikModel
     from streams.judge_cache import RedisScoreCache
-    from streams.model_client import make_client
+    from streams.model_client import ModelClient
 
     wanted = tasks(case)
-    async with make_client(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
+    async with ModelClient(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
         await redis.flushall()
         model: Any = OpikModel(api_base=url, api_key="none") if case.layer == "opik" else ChatModel(client, url)
         cache = RedisScoreCache(redis, "bench:", 3_600)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
@@ -27,13 +27,30 @@ def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
 
 
+class Answered(Protocol):
+    """`headers` finds names in any case, as HTTP has them."""
+
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def content(self) -> bytes: ...
+
+
+class Client(Protocol):
+    """What is used of httpx's client. Raises httpx's errors."""
+
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Answered: ...
+
+
 class ChatModel:
     """`url` is what OpenAI's clients call the base URL, such as https://api.openai.com/v1. One call is one request."""
 
-    def __init__(self, client: httpx.AsyncClient, url: str, key: str | None = None) -> None:
+    def __init__(self, client: Client, url: str, key: str | None = None) -> None:
         self._client, self._key = client, key
         self.source = url.rstrip("/").removesuffix(PATH)
-        self._url = httpx.URL(self.source + PATH)
+        self._url = self.source + PATH
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         self._without_format: set[str] = set()
         """Models here that refused to be held to a schema; the prompt and the strict reading remain."""
@@ -48,7 +65,7 @@ class ChatModel:
             raise self._failure(response)
         return _reply(response)
 
-    async def _post(self, body: bytes) -> httpx.Response:
+    async def _post(self, body: bytes) -> Answered:
         try:
             return await self._client.post(self._url, content=body, headers=self._headers)
         except httpx.TimeoutException as error:
@@ -56,7 +73,7 @@ class ChatModel:
         except (httpx.HTTPError, OSError) as error:
             raise CallFailed(Failure.UNREACHABLE, f"the model can't be reached ({type(error).__name__})") from error
 
-    def _failure(self, response: httpx.Response) -> CallFailed:
+    def _failure(self, response: Answered) -> CallFailed:
         status = response.status_code
         message = f"the model's server answers {status}: {_message(response)}"
         if self._key:
@@ -90,7 +107,7 @@ def _body(asked: Ask, formatted: bool) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
-def _reply(response: httpx.Response) -> Reply:
+def _reply(response: Answered) -> Reply:
     """An answer without text is one that is no score."""
     found = _json(response)
     try:
@@ -108,20 +125,20 @@ def _reply(response: httpx.Response) -> Reply:
     return Reply(text, tokens if counted else None)
 
 
-def _json(response: httpx.Response) -> Any:
+def _json(response: Answered) -> Any:
     try:
         return json.loads(response.content)
     except (ValueError, RecursionError):
         return None
 
 
-def _message(response: httpx.Response) -> str:
+def _message(response: Answered) -> str:
     found = _json(response)
     error = found.get("error", found) if isinstance(found, dict) else None
     text = error.get("message") if isinstance(error, dict) else error
-    return (text if isinstance(text, str) else response.reason_phrase or "no message")[:LONGEST_MESSAGE]
+    return (text if isinstance(text, str) and text else "no message")[:LONGEST_MESSAGE]
 
 
-def _names_the_format(response: httpx.Response) -> bool:
-    text = response.text[:4_000].lower()
+def _names_the_format(response: Answered) -> bool:
+    text = response.content[:4_000].decode(errors="replace").lower()
     return any(word in text for word in _FORMAT_WORDS)

@@ -19,14 +19,14 @@ from evalcore.scoring.calls import PASSING
 from evalcore.scoring.chat import ChatModel, make_client, retry_after
 from evalcore.scoring.opik_model import failure
 from rampgate.localmodel import Behaviour, Running, start
-from streams import model_client
+from streams.model_client import ModelClient
 
 REGISTRY = built({"rules/brevity.yaml": "{dimensions: {tone-of-voice: {description: T}, facts: {description: F}}}"})
 ITEM = {"input": "how?", "output": "so!", "expected_output": "thus"}
 SECRET = "sk-canary-0123456789"
 
 
-Make = Callable[[int, float], httpx.AsyncClient]
+Make = Callable[[int, float], Any]
 
 
 def asked(judge: str = "helpfulness") -> Ask:
@@ -158,7 +158,7 @@ async def local() -> AsyncIterator[Running]:
     await running.close()
 
 
-@pytest.mark.parametrize("make", [make_client, model_client.make_client])
+@pytest.mark.parametrize("make", [make_client, ModelClient])
 @pytest.mark.parametrize(
     ("behaviour", "failed", "calls"),
     [
@@ -192,7 +192,7 @@ async def test_a_judge_fails_closed_however_its_model_fails(
         assert sum(local.model.requests.values()) == calls
 
 
-@pytest.mark.parametrize("make", [make_client, model_client.make_client])
+@pytest.mark.parametrize("make", [make_client, ModelClient])
 async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running, make: Make) -> None:
     limits = CallLimits(tries=2, first_pause=0.0, jitter=0.0)
     async with make(2, 5.0) as client:
@@ -220,7 +220,7 @@ def test_errors_of_opiks_model_layer_are_told_apart_alike(name: str, status: int
     assert "secret" not in failure(error).message
 
 
-@pytest.mark.parametrize("make", [make_client, model_client.make_client])
+@pytest.mark.parametrize("make", [make_client, ModelClient])
 async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> None:
     async def move(request: web.Request) -> web.Response:
         seen.append(request.path)
