@@ -11,7 +11,7 @@ from evalcore.corpus import Corpus
 from evalcore.enforcement import permits
 from evalcore.thresholds import ThresholdTypeError
 from evalcore.unknown import UnknownArchetype, UnknownCategory, UnknownJudge
-from evalcore.views import Judge, Limits, digest, view
+from evalcore.views import Judge, Limits, digest, judge_version, view
 from schemas.judges import Classification, Milestone, Score, judge_id
 from schemas.manifests import Category, Composite, GateDefaults
 
@@ -125,7 +125,8 @@ def build(corpus: Corpus) -> Registry:
     own = manifest.categories if manifest else {}
     verticals = _verticals(corpus, own)
     seen: list[Seen] = [None, *sorted(verticals)]
-    judges = {(name, vertical): view(corpus, name, vertical) for vertical in seen for name in sorted(corpus.rules)}
+    versions = {name: judge_version(name, rule.model) for name, rule in sorted(corpus.rules.items())}
+    judges = {(name, vertical): view(corpus, name, vertical, versions[name]) for vertical in seen for name in versions}
     everywhere = manifest.global_metrics.judges if manifest else []
     composites = manifest.composites if manifest else {}
     categories = {

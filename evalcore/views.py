@@ -94,8 +94,9 @@ def judge_version(name: str, rule: RuleFile) -> str:
     return digest({**content, "temperature": float(rule.temperature), "score_range": score_range(rule), "id": name})
 
 
-def view(corpus: Corpus, name: str, vertical: str | None) -> Judge:
-    """Raises ThresholdTypeError where a threshold does not fit the judge."""
+def view(corpus: Corpus, name: str, vertical: str | None, version: str | None = None) -> Judge:
+    """`version`: the judge's, where it is known; it is the same for all verticals. Raises ThresholdTypeError where a
+    threshold does not fit the judge."""
     rule = corpus.rules[name].model
     own_file = corpus.vertical_rules.get((vertical, name)) if vertical is not None else None
     own = own_file.model if own_file else None
@@ -136,7 +137,7 @@ def view(corpus: Corpus, name: str, vertical: str | None) -> Judge:
         calibration_ref=provenance.calibration_ref,
         calibration=provenance.calibration,
         recalibration_due=provenance.recalibration_due,
-        version=judge_version(name, rule),
+        version=version or judge_version(name, rule),
         dimensions=MappingProxyType(_dimensions(corpus, name, rule, resolved, floor)),
     )
 

@@ -39,8 +39,8 @@ def _looser(corpus: Corpus) -> Iterator[tuple[str | None, str, AnyRule, Mileston
 @check(
     "looser-needs-override",
     CLAUSE,
-    "Enforcement looser than the default of its classification stands only beside an audited override that has not "
-    "expired.",
+    "Enforcement looser than the default of its classification stands only beside an audited override. Once that has "
+    "expired the judge blocks, and the file is warned about: a day that comes must not take the registry down.",
 )
 def looser_needs_override(corpus: Corpus, find: Find) -> Iterator[Problem]:
     for vertical, judge, rule, milestone in _looser(corpus):
@@ -52,12 +52,12 @@ def looser_needs_override(corpus: Corpus, find: Find) -> Iterator[Problem]:
         old = [e for e in entries if e.milestone is milestone and e.vertical in (None, vertical)]
         ends = [e.expires for e in old if e.expires < corpus.today]
         if ends:
-            message += f"; the override that allowed it expired on {max(ends)}"
+            message += f"; the override that allowed it expired on {max(ends)}, so it blocks"
         fix = (
             f"write `{milestone}: block`, or record who allowed it, in which pull request, why and until when, in "
             "enforcement-overrides.yaml"
         )
-        yield find(rule, ("enforcement", milestone), message, fix)
+        yield find(rule, ("enforcement", milestone), message, fix, Severity.WARNING if ends else None)
 
 
 @check(

@@ -163,7 +163,8 @@ CASES = [
         {QUALITY: WARNS, OVERRIDES: override(expires="2026-11-20", approved_on="2026-10-20")},
         f"{QUALITY}: enforcement.pre_ramp",
         {QUALITY: WARNS, OVERRIDES: override(expires="2026-11-21", approved_on="2026-10-20")},
-        ("expired on 2026-11-20",),
+        ("expired on 2026-11-20", "it blocks"),
+        severity=Severity.WARNING,
     ),
     Case(
         "looser-needs-override",
@@ -171,6 +172,7 @@ CASES = [
         f"{QUALITY}: enforcement.pre_ramp",
         today=date(2026, 12, 21),
         says=("expired on 2026-12-20",),
+        severity=Severity.WARNING,
     ),
     Case(
         "looser-needs-override",
