@@ -1,35 +1,38 @@
-"""The registered verticals: one YAML file each in `configs/verticals/`."""
+"""The registered verticals: one YAML file each in `configs/verticals/`, read as the registry's other files are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
+from evalcore.loading import read
+from evalcore.reading import read_as
 from rampgate.settings import SettingsError
-from schemas.verticals import Vertical
+from schemas.verticals import UNKNOWN, UNREGISTERED, Vertical
 
-MAX_BYTES = 100_000
+TAKEN = {UNKNOWN: "a signal without a trace", UNREGISTERED: "verticals without a file"}
+"""Labels of coverage that no vertical may have for a name."""
 
 
 def load_verticals(configs: Path) -> dict[str, Vertical]:
-    """By name. No folder means no registered vertical; a file that is wrong raises SettingsError naming it."""
+    """By name. No folder means no registered vertical; files that are wrong raise SettingsError with all that is."""
     found: dict[str, Vertical] = {}
+    wrong: list[str] = []
     for path in sorted((configs / "verticals").glob("*.yaml")):
-        if path.stat().st_size > MAX_BYTES:
-            raise SettingsError(f"{path}: larger than {MAX_BYTES} bytes; a vertical is a few lines")
         try:
-            data = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-            vertical = Vertical.model_validate(data)
-        except (YAMLError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{path}: not valid YAML: {error}") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, first["loc"])) or "file"
-            raise SettingsError(f"{path}: {field}: {first['msg']}") from error
+            parsed, problems = read_as(Vertical, str(path), read(path))
+        except OSError as error:
+            wrong.append(f"{path}: can't be read: {error}")
+            continue
+        wrong += map(str, problems)
+        if parsed is None:
+            continue
+        vertical = parsed.model
         if vertical.name != path.stem:
-            raise SettingsError(f"{path}: name: {vertical.name!r} is not the file's name; call one like the other")
-        found[vertical.name] = vertical
+            wrong.append(f"{path}: name: {vertical.name!r} is not the file's name; call one like the other")
+        elif vertical.name in TAKEN:
+            wrong.append(f"{path}: name: {vertical.name!r} stands for {TAKEN[vertical.name]}; choose another")
+        else:
+            found[vertical.name] = vertical
+    if wrong:
+        raise SettingsError("\n".join(wrong))
     return found

@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from rampgate.settings import SettingsError
+from rampgate.verticals import load_verticals
 from schemas.verticals import Vertical
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs/verticals"
@@ -30,3 +32,25 @@ def test_no_shipped_vertical_is_judged_twice_and_no_other_judge_can_be_named() -
     assert Vertical(name="a", project="a", live_judge="opik").live_judge == "opik"
     with pytest.raises(ValidationError):
         Vertical.model_validate({"name": "a", "project": "a", "live_judge": "both"})
+
+
+def test_all_that_is_wrong_with_verticals_is_told_with_its_line(tmp_path: Path) -> None:
+    folder = tmp_path / "verticals"
+    folder.mkdir()
+    (folder / "shop.yaml").write_text("name: shop\nproject: p\nlive_jugde: opik\n")
+    (folder / "other.yaml").write_text("name: shop\nproject: p\n")
+    (folder / "unknown.yaml").write_text("name: unknown\nproject: p\n")
+    (folder / "broken.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError) as told:
+        load_verticals(tmp_path)
+    message = str(told.value)
+    assert "shop.yaml:3:1" in message
+    assert "did you mean 'live_judge'?" in message
+    assert "other.yaml: name: 'shop' is not the file's name" in message
+    assert "'unknown' stands for a signal without a trace" in message
+    assert "broken.yaml" in message
+
+
+def test_the_shipped_verticals_are_loaded_and_no_folder_means_none(tmp_path: Path) -> None:
+    assert set(load_verticals(FOLDER.parent)) == {file.stem for file in FOLDER.glob("*.yaml")}
+    assert load_verticals(tmp_path) == {}
