@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.dataset_fit import DatasetThere, unfit
@@ -15,6 +16,9 @@ from rampgate.setting_values import read_secret
 from rampgate.settings import Settings
 from schemas.manifests import Dataset, ManifestFile
 from schemas.verticals import Vertical
+
+if TYPE_CHECKING:
+    from streams.opik_datasets import OpikDatasets
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,26 @@ class DatasetCheck:
 
 
 async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: Iterable[Vertical]) -> DatasetCheck:
-    """With the credentials of the vertical whose project it is in, else the operator's. One try: who can't reach Opik
-    learns that from the sync beside it."""
+    """One try: who can't reach Opik learns that from the sync beside it."""
+    wanted = manifest.model.dataset
+    try:
+        async with opened(settings, wanted, verticals, 0.0) as datasets:
+            there = await datasets.look(wanted.name, wanted.project, wanted.version)
+    except (Unauthorized, Unavailable) as error:
+        return DatasetCheck(wanted, None, (), str(error))
+    return DatasetCheck(wanted, there, tuple(unfit(manifest, there)))
+
+
+@asynccontextmanager
+async def opened(
+    settings: Settings, wanted: Dataset, verticals: Iterable[Vertical], seconds: float
+) -> AsyncIterator[OpikDatasets]:
+    """With the credentials of the vertical whose project the dataset is in, else the operator's. `seconds` of trying
+    again. Raises Unauthorized where the vertical's key can't be read."""
     keep_opik_quiet()
     from streams.opik_client import close_client, make_client
     from streams.opik_datasets import OpikDatasets
 
-    wanted = manifest.model.dataset
     owner = next((one for one in verticals if one.project == wanted.project), None)
     key = settings.opik_api_key.get_secret_value() if settings.opik_api_key is not None else None
     workspace = settings.opik_workspace
@@ -57,12 +74,9 @@ async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: It
         if owner is not None and owner.api_key_file is not None:
             key = read_secret(owner.api_key_file)
     except ValueError as error:
-        return DatasetCheck(wanted, None, (), f"api_key_file of {owner.name if owner else ''}: {error}")
+        raise Unauthorized(f"api_key_file of {owner.name if owner else ''}: {error}") from error
     client = make_client(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
     try:
-        there = await OpikDatasets(client, 0.0).look(wanted.name, wanted.project, wanted.version)
-    except (Unauthorized, Unavailable) as error:
-        return DatasetCheck(wanted, None, (), str(error))
+        yield OpikDatasets(client, seconds)
     finally:
         await close_client(client)
-    return DatasetCheck(wanted, there, tuple(unfit(manifest, there)))

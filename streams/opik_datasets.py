@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,11 +15,21 @@ from opik.rest_api.core.api_error import ApiError
 
 from agents.ports import Unavailable
 from evalcore.dataset_fit import DatasetThere
+from evalcore.gates.golden import category_of
 from streams.opik_client import OutOfTries, persist, reason
 
 PAGE = 2_000
 _NUMBERED = re.compile(r"v(\d{1,9})", re.ASCII)
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DatasetItems:
+    """`version` is the one asked for, None where there is none such; `items` are that version's, else today's."""
+
+    latest: int | None
+    version: int | None
+    items: list[dict[str, Any]]
 
 
 class OpikDatasets:
@@ -29,6 +40,14 @@ class OpikDatasets:
 
     async def look(self, name: str, project: str | None, version: int) -> DatasetThere | None:
         """None where there is no dataset of the name."""
+        found = await self.read(name, project, version)
+        if found is None:
+            return None
+        categories = Counter(category_of(item) for item in found.items)
+        return DatasetThere(found.latest, found.version, len(found.items), categories)
+
+    async def read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
+        """None where there is no dataset of the name."""
         api = self._client.datasets
         within: dict[str, Any] = {} if project is None else {"project_name": project}
         found = await self._or_none(partial(api.get_dataset_by_identifier, dataset_name=name, **within))
@@ -37,23 +56,21 @@ class OpikDatasets:
         wanted = await self._or_none(partial(api.retrieve_dataset_version, str(found.id), version_name=f"v{version}"))
         latest = _NUMBERED.fullmatch((found.latest_version and found.latest_version.version_name) or "")
         pinned = {**within, "dataset_version": f"v{version}"} if wanted is not None else within
-        categories = await self._categories(name, pinned)
-        return DatasetThere(
+        return DatasetItems(
             latest=int(latest[1]) if latest is not None else None,
             version=version if wanted is not None else None,
-            items=sum(categories.values()),
-            categories=categories,
+            items=[_item(one) for one in await self._items(name, pinned)],
         )
 
-    async def _categories(self, name: str, within: dict[str, Any]) -> Counter[str]:
-        counted: Counter[str] = Counter()
+    async def _items(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
         after: dict[str, Any] = {}
         while True:
-            items = await self._call(partial(self._page, name, {**within, **after}))
-            counted.update(_category(item) for item in items)
-            if len(items) < PAGE:
-                return counted
-            after = {"last_retrieved_id": items[-1]["id"]}
+            page = await self._call(partial(self._page, name, {**within, **after}))
+            items += page
+            if len(page) < PAGE:
+                return items
+            after = {"last_retrieved_id": page[-1]["id"]}
 
     async def _page(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
         chunks = self._client.datasets.stream_dataset_items(dataset_name=name, steam_limit=PAGE, **within)
@@ -80,10 +97,7 @@ class OpikDatasets:
             raise Unavailable(f"Opik: datasets: {error}") from error
 
 
-def _category(item: dict[str, Any]) -> str:
-    """`metadata.category` of the item (PC5 §5.3), also where a dataset has it flat; "" where there is none."""
-    data = item.get("data")
-    data = data if isinstance(data, dict) else {}
-    metadata = data.get("metadata")
-    found = metadata.get("category") if isinstance(metadata, dict) else data.get("category")
-    return found if isinstance(found, str) else ""
+def _item(one: dict[str, Any]) -> dict[str, Any]:
+    """Its fields, which Opik keeps below `data`, and the id that Opik gave it unless it has one of its own."""
+    data = one.get("data")
+    return {"id": one.get("id"), **(data if isinstance(data, dict) else {})}

@@ -1,4 +1,4 @@
-"""`rampgate gate`: which gates a change triggers (PC5 §5.5)."""
+"""`rampgate gate`: which gates a change triggers, and a gate from CI (PC5 §5.5)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from rich.table import Table
 
 from evalcore.gates.planning import Plan, plan
 from rampgate.cli.common import Failure, print_json
+from rampgate.cli.gate_run import run_command
 from rampgate.cli.queries import JsonOption
 
 group = typer.Typer(name="gate", help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
+    group.command("run")(run_command)
     app.add_typer(group)
 
 

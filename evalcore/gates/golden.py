@@ -1,0 +1,111 @@
+"""The dataset of pre_merge: is it the manifest's, and which judges score which of its items (PC5 §5.3, §5.5). Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from evalcore.gates.items import Item, dataset_item, identity
+from evalcore.registry import Judge, Registry, UnknownCategory
+from evalcore.scoring.pairs import Pair
+from schemas.manifests import Dataset
+
+THE_ITEMS_OWN: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
+"""What no answer of a candidate replaces."""
+AN_ANSWERS: Final = frozenset({"output", "tool_calls"})
+"""What only an answer has, whatever the dataset says."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why the candidate has no answer to an item."""
+
+    why: str
+
+
+CandidateAnswer = Mapping[str, Any] | Failed
+"""The fields of an answer: `output`, and what else judges read of it, such as `tool_calls`."""
+
+
+@dataclass(frozen=True)
+class GoldenSet:
+    """`name` and `version` are None where its source does not know them: a file. `latest` is Opik's newest version."""
+
+    items: Sequence[Mapping[str, Any]]
+    source: str
+    name: str | None = None
+    version: int | None = None
+    latest: int | None = None
+
+    @property
+    def categories(self) -> Counter[str]:
+        return Counter(category_of(item) for item in self.items)
+
+
+def category_of(item: Mapping[str, Any]) -> str:
+    """`metadata.category`, also where a dataset has it flat; "" where there is none."""
+    metadata = item.get("metadata")
+    found = metadata.get("category") if isinstance(metadata, Mapping) else item.get("category")
+    return found if isinstance(found, str) else ""
+
+
+def mismatches(golden: GoldenSet, wanted: Dataset, registry: Registry) -> Iterator[str]:
+    """What of the dataset is not what the manifest says. A vertical's own categories have a dataset of their own."""
+    if golden.name is not None and golden.name != wanted.name:
+        yield f"the dataset is {golden.name!r}, the manifest's dataset.name is {wanted.name!r}"
+    if golden.version is not None and golden.version != wanted.version:
+        yield f"the dataset's version is {golden.version}, the manifest's dataset.version is {wanted.version}"
+    if len(golden.items) != wanted.items:
+        yield f"{golden.source} has {len(golden.items)} items, the manifest's dataset.items is {wanted.items}"
+    counted = golden.categories
+    for name, declared in sorted(registry.category_files.items()):
+        if declared.vertical is None and not counted[name]:
+            yield f"category {name!r} is empty: no item of the dataset is of it"
+    for name, count in sorted(counted.items()):
+        if name not in registry.category_files:
+            of = f"of category {name[:80]!r}, which the manifest does not have" if name else "without metadata.category"
+            yield f"{count} item{'' if count == 1 else 's'} {of}"
+
+
+def paired(
+    golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
+) -> tuple[dict[str, Judge], list[Pair]]:
+    """The judges of all categories in the dataset, and which items each of them scores: an item's judges are its
+    category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply (FR-11). An item may name
+    those of its category that fit it (`metadata.applicable_metrics`); safety judges fit every item."""
+    safety = [judge for judge in registry.all(vertical) if judge.safety]
+    judges = {judge.id: judge for judge in safety}
+    schema = registry.manifest.get("schema", {})
+    pairs: list[Pair] = []
+    for number, one in enumerate(golden.items):
+        try:
+            firing: Sequence[Judge] = registry.category(category_of(one), vertical)
+        except UnknownCategory:
+            firing = safety
+        item = _item(one, answers.get(identity(one, number)), schema, number)
+        fitting = _applicable(one, registry)
+        for judge in firing:
+            judges[judge.id] = judge
+            if judge.safety or not fitting or judge.id in fitting:
+                pairs.append((judge, item))
+    return judges, pairs
+
+
+def _item(one: Mapping[str, Any], answer: CandidateAnswer | None, schema: Mapping[str, Any], number: int) -> Item:
+    own = {name: value for name, value in one.items() if name not in AN_ANSWERS}
+    if answer is None or isinstance(answer, Failed):
+        why = answer.why if answer is not None else "the candidate gave no output for it"
+        return dataset_item(own, schema, number, why)
+    given = {name: value for name, value in answer.items() if name not in THE_ITEMS_OWN}
+    return dataset_item({**own, **given}, schema, number, "the candidate's answer has no output")
+
+
+def _applicable(one: Mapping[str, Any], registry: Registry) -> set[str]:
+    metadata = one.get("metadata")
+    named = metadata.get("applicable_metrics") if isinstance(metadata, Mapping) else None
+    if not isinstance(named, Sequence) or isinstance(named, str):
+        return set()
+    known = {str(name).replace("-", "_").lower() for name in named}
+    return known & set(registry.rules())

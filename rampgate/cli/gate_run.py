@@ -1,0 +1,135 @@
+"""`rampgate gate run`: a gate from CI (PC5 §5.5 pre_merge, AC-3; contracts §5)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evalcore import loading
+from evalcore.evaluating import scorer_for
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
+from evalcore.live import BrokenRegistry, LiveRegistry
+from evalcore.registry import Registry
+from evalcore.scoring import CallLimits, Spend
+from rampgate import gate_run
+from rampgate.candidate import CandidateLimits, ask_candidate
+from rampgate.cli.common import Failure, print_json, run
+from rampgate.cli.findings import Format
+from rampgate.cli.queries import JsonOption
+from rampgate.cli.registries import ConfigsOption
+from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs
+from rampgate.gate_reports import console
+from rampgate.gate_run import Outcome, Wanted
+from rampgate.logs import configure_logs
+from rampgate.settings import Settings, load_settings
+from schemas.dead_letters import clean
+from schemas.judges import Milestone
+from schemas.verdicts import Word
+
+IN_CI = "{} is decided on the stream, by ramp-step requests (rampgate.ramp-steps); from CI it is pre_merge"
+
+
+def run_command(
+    milestone: Annotated[str, typer.Option(help="which gate; from CI it is pre_merge")] = Milestone.PRE_MERGE,
+    dataset: Annotated[
+        Path | None, typer.Option(help="items, JSON Lines; without it the manifest's dataset, from Opik")
+    ] = None,
+    dataset_name: Annotated[
+        str | None, typer.Option(help="the file's name in Opik, held against the manifest's")
+    ] = None,
+    dataset_version: Annotated[int | None, typer.Option(help="the file's version, held against the manifest's")] = None,
+    candidate: Annotated[str | None, typer.Option(help="URL that takes POST {input, metadata} -> {output}")] = None,
+    candidate_key: Annotated[
+        str | None,
+        typer.Option(envvar="CANDIDATE_KEY", help="bearer token of the candidate", show_default=False),
+    ] = None,
+    candidate_calls: Annotated[int, typer.Option(min=1, help="calls to the candidate at once")] = 8,
+    candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,
+    candidate_tries: Annotated[int, typer.Option(min=1, help="calls for one item")] = 3,
+    outputs: Annotated[Path | None, typer.Option(help="the candidate's outputs, JSON Lines: {id, output}")] = None,
+    vertical: Annotated[str | None, typer.Option(help="whose limits hold; without it the platform's")] = None,
+    within: Annotated[float | None, typer.Option(min=1, help="seconds for all judges together")] = None,
+    configs: ConfigsOption = None,
+    format: Annotated[Format, typer.Option(help="text, json, or github for annotations on stderr")] = Format.TEXT,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the candidate on the manifest's dataset, let the judges score it, and decide.
+
+    Each judge scores the items of its categories; global and safety judges score all. A quality judge that falls short
+    warns here, a safety judge blocks. Exit code 0 pass or warn, 1 fail, 2 bad input.
+
+    Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
+    """
+    _asked_for(milestone, candidate, outputs)
+    settings = load_settings({"configs": configs})
+    configure_logs("error", "console")
+    registry = registry_of(settings, vertical)
+    spend = Spend(settings.gate_calls, settings.gate_tokens)
+    wanted = Wanted(registry, loading.today(), vertical=vertical, spend=spend, within=within)
+    try:
+        golden = read_dataset(dataset, dataset_name, dataset_version) if dataset is not None else None
+        given = read_outputs(outputs) if outputs is not None else None
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    limits = CandidateLimits(candidate_calls, candidate_seconds, candidate_tries)
+
+    async def read() -> GoldenSet | None:
+        return golden if golden is not None else await from_opik(settings, registry)
+
+    async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
+        if given is not None:
+            return given
+        return await ask_candidate(str(candidate), items, candidate_key, limits)
+
+    outcome = run(partial(_decide, settings, wanted, read, answer))
+    tell(outcome, format, as_json)
+    raise typer.Exit(1 if outcome.verdict.verdict is Word.FAIL else 0)
+
+
+async def _decide(settings: Settings, wanted: Wanted, read: Any, answer: Any) -> Outcome:
+    limits = CallLimits(settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds)
+    key = settings.model_key.get_secret_value() if settings.model_key is not None else None
+    async with scorer_for(limits=limits, url=settings.model_url, key=key) as scorer:
+        return await gate_run.run(wanted, read, answer, scorer)
+
+
+def registry_of(settings: Settings, vertical: str | None) -> Registry:
+    """Raises Failure where the files hold an error, or no such vertical."""
+    try:
+        registry = LiveRegistry(settings.configs, ttl=None).current()
+    except BrokenRegistry as error:
+        raise Failure(f"{error}; `rampgate manifest validate` tells all") from error
+    if "dataset" not in registry.manifest:
+        raise Failure(f"{settings.configs}: there is no evaluation manifest")
+    if vertical is not None and vertical not in registry.verticals:
+        raise Failure(f"--vertical: no vertical {vertical!r}; there are {', '.join(sorted(registry.verticals))}")
+    return registry
+
+
+def tell(outcome: Outcome, format: Format, as_json: bool) -> None:
+    """`--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
+    if outcome.unknown:
+        few = ", ".join(clean(name, 80) for name in outcome.unknown[:3])
+        sys.stderr.write(f"rampgate: {len(outcome.unknown)} answers are to no item of the dataset: {few}\n")
+    if format is Format.GITHUB:
+        sys.stderr.write("".join(f"{line}\n" for line in console.commands(outcome)))
+    if as_json or format is Format.JSON:
+        print_json(outcome.document())
+    elif format is Format.TEXT:
+        console.show(outcome)
+
+
+def _asked_for(milestone: str, candidate: str | None, outputs: Path | None) -> None:
+    if milestone not in list(Milestone):
+        raise Failure(f"--milestone: no milestone {milestone!r}; there are {', '.join(Milestone)}")
+    if milestone != Milestone.PRE_MERGE:
+        raise Failure(f"--milestone: {IN_CI.format(milestone)}")
+    if (candidate is None) == (outputs is None):
+        raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
+    if candidate is not None and not candidate.startswith(("http://", "https://")):
+        raise Failure(f"--candidate: {candidate!r} is no http:// or https:// address")

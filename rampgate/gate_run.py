@@ -1,0 +1,120 @@
+"""A gate from CI: the manifest's dataset, a candidate's outputs, the judges, the verdict (PC5 §5.5, AC-3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.evaluating import Ran, run_gate
+from evalcore.gates.decision import Evidence
+from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, mismatches, paired
+from evalcore.gates.items import identity
+from evalcore.registry import Judge, Registry
+from evalcore.scoring import Scorer, Spend
+from schemas.judges import Enforcement, Milestone
+from schemas.manifests import Dataset
+from schemas.verdicts import Code, GateVerdict, Reason, Word
+
+Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, CandidateAnswer]]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for. `today` decides what is overdue; `accepted` is what an audited acceptance makes of a judge's
+    enforcement; `history` are a judge's aggregates on main, oldest first, by its id."""
+
+    registry: Registry
+    today: date
+    milestone: Milestone = Milestone.PRE_MERGE
+    vertical: str | None = None
+    accepted: Mapping[str, Enforcement] = field(default_factory=dict)
+    history: Callable[[Mapping[str, Judge], GoldenSet], Mapping[str, Sequence[float]]] = lambda judges, golden: {}
+    spend: Spend | None = None
+    within: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`golden` is None where the dataset could not be had. `unknown` are answers to items that the dataset lacks."""
+
+    ran: Ran
+    wanted: Wanted
+    decided_at: str
+    duration_seconds: float
+    golden: GoldenSet | None = None
+    answered: int = 0
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> GateVerdict:
+        return self.ran.verdict
+
+    def document(self) -> dict[str, Any]:
+        """`--json`: the gate's verdict, and what it was made of."""
+        golden, dataset = self.golden, manifest_dataset(self.wanted.registry)
+        calls = sum(1 for one in self.ran.found if one.failure is None and not one.cached)
+        return {
+            **asdict(self.verdict),
+            "vertical": self.wanted.vertical,
+            "dataset": {
+                "name": dataset.name,
+                "version": dataset.version,
+                "items": len(golden.items) if golden is not None else None,
+                "source": golden.source if golden is not None else None,
+                "categories": dict(sorted(golden.categories.items())) if golden is not None else {},
+                "answered": self.answered,
+            },
+            "accepted": sorted(self.wanted.accepted),
+            "evidence": {
+                "config_hash": self.wanted.registry.config_hash,
+                "decided_at": self.decided_at,
+                "duration_seconds": self.duration_seconds,
+                "judged": len(self.ran.pairs),
+                "model_calls": calls,
+            },
+        }
+
+
+def manifest_dataset(registry: Registry) -> Dataset:
+    return Dataset.model_validate(registry.manifest["dataset"])
+
+
+async def run(
+    wanted: Wanted, dataset: Callable[[], Awaitable[GoldenSet | None]], answering: Answering, scorer: Scorer | None
+) -> Outcome:
+    """`dataset` gives None where there is none of the manifest's name, and raises Unavailable or Unauthorized where
+    nobody can say: the gate fails closed on either."""
+    began = time.monotonic()
+    registry, declared = wanted.registry, manifest_dataset(wanted.registry)
+
+    def outcome(ran: Ran, **more: Any) -> Outcome:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Outcome(ran, wanted, at, round(time.monotonic() - began, 3), **more)
+
+    try:
+        golden = await dataset()
+    except (Unavailable, Unauthorized) as error:
+        message = f"the dataset {declared.name!r} can't be read, so nothing was judged: {error}"
+        return outcome(_failed(wanted, Code.JUDGE_UNAVAILABLE, message))
+    if golden is None:
+        message = f"Opik has no dataset {declared.name!r}, version {declared.version}"
+        return outcome(_failed(wanted, Code.DATASET_MISMATCH, message))
+    wrong = tuple(mismatches(golden, declared, registry))
+    answers = await answering(golden.items)
+    judges, pairs = paired(golden, answers, registry, wanted.vertical)
+    evidence = Evidence(len(golden.items), registry.gates.minimum_sample[wanted.milestone], mismatches=wrong)
+    ran = await run_gate(
+        scorer, wanted.milestone, judges, pairs, evidence, wanted.history(judges, golden), wanted.today,
+        accepted=wanted.accepted, spend=wanted.spend, within=wanted.within,
+    )  # fmt: skip
+    known = {identity(one, number) for number, one in enumerate(golden.items)}
+    answered = sum(1 for name, one in answers.items() if name in known and not isinstance(one, Failed))
+    return outcome(ran, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
+
+
+def _failed(wanted: Wanted, code: Code, message: str) -> Ran:
+    return Ran(GateVerdict({}, Word.FAIL, [], wanted.milestone, [Reason(code, message)]))
