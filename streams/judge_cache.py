@@ -16,6 +16,7 @@ from agents.ports import Unavailable
 from evalcore.scoring.cache import LARGEST
 
 AT_ONCE = 500
+GATHER_SECONDS = 0.02
 CONNECTIONS = 8
 """Of the client's, which others need too."""
 
@@ -27,6 +28,8 @@ class RedisScoreCache:
     def __init__(self, redis: Any, prefix: str, seconds: float) -> None:
         self._redis, self._prefix, self._ms = redis, f"{prefix}j:", max(1, int(seconds * 1000))
         self._room = asyncio.Semaphore(CONNECTIONS)
+        self._gathered: dict[str, bytes] = {}
+        self._sending: asyncio.Task[None] | None = None
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         out: list[bytes | None] = []
@@ -40,10 +43,28 @@ class RedisScoreCache:
         return out
 
     async def put(self, key: str, value: bytes) -> None:
+        """Goes with all that are put within GATHER_SECONDS: a message to Redis costs more than what it carries."""
         if len(value) > LARGEST:
             return
+        self._gathered[key] = value
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send())
+            self._sending.add_done_callback(_seen)
+        await asyncio.shield(self._sending)  # whoever is cancelled meanwhile, what was answered is kept
+
+    async def _send(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        values, self._gathered, self._sending = self._gathered, {}, None
         try:
-            async with self._room:
-                await self._redis.set(self._prefix + key, value, px=self._ms)
+            async with self._room, self._redis.pipeline(transaction=False) as pipe:
+                for key, value in values.items():
+                    pipe.set(self._prefix + key, value, px=self._ms)
+                await pipe.execute()
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
+
+
+def _seen(sending: asyncio.Task[None]) -> None:
+    """An error that nobody waits for any more is none."""
+    if not sending.cancelled():
+        sending.exception()

@@ -74,6 +74,16 @@ async def test_thousands_are_looked_up_at_once(cache: ScoreCache) -> None:
     assert await cache.get_many(names) == expected
 
 
+async def test_what_one_who_was_cancelled_put_is_kept(cache: ScoreCache) -> None:
+    for names in (["a"], ["b", "c"]):
+        putting = [asyncio.create_task(cache.put(name, name.encode())) for name in names]
+        await asyncio.sleep(0)
+        putting[0].cancel()
+        await asyncio.gather(*putting, return_exceptions=True)
+    await asyncio.sleep(0.2)
+    assert await cache.get_many(["a", "b", "c"]) == [b"a", b"b", b"c"]
+
+
 async def test_prefixes_keep_caches_apart(redis_url: str) -> None:
     async with aioredis.Redis.from_url(redis_url) as client:
         mine, other = RedisScoreCache(client, "rg:", 60), RedisScoreCache(client, "other:", 60)
