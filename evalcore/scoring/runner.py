@@ -8,39 +8,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
 from evalcore import scores
 from evalcore.bindings import Unbound
-from evalcore.gates.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.asking import Ask, Task, ask, key
 from evalcore.scoring.cache import ScoreCache, kept, written
 from evalcore.scoring.calls import CallFailed, Failure, Model
+from evalcore.scoring.judgements import Judgement, judgement
 from evalcore.scoring.spending import Spend
 from evalcore.scoring.trying import Caller, CallLimits
 
+__all__ = ["Judgement", "Scorer"]
 log = structlog.get_logger(__name__)
 CHUNK = 32
 """Tasks whose prompts are made and looked up in one go; the loop is free in between."""
 AHEAD = 64
 RECENT = 4_096
 CACHED = "cached"
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What came of a task. `reason`: the judge's words. `dimensions`: by the dimension's id. `failure` says why it is
-    unscored, `cached` that no call was made for it."""
-
-    answer: Answer
-    reason: str = ""
-    dimensions: Mapping[str, Answer] = field(default_factory=dict)
-    cached: bool = False
-    failure: Failure | None = None
 
 
 @dataclass
@@ -181,7 +170,7 @@ class _Run:
     def rest(self, failure: CallFailed) -> None:
         for place, found in enumerate(self.found):
             if found is None:
-                self.found[place] = _judgement(self._tasks[place], failure)
+                self.found[place] = judgement(self._tasks[place], failure)
 
     async def _look_up(self, workers: int) -> None:
         for start in range(0, len(self._tasks), CHUNK):
@@ -189,7 +178,7 @@ class _Run:
             for place in range(start, min(start + CHUNK, len(self._tasks))):
                 one = self._ask(self._tasks[place])
                 if isinstance(one, CallFailed):
-                    self.found[place] = _judgement(self._tasks[place], one)
+                    self.found[place] = judgement(self._tasks[place], one)
                 else:
                     asked[place] = one
             names = [name for name, _ in asked.values()]
@@ -208,10 +197,10 @@ class _Run:
             place, name, asked = one
             task = self._tasks[place]
             answer, cached = await self._scorer.judge(self._gate, task, name, asked, self._spend)
-            self.found[place] = _judgement(task, answer, cached)
+            self.found[place] = judgement(task, answer, cached)
 
     def _cached(self, place: int, answer: scores.Answer) -> None:
-        self.found[place] = _judgement(self._tasks[place], answer, True)
+        self.found[place] = judgement(self._tasks[place], answer, True)
         self._scorer.observe(CACHED)
 
     def _ask(self, task: Task) -> tuple[str, Ask] | CallFailed:
@@ -222,25 +211,3 @@ class _Run:
             return CallFailed(Failure.UNBOUND, str(error))
         except Exception as error:
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the prompt was made")
-
-
-def by_name(tasks: Sequence[Task], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
-    """Answers by judge id, and by `judge.dimension` for judges that have some, in the order of the tasks."""
-    out: dict[str, list[Answer]] = {}
-    for task, one in zip(tasks, found, strict=True):
-        out.setdefault(task.judge.id, []).append(one.answer)
-        for dimension, answer in one.dimensions.items():
-            out.setdefault(f"{task.judge.id}.{dimension}", []).append(answer)
-    return out
-
-
-def _judgement(task: Task, found: scores.Answer | CallFailed, cached: bool = False) -> Judgement:
-    if isinstance(found, CallFailed):
-        missing = Unscored(found.message, task.weight)
-        return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)
-    dimensions = {name: _answer(value, task.weight) for name, value in found.dimensions.items()}
-    return Judgement(_answer(found.value, task.weight), found.reason, dimensions, cached)
-
-
-def _answer(value: float | None, weight: float) -> Answer:
-    return NotApplicable() if value is None else Scored(value, weight)
