@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special  # not scipy.stats, which takes each process a second to import
 
 from evalcore.gates.answers import Answers
 
@@ -51,12 +51,12 @@ def _interval(answers: Answers, boolean: bool) -> tuple[float, float] | None:
         return None
     spread = math.fsum(w * (v - mean) ** 2 for v, w in zip(answers.values, answers.weights, strict=True)) / total
     error = math.sqrt(spread / (effective - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, effective - 1)) * error
+    half = float(special.stdtrit(effective - 1, (1 + CONFIDENCE) / 2)) * error
     return mean - half, mean + half
 
 
 def _wilson(rate: float, n: float) -> tuple[float, float]:
-    z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+    z = float(special.ndtri((1 + CONFIDENCE) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return max(0.0, centre - half), min(1.0, centre + half)
