@@ -8,9 +8,9 @@ from evalcore.gates.answers import Unscored
 from evalcore.gates.applicability import scores
 from evalcore.gates.items import REFERENCES, Item
 from evalcore.registry import Judge
+from evalcore.scoring import Judgement, Scorer
 from evalcore.scoring.asking import Task
 from evalcore.scoring.calls import Failure
-from evalcore.scoring.runner import Judgement, Scorer
 from evalcore.scoring.spending import Spend
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"

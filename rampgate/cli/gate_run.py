@@ -24,6 +24,7 @@ from rampgate.cli.queries import JsonOption
 from rampgate.cli.registries import ConfigsOption
 from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs
 from rampgate.gate_reports import console
+from rampgate.gate_reports.files import Reports
 from rampgate.gate_run import Outcome, Wanted
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings
@@ -31,6 +32,9 @@ from schemas.dead_letters import clean
 from schemas.judges import Milestone
 from schemas.verdicts import Word
 
+MetricsFile = Annotated[
+    Path | None, typer.Option("--metrics-file", help="leave the metrics there, for a textfile collector")
+]
 IN_CI = "{} is decided on the stream, by ramp-step requests (rampgate.ramp-steps); from CI it is pre_merge"
 
 
@@ -54,6 +58,10 @@ def run_command(
     outputs: Annotated[Path | None, typer.Option(help="the candidate's outputs, JSON Lines: {id, output}")] = None,
     vertical: Annotated[str | None, typer.Option(help="whose limits hold; without it the platform's")] = None,
     within: Annotated[float | None, typer.Option(min=1, help="seconds for all judges together")] = None,
+    junit: Annotated[Path | None, typer.Option(help="leave a JUnit report there")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="append a report, as to $GITHUB_STEP_SUMMARY")] = None,
+    html: Annotated[Path | None, typer.Option(help="leave a page there, with the scores' distributions")] = None,
+    metrics_file: MetricsFile = None,
     configs: ConfigsOption = None,
     format: Annotated[Format, typer.Option(help="text, json, or github for annotations on stderr")] = Format.TEXT,
     as_json: JsonOption = False,
@@ -66,6 +74,8 @@ def run_command(
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
     _asked_for(milestone, candidate, outputs)
+    reports = Reports(junit, markdown, html, metrics_file)
+    reports.check()
     settings = load_settings({"configs": configs})
     configure_logs("error", "console")
     registry = registry_of(settings, vertical)
@@ -87,6 +97,7 @@ def run_command(
         return await ask_candidate(str(candidate), items, candidate_key, limits)
 
     outcome = run(partial(_decide, settings, wanted, read, answer))
+    reports.write(outcome)
     tell(outcome, format, as_json)
     raise typer.Exit(1 if outcome.verdict.verdict is Word.FAIL else 0)
 

@@ -1,0 +1,66 @@
+"""Reports as files, and the gate's metrics (contracts §5, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rampgate.cli.common import Failure
+from rampgate.gate_reports.junit import junit
+from rampgate.gate_reports.markdown import markdown
+from rampgate.gate_reports.page import page
+from rampgate.gate_run import Outcome
+from rampgate.metrics_files import leave
+from schemas.verdicts import Code, Word
+from streams.metrics import Metrics
+
+METRICS = (
+    "eval_gate_fired_total", "eval_gate_verdict_total", "eval_gate_duration_seconds", "eval_judge_score_distribution"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Where each goes; None: nowhere. Markdown is appended, as a job's summary is."""
+
+    junit: Path | None = None
+    markdown: Path | None = None
+    html: Path | None = None
+    metrics: Path | None = None
+
+    def check(self) -> None:
+        """Before a gate costs anything. Raises Failure."""
+        for flag, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
+            if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+                raise Failure(f"--{flag} {path}: a file in a folder that is there")
+
+    def write(self, outcome: Outcome) -> None:
+        """Raises Failure, SettingsError."""
+        _write("junit", self.junit, "wb", lambda: junit(outcome))
+        _write("markdown", self.markdown, "ab", lambda: markdown(outcome).encode())
+        _write("html", self.html, "wb", lambda: page(outcome).encode())
+        if self.metrics is not None:
+            leave(_observed(outcome), self.metrics, *METRICS)
+
+
+def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -> None:
+    if path is None:
+        return
+    try:
+        with path.open(mode) as file:
+            file.write(made())
+    except OSError as error:
+        raise Failure(f"--{flag} {path}: can't be written: {error.strerror or error}") from error
+
+
+def _observed(outcome: Outcome) -> Metrics:
+    metrics, gate = Metrics(), outcome.verdict
+    undecided = gate.verdict is Word.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
+    metrics.gates_fired.labels(gate.milestone).inc()
+    metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
+    metrics.gate_duration.labels(gate.milestone).observe(outcome.duration_seconds)
+    for judge, found in gate.per_judge_scores.items():
+        if found.score is not None:
+            metrics.judge_scores.labels(judge, gate.milestone).observe(found.score)
+    return metrics

@@ -1,0 +1,96 @@
+"""A gate's outcome as one HTML page that needs nothing else: no script, no font, no picture from elsewhere. Pure."""
+
+from __future__ import annotations
+
+from html import escape
+
+from rampgate.gate_reports.distributions import Distribution, Low, distributions
+from rampgate.gate_reports.drawing import drawing
+from rampgate.gate_reports.rows import LONGEST, Row, facts, headline, rows, said
+from rampgate.gate_run import Outcome
+from schemas.dead_letters import clean
+
+STYLE = """
+:root{color-scheme:light dark;--ink:#1c2330;--dim:#5b6678;--line:#d7dce4;--paper:#fff;--card:#f6f7f9;--bar:#4a78c2;
+--pass:#1a7f37;--warn:#9a6700;--fail:#c2262e}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ef;--dim:#9aa5b8;--line:#384252;--paper:#12161d;--card:#1a2029;
+--bar:#7aa2e3;--pass:#4cc26a;--warn:#d9a531;--fail:#ff7b76}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:66rem;margin:2rem auto;
+padding:0 1rem}
+h1{font-size:1.5rem;margin:0 0 .25rem}h2{font-size:1.05rem;margin:0}
+.dim,.tick{color:var(--dim);fill:var(--dim)}.pass{color:var(--pass)}.warn{color:var(--warn)}.fail{color:var(--fail)}
+table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);
+text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600;color:var(--dim)}
+th:first-child,td:first-child,td.left,th.left{text-align:left}td.left{overflow-wrap:anywhere}
+.wide{overflow-x:auto}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(19rem,1fr));gap:1rem}
+.card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.9rem}
+svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif}.bar{fill:var(--bar)}
+.axis{stroke:var(--line)}line.threshold{stroke:var(--ink);stroke-dasharray:4 3}text.threshold{fill:var(--ink)}
+line.floor{stroke:var(--fail);stroke-dasharray:2 3}text.floor{fill:var(--fail)}.mean{fill:var(--ink)}
+details{margin-top:.5rem}summary{cursor:pointer;color:var(--dim)}ul{padding-left:1.2rem;margin:.5rem 0}
+""".strip()
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(outcome: Outcome) -> str:
+    verdict, spread = outcome.verdict, distributions(outcome)
+    found = rows(outcome)
+    why = "".join(f"<li>{text(said(reason))}</li>" for reason in verdict.reasons)
+    accepted = ", ".join(sorted(outcome.wanted.accepted))
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{text(headline(outcome))}</title><style>{STYLE}</style></head><body><main>",
+        f'<h1>{text(verdict.milestone)}: <span class="{verdict.verdict}">{verdict.verdict}</span></h1>',
+        f'<p class="dim">{text(facts(outcome))}. Decided {text(outcome.decided_at)}, '
+        f"configuration {text(outcome.wanted.registry.config_hash)}.</p>",
+        f"<p>Accepted as a baseline shift: {text(accepted)}.</p>" if accepted else "",
+        f"<ul>{why}</ul>" if why else "",
+        _table(found) if found else "",
+        '<div class="cards">',
+        *(_card(row, spread[row.judge]) for row in found if row.judge in spread),
+        "</div></main></body></html>\n",
+    ]
+    return "".join(parts)
+
+
+def text(raw: str) -> str:
+    return escape(clean(raw, LONGEST))
+
+
+def _table(found: list[Row]) -> str:
+    heads = ("", "score", "95 % interval", "threshold", "floor", "baseline", "items", "unscored", "not applicable")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    body = "".join(
+        f'<tr><td>{text(row.judge)}</td><td class="{row.word}">{row.word}</td><td>{row.shown}</td>'
+        f"<td>{row.interval}</td><td>{row.score.threshold:g}</td><td>{row.score.floor:g}</td><td>{row.baseline}</td>"
+        f"<td>{row.score.n}</td><td>{row.score.unscored}</td><td>{row.score.not_applicable}</td></tr>"
+        for row in found
+    )
+    return (
+        f'<div class="wide"><table><thead><tr><th>judge</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )  # fmt: skip
+
+
+def _card(row: Row, one: Distribution) -> str:
+    rule = one.judge.rule
+    lowest = f"<details><summary>lowest scores</summary>{_lowest(one.lowest)}</details>" if one.lowest else ""
+    return (
+        f'<section class="card"><h2>{text(row.judge)} <span class="{row.word}">{row.word}</span></h2>'
+        f'<p class="dim">{text(rule.description)} {one.judge.classification}, {row.score.enforcement}s</p>'
+        f"{drawing(one, row.score)}{lowest}</section>"
+    )
+
+
+def _lowest(found: tuple[Low, ...]) -> str:
+    body = "".join(
+        f'<tr><td class="left">{text(low.item[:80])}</td><td>{low.score:g}</td>'
+        f'<td class="left">{text(low.reason[:300])}</td></tr>'
+        for low in found
+    )
+    return (
+        '<table><thead><tr><th>item</th><th>score</th><th class="left">the judge says</th></tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )  # fmt: skip
