@@ -5,21 +5,20 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-import httpx
-
 from agents.gate_ports import GatePorts, Scoring
 from agents.gate_scoring import JudgeScoring, NoScoring
 from agents.ramps import answer
 from evalcore import live
 from evalcore.gates.requests import Asked, Invalid
 from evalcore.scoring import CallLimits, Scorer
-from evalcore.scoring.chat import ChatModel, make_client
+from evalcore.scoring.chat import ChatModel
 from rampgate.wiring import Parts
 from schemas.verdicts import Code, Verdict, Word
 from streams.app import Consumption
 from streams.gate_evidence import PublishLeases, VerdictHistory, WindowCoverage
 from streams.gate_jobs import GateJobs
 from streams.judge_cache import RedisScoreCache
+from streams.model_client import ModelClient
 from streams.samples import PooledSamples
 from streams.verdict_log import VerdictLog
 
@@ -32,7 +31,8 @@ class Gates:
     def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
         """`scoring`: by default what the settings say."""
         self.parts = parts
-        self._client: httpx.AsyncClient | None = None
+        self._client: ModelClient | None = None
+        self.scorer: Scorer | None = None
         if scoring is None:
             scoring = self._by_settings()
         self.verdicts = VerdictLog(
@@ -49,11 +49,12 @@ class Gates:
             return NoScoring()
         key = settings.model_key.get_secret_value() if settings.model_key is not None else None
         at_once, seconds = settings.model_calls_at_once, settings.model_call_seconds
-        self._client = make_client(at_once, seconds)
+        self._client = ModelClient(at_once, seconds)
         model = ChatModel(self._client, settings.model_url, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
         limits = CallLimits(at_once, settings.model_calls_per_minute, seconds)
-        return JudgeScoring(Scorer(model, cache, limits), settings.gate_calls, settings.gate_tokens)
+        self.scorer = Scorer(model, cache, limits)
+        return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 
     async def start(self) -> None:
         await self.verdicts.start()

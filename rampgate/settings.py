@@ -59,6 +59,10 @@ class Settings(BaseModel):
     model_call_seconds: float = Field(60.0, gt=0, description="One call may take so long; it is tried again")
     gate_calls: int | None = Field(None, ge=1, description="Model calls that one gate may make; None: no limit")
     gate_tokens: int | None = Field(None, ge=1, description="Tokens that one gate may spend; None: no limit")
+    live_judging: bool = Field(True, description="Judge live traces, where there is a model and writing is on")
+    live_settle_seconds: float = Field(
+        30.0, ge=0, le=3_600, description="A trace or a thumb is judged so long after it came"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
 

@@ -15,6 +15,7 @@ from agents.ports import Unauthorized, Unavailable
 from agents.steps import Agent, Batch
 from agents.work import Report
 from rampgate.gates import Gates
+from rampgate.live_judging import LiveJudges
 from rampgate.observing import observe
 from rampgate.wiring import AGENTS, Parts
 from streams.app import Consumption, consume
@@ -34,6 +35,7 @@ class Worker:
     def __init__(self, parts: Parts, gates: Gates | None = None) -> None:
         """Without `gates` ramp-step requests are left to other workers of the group."""
         self.parts, self.gates = parts, gates
+        self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
         self.started_at = time.time()
         self.first_event_at: float | None = None
         self._stop = asyncio.Event()
@@ -86,8 +88,10 @@ class Worker:
             if not await self._unless_stopped(consumption.app.start()):
                 return 0
             task = asyncio.create_task(upkeep.run(), name="upkeep")
+            self.live_judges.start(self.replaying)
             return await self._until_ended(consumption)
         finally:
+            await self.live_judges.close()
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

@@ -100,8 +100,8 @@ def standing_of(letter: Letter, decoded: Decoded[Any] | None, turns: Mapping[str
 
 def settled(item: Thumb | Reroll | TraceFacts, turn: Turn | None, cause: Cause | None) -> str:
     """How the turn already has what this event asked for, or something newer; "" if it has not."""
-    if turn is None:
-        return ""
+    if turn is None or cause is Cause.JUDGE_UNAVAILABLE:
+        return ""  # the join has done its part; what a live judge could not score is open
     if isinstance(item, TraceFacts):
         # A score that Opik refused for a trace belongs to a reroll found through it, maybe of another turn.
         refused = cause in (Cause.OPIK_REJECTED, Cause.OPIK_UNAVAILABLE)

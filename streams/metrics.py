@@ -25,6 +25,7 @@ WRITTEN: Final[Values] = (Kind.THUMBS.value, Kind.REROLL.value)
 CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
 MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
 VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
+JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
 REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
 FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
@@ -124,6 +125,11 @@ class Metrics:
             SCORES,
             judge_id=OPEN,
             milestone=MILESTONES,
+        )
+        self.live_scores = self._counter(
+            "rampgate_live_judge_scores_total",
+            "Live traces judged, each judge counted; unscored is where its model gave no usable answer.",
+            outcome=JUDGED,
         )
         self.rule_validation_failed = self._counter(
             "eval_rule_validation_failed_total",

@@ -14,6 +14,14 @@ from tests.fault.rig import FaultyOpik
 from tests.stream.feed_rig import FeedRig
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_live_judging() -> Iterator[None]:
+    """Judges that score live traces beside a test would change what it counts; one that is about them asks for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAMPGATE_LIVE_JUDGING", "false")
+        yield
+
+
 @pytest.fixture(scope="module")
 def scripted_opik() -> Iterator[FaultyOpik]:
     with FaultyOpik() as server:

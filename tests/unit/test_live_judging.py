@@ -17,6 +17,7 @@ from registry_disk import built
 from test_scoring import QUICK, Model, down
 from uuid6 import uuid7
 
+from agents import traces as trace_codec
 from agents.live_judging import LiveJudging
 from agents.ports import Refusal, Unavailable
 from evalcore.gates.aggregates import aggregate
@@ -27,6 +28,7 @@ from evalcore.registry import Judge, Registry
 from evalcore.scoring import Failure, MemoryScoreCache, Reply, Scorer
 from evalcore.scoring.asking import Ask
 from schemas.outcomes import Cause, Kind
+from streams.letter_states import settled
 
 REGISTRY = built({"rules/helpfulness.yaml": "{sampling_rate: 0.3}"})
 RARE = REGISTRY.judge("helpfulness")
@@ -268,6 +270,10 @@ async def test_a_model_that_is_down_makes_a_dead_letter_and_its_replay_is_judged
     assert rig.world.causes() == [Cause.JUDGE_UNAVAILABLE]
     assert json.loads(rig.world.letters.letters[0].record.value or b"") == event
     assert rig.written(event) == {}
+    facts = trace_codec.decode([rig.world.letters.letters[0].record], rig.world.clock.ms, rig.world.policy).items[0]
+    turn = rig.world.turn("r")
+    assert settled(facts, turn, Cause.MISSING_TRACE), "the join has the trace"
+    assert settled(facts, turn, Cause.JUDGE_UNAVAILABLE) == "", "yet what judges owe is open, and may be replayed"
     rig.model = Willing()
     await rig.traces(event)
     assert "helpfulness" in rig.written(event)

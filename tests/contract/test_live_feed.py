@@ -1,0 +1,179 @@
+"""Traces read a second time for the live judges, on a real Kafka: after the settle time, once, through restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from agents.ports import Unavailable
+from rampgate.services.kafka import KafkaCluster
+from rampgate.wiring import WallClock
+from schemas.dead_letters import Record
+from schemas.settings import KafkaAccess
+from streams.kafka import Producer
+from streams.live_feed import LiveFeed
+
+
+@dataclass
+class Handler:
+    """Takes what it is given, unless told otherwise. `seen`: value and when."""
+
+    seen: list[tuple[bytes, float]] = field(default_factory=list)
+    unavailable: int = 0
+    not_yet: int = 0
+    broken: bool = False
+    hold: asyncio.Event | None = None
+
+    async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
+        if self.unavailable:
+            self.unavailable -= 1
+            raise Unavailable("Redis")
+        if self.not_yet:
+            self.not_yet -= 1
+            return records
+        if self.broken:
+            self.broken = False
+            raise ValueError("a defect")
+        if self.hold is not None:
+            await self.hold.wait()
+        self.seen += [(record.value or b"", time.time()) for record in records]
+        return []
+
+    @property
+    def values(self) -> list[bytes]:
+        return sorted(value for value, _ in self.seen)
+
+
+class Rig:
+    def __init__(self, kafka: KafkaCluster, prefix: str) -> None:
+        self.topic, self.group = f"{prefix}traces", f"{prefix}group-live"
+        kafka.create_topics([self.topic], 2)
+        self.access = KafkaAccess((kafka.bootstrap,))
+        self.producer = Producer(self.access)
+        self.handler = Handler()
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def start(self, settle: float = 0.0, **more: Any) -> asyncio.Task[None]:
+        feed = LiveFeed(self.access, self.group, {self.topic: self.handler}, WallClock(), settle, **more)
+        task = asyncio.create_task(feed.run())
+        self.tasks.append(task)
+        return task
+
+    async def stop(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks.clear()
+
+    async def send(self, *values: bytes) -> None:
+        await self.producer.send([(self.topic, str(n).encode(), value, ()) for n, value in enumerate(values)])
+
+
+@pytest.fixture
+async def rig(kafka: KafkaCluster, topic_prefix: str) -> AsyncIterator[Rig]:
+    found = Rig(kafka, topic_prefix)
+    yield found
+    await found.stop()
+    await found.producer.close()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
+
+
+async def test_a_record_is_handed_in_after_the_settle_time_and_not_before(rig: Rig) -> None:
+    rig.start(settle=2.0)
+    await asyncio.sleep(0.5)
+    sent = time.time()
+    await rig.send(b"a", b"b", b"c")
+    await until(lambda: len(rig.handler.seen) == 3)
+    assert all(at - sent >= 1.9 for _, at in rig.handler.seen)
+
+
+async def test_what_was_brought_to_its_end_is_not_read_again_after_a_restart(rig: Rig) -> None:
+    rig.start()
+    await rig.send(b"a", b"b", b"c")
+    await until(lambda: len(rig.handler.seen) == 3)
+    await rig.stop()
+    rig.start()
+    await rig.send(b"d")
+    await until(lambda: len(rig.handler.seen) == 4)
+    assert rig.handler.values == [b"a", b"b", b"c", b"d"]
+
+
+async def test_what_was_in_work_when_it_was_stopped_comes_again(rig: Rig) -> None:
+    rig.handler.hold = asyncio.Event()
+    rig.start()
+    await rig.send(b"a")
+    await asyncio.sleep(1.5)
+    await rig.stop()
+    assert rig.handler.seen == []
+    rig.handler.hold = None
+    rig.start()
+    await until(lambda: rig.handler.values == [b"a"])
+
+
+class Offsets:
+    """What a consumer is asked when a group is new. `times`: the answer for a time, and the one for any time."""
+
+    def __init__(self, *times: int | None) -> None:
+        self._times = iter(times)
+
+    async def end_offsets(self, places: Sequence[Any]) -> dict[Any, int]:
+        return dict.fromkeys(places, 90)
+
+    async def beginning_offsets(self, places: Sequence[Any]) -> dict[Any, int]:
+        return dict.fromkeys(places, 10)
+
+    async def offsets_for_times(self, places: dict[Any, int]) -> dict[Any, Any]:
+        found = next(self._times)
+        return {place: None if found is None else SimpleNamespace(offset=found) for place in places}
+
+
+@pytest.mark.parametrize(("times", "start"), [((42,), 42), ((None, 10), 90), ((None, None), 10)])
+async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_an_index_by_time_with_all(
+    times: tuple[int | None, ...], start: int
+) -> None:
+    feed = LiveFeed(KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
+    assert await feed._start(Offsets(*times), TopicPartition("t", 0)) == start
+
+
+async def test_it_waits_out_what_is_unavailable_not_yet_there_or_being_rebuilt_and_passes_over_a_defect(
+    rig: Rig,
+) -> None:
+    ready: list[bool] = []
+    rig.handler.unavailable, rig.handler.not_yet = 2, 2
+    rig.start(ready=lambda: bool(ready))
+    await rig.send(b"a")
+    await asyncio.sleep(0.5)
+    assert rig.handler.seen == []
+    ready.append(True)
+    await until(lambda: rig.handler.values == [b"a"])
+    rig.handler.broken = True
+    await rig.send(b"broken")
+    await until(lambda: not rig.handler.broken)
+    await rig.send(b"b")
+    await until(lambda: b"b" in rig.handler.values)
+
+
+async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
+    rig.start()
+    second = rig.start()
+    for number in range(20):
+        await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
+    await asyncio.sleep(1.0)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    for number in range(20, 30):
+        await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
+    wanted = {f"{number:02}{part}".encode() for number in range(30) for part in "ab"}
+    await until(lambda: set(rig.handler.values) == wanted, 60.0)

@@ -1,0 +1,110 @@
+"""Live traces judged by a worker process: the model's stand-in answers, the local Opik has the scores (PC5 FR-11)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+
+from rampgate.dev import DevStack
+from rampgate.services.unavailable import ServiceUnavailable
+from tests.stream.test_gates_by_model import calls, send, until
+from tests.stream.test_ramp_gates import thumb, trace
+
+ROOT = Path(__file__).parents[2]
+TRACES = 12
+RARE = "ux_quality"
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch) -> Iterator[DevStack]:
+    configs = tmp_path_factory.mktemp("live") / "configs"
+    for name in ("configs", "specs", "prompts"):
+        copytree(ROOT / name, configs.parent / name)
+    rule = configs / "rules" / f"{RARE}.yaml"
+    rule.write_text(re.sub(r"sampling_rate: \S+", "sampling_rate: 0.05", rule.read_text()))
+    changed = {"LIVE_JUDGING": "true", "LIVE_SETTLE_SECONDS": "1", "CONFIGS": str(configs)}
+    for name, value in changed.items():
+        monkeypatch_module.setenv(f"RAMPGATE_{name}", value)
+    stack = DevStack()
+    try:
+        with stack:
+            yield stack
+    except ServiceUnavailable as error:
+        if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+def down(response_id: str) -> dict[str, Any]:
+    return {**thumb(response_id), "value": "down"}
+
+
+def judged(dev: DevStack, event: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The judges' scores that Opik holds of a trace, by name."""
+    url = f"{dev.addresses['opik']}/v1/private/traces/{event['trace_id']}"
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - our own server
+        scores = json.load(answer).get("feedback_scores") or []
+    return {score["name"]: score for score in scores if not score["name"].startswith("user_signal_")}
+
+
+def post(dev: DevStack, *events: dict[str, Any]) -> None:
+    """As tracing does: into Opik, and onto the topic."""
+    traces = [
+        {
+            "id": event["trace_id"],
+            "project_name": event["project_name"],
+            "name": "turn",
+            "start_time": event["started_at"],
+            "end_time": event["ended_at"],
+            "input": event["input"],
+            "output": event["output"],
+            "metadata": {**event["metadata"], "response_id": event["response_id"]},
+        }
+        for event in events
+    ]
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        f"{dev.addresses['opik']}/v1/private/traces/batch",
+        json.dumps({"traces": traces}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - likewise
+        assert answer.status == 204
+    send(dev, "traces", *events)
+
+
+def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: DevStack) -> None:
+    events = [trace(f"live{n}") for n in range(TRACES)]
+    post(dev, *events)
+    until(lambda: all({"jailbreaking", "sensitive_topics"} <= set(judged(dev, event)) for event in events))
+    score = judged(dev, events[0])["jailbreaking"]
+    assert score["reason"]
+    time.sleep(3.0)
+    asked = calls(dev)
+    send(dev, "traces", *events)
+    time.sleep(4.0)
+    assert calls(dev) == asked, "Opik posts a trace twice"
+
+
+def test_every_thumbs_down_is_judged_by_the_judges_its_rates_passed_over(dev: DevStack) -> None:
+    events = [trace(f"down{n}") for n in range(TRACES)]
+    post(dev, *events)
+    until(lambda: all("jailbreaking" in judged(dev, event) for event in events))
+    time.sleep(2.0)
+    assert not all(RARE in judged(dev, event) for event in events)
+    send(dev, "thumbs", *(down(event["response_id"]) for event in events))
+    until(lambda: all(RARE in judged(dev, event) for event in events))
