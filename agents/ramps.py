@@ -84,6 +84,9 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
     vertical = asked.step.vertical
     judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
     sample = await ports.samples.frozen(asked, milestone, registry)
+    window = registry.gates.window_seconds.get(milestone)
+    # Read with the sample: what becomes of the counts while judges are asked is nothing that this gate looked at.
+    rate = await ports.coverage.rate(vertical, window) if window is not None else None
     distinct = {judge.id: judge for judge in judges.values()}
     answers = await ports.scoring.score(asked.request_id, list(distinct.values()), sample.items)
     beside = {}
@@ -92,8 +95,6 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
         past = await ports.history.baseline(name, judge.version, sample.dataset_version, milestone)
         suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
         beside[name] = judged(name, judge, milestone, given, past, suspended, today)
-    window = registry.gates.window_seconds.get(milestone)
-    rate = await ports.coverage.rate(vertical, window) if window is not None else None
     evidence = Evidence(
         size=len(sample.items),
         minimum=registry.gates.minimum_sample[milestone],
