@@ -13,7 +13,7 @@ from evalcore.evaluating import Ran, run_gate
 from evalcore.gates.decision import Evidence
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, mismatches, paired
 from evalcore.gates.items import identity
-from evalcore.registry import Judge, Registry
+from evalcore.registry import Registry
 from evalcore.scoring import Scorer, Spend
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
@@ -32,7 +32,7 @@ class Wanted:
     milestone: Milestone = Milestone.PRE_MERGE
     vertical: str | None = None
     accepted: Mapping[str, Enforcement] = field(default_factory=dict)
-    history: Callable[[Mapping[str, Judge], GoldenSet], Mapping[str, Sequence[float]]] = lambda judges, golden: {}
+    history: Mapping[str, Sequence[float]] = field(default_factory=dict)
     spend: Spend | None = None
     within: float | None = None
 
@@ -108,7 +108,7 @@ async def run(
     judges, pairs = paired(golden, answers, registry, wanted.vertical)
     evidence = Evidence(len(golden.items), registry.gates.minimum_sample[wanted.milestone], mismatches=wrong)
     ran = await run_gate(
-        scorer, wanted.milestone, judges, pairs, evidence, wanted.history(judges, golden), wanted.today,
+        scorer, wanted.milestone, judges, pairs, evidence, wanted.history, wanted.today,
         accepted=wanted.accepted, spend=wanted.spend, within=wanted.within,
     )  # fmt: skip
     known = {identity(one, number) for number, one in enumerate(golden.items)}

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
-import yaml
-
+from evalcore.gates.overrides import read_block, text_of, unsigned
 from schemas.judges import Milestone
 
 ALL: Final = tuple(Milestone)
@@ -30,8 +29,6 @@ PATHS: Final[tuple[tuple[str, tuple[Milestone, ...]], ...]] = (
 ANYTHING_ELSE: Final = "anything else"
 LABELS: Final = {"eval-skip-pre-ramp": Milestone.PRE_RAMP, "eval-skip-pre-full": Milestone.PRE_FULL}
 BLOCK: Final = "eval-skip-justification"
-SIGNED: Final = re.compile(r"^\s*[-*]\s*\[[xX]\]\s*The reviewer agrees to every override above\s*$", re.MULTILINE)
-_FENCE: Final = re.compile(rf"^```{BLOCK}[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -96,12 +93,8 @@ def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tu
     known = [label for label in labels if label in LABELS]
     if not known:
         return (), tuple(wrong)
-    block, why = _block(description)
-    if not SIGNED.search(description):
-        why = [*why, "the reviewer's agreement is missing: tick 'The reviewer agrees to every override above'"]
-    expires = block.get("expires")
-    if isinstance(expires, date) and expires < today:
-        why = [*why, f"{BLOCK}: it expired on {expires}"]
+    block, why = read_block(BLOCK, description, today, "milestones")
+    why = [*why, *unsigned(description)]
     skips = []
     for label in known:
         named = block.get("milestones")
@@ -110,31 +103,9 @@ def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tu
         elif not isinstance(named, list) or LABELS[label] not in named:
             wrong.append(f"{label}: {BLOCK}: milestones does not name {LABELS[label]}")
         else:
-            approved_by, text = _text(block, "approved_by"), _text(block, "justification")
+            approved_by, text = text_of(block, "approved_by"), text_of(block, "justification")
             skips.append(Skip(LABELS[label], label, approved_by, text, block["expires"]))
     return tuple(skips), tuple(wrong)
-
-
-def _block(description: str) -> tuple[dict[str, Any], list[str]]:
-    found = _FENCE.findall(description)
-    if len(found) != 1:
-        return {}, [f"the description needs one block ```{BLOCK}, it has {len(found)}"]
-    try:
-        block = yaml.safe_load(found[0])
-    except yaml.YAMLError as error:
-        return {}, [f"{BLOCK}: can't be read as YAML: {' '.join(str(error).split())[:200]}"]
-    if not isinstance(block, dict):
-        return {}, [f"{BLOCK}: fields are required: milestones, approved_by, justification, expires"]
-    needed = ("approved_by", "justification")
-    why = [f"{BLOCK}: {name} is empty, or no text" for name in needed if not _text(block, name)]
-    if not isinstance(block.get("expires"), date):
-        why.append(f"{BLOCK}: expires is no day, such as 2026-12-31")
-    return block, why
-
-
-def _text(block: dict[str, Any], name: str) -> str:
-    found = block.get(name)
-    return " ".join(found.split()) if isinstance(found, str) else ""
 
 
 @lru_cache(maxsize=64)

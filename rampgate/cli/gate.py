@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +15,7 @@ from rich.table import Table
 from evalcore.gates.planning import Plan, plan
 from rampgate.cli.common import Failure, print_json
 from rampgate.cli.gate_run import run_command
+from rampgate.cli.override_audit import append, plain_entry, read_description
 from rampgate.cli.queries import JsonOption
 
 group = typer.Typer(name="gate", help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
@@ -48,50 +48,22 @@ def plan_command(
     names = [*(changed or []), *(files or [])]
     if not names:
         raise Failure("say which files changed: rampgate gate plan --changed FILE [FILE]...")
-    made = plan(names, label or [], _read(description), today=datetime.now(UTC).date())
+    made = plan(names, label or [], read_description(description), today=datetime.now(UTC).date())
     if made.skipped:
-        if audit is None:
-            raise Failure("an override needs an entry in the audit: --audit FILE")
-        _append(audit, made, pull_request)
+        append(audit, "gate_skip", pull_request, [asdict(skip) for skip in made.skipped])
     for wrong in made.wrong:
         sys.stderr.write(f"override refused: {wrong}\n")
     print_json(_document(made)) if as_json else _show(made)
     raise typer.Exit(1 if made.wrong else 0)
 
 
-def _read(description: Path | None) -> str:
-    if description is None:
-        return ""
-    try:
-        return sys.stdin.read() if str(description) == "-" else description.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{description}: can't be read: {error}") from error
-
-
-def _append(audit: Path, made: Plan, pull_request: str) -> None:
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    lines = [
-        orjson.dumps({"at": at, "kind": "gate_skip", "pull_request": pull_request, **_plain(asdict(skip))}) + b"\n"
-        for skip in made.skipped
-    ]
-    try:
-        with audit.open("ab") as file:
-            file.write(b"".join(lines))
-    except OSError as error:
-        raise Failure(f"{audit}: the audit can't be written, so no override holds: {error}") from error
-
-
 def _document(made: Plan) -> dict[str, Any]:
     return {
         "gates": list(made.gates),
         "files": [{"file": one.file, "rule": one.rule, "gates": list(one.gates)} for one in made.files],
-        "skipped": [_plain(asdict(skip)) for skip in made.skipped],
+        "skipped": [plain_entry(asdict(skip)) for skip in made.skipped],
         "refused": list(made.wrong),
     }
-
-
-def _plain(skip: dict[str, Any]) -> dict[str, Any]:
-    return {**skip, "expires": skip["expires"].isoformat()}
 
 
 def _show(made: Plan) -> None:

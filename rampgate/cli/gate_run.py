@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,14 +13,18 @@ import typer
 
 from evalcore import loading
 from evalcore.evaluating import scorer_for
+from evalcore.gates.baselines import BaselineFile
 from evalcore.gates.golden import CandidateAnswer, GoldenSet
+from evalcore.gates.overrides import accepted
 from evalcore.live import BrokenRegistry, LiveRegistry
 from evalcore.registry import Registry
 from evalcore.scoring import CallLimits, Spend
 from rampgate import gate_run
+from rampgate.baseline_file import read_baselines, write_baselines
 from rampgate.candidate import CandidateLimits, ask_candidate
 from rampgate.cli.common import Failure, print_json, run
 from rampgate.cli.findings import Format
+from rampgate.cli.override_audit import append, read_description
 from rampgate.cli.queries import JsonOption
 from rampgate.cli.registries import ConfigsOption
 from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs
@@ -29,7 +34,7 @@ from rampgate.gate_run import Outcome, Wanted
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings
 from schemas.dead_letters import clean
-from schemas.judges import Milestone
+from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Word
 
 MetricsFile = Annotated[
@@ -56,6 +61,14 @@ def run_command(
     candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,
     candidate_tries: Annotated[int, typer.Option(min=1, help="calls for one item")] = 3,
     outputs: Annotated[Path | None, typer.Option(help="the candidate's outputs, JSON Lines: {id, output}")] = None,
+    baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
+    record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
+    commit: Annotated[str, typer.Option(help="which commit --record is of")] = "",
+    description: Annotated[
+        Path | None, typer.Option(help="file with the pull request's description; - for stdin")
+    ] = None,
+    pull_request: Annotated[str, typer.Option(help="its number or address, for the audit")] = "",
+    audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which an accepted shift is appended")] = None,
     vertical: Annotated[str | None, typer.Option(help="whose limits hold; without it the platform's")] = None,
     within: Annotated[float | None, typer.Option(min=1, help="seconds for all judges together")] = None,
     junit: Annotated[Path | None, typer.Option(help="leave a JUnit report there")] = None,
@@ -74,18 +87,32 @@ def run_command(
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
     _asked_for(milestone, candidate, outputs)
+    if record and baselines is None:
+        raise Failure("--record: say where: --baselines FILE")
     reports = Reports(junit, markdown, html, metrics_file)
     reports.check()
     settings = load_settings({"configs": configs})
     configure_logs("error", "console")
     registry = registry_of(settings, vertical)
     spend = Spend(settings.gate_calls, settings.gate_tokens)
-    wanted = Wanted(registry, loading.today(), vertical=vertical, spend=spend, within=within)
+    today = loading.today()
     try:
+        past = read_baselines(baselines, may_be_new=record) if baselines is not None else BaselineFile()
         golden = read_dataset(dataset, dataset_name, dataset_version) if dataset is not None else None
         given = read_outputs(outputs) if outputs is not None else None
     except BadFile as error:
         raise Failure(str(error)) from error
+    shift, refused = accepted(read_description(description), registry, today)
+    for wrong in refused:
+        sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
+    if shift is not None:
+        append(audit, "baseline_shift", pull_request, [asdict(shift)])
+    declared = gate_run.manifest_dataset(registry)
+    wanted = Wanted(
+        registry, today, vertical=vertical, spend=spend, within=within,
+        accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
+        history=past.history(registry.all(), declared, Milestone.PRE_MERGE, vertical),
+    )  # fmt: skip
     limits = CandidateLimits(candidate_calls, candidate_seconds, candidate_tries)
 
     async def read() -> GoldenSet | None:
@@ -98,6 +125,12 @@ def run_command(
 
     outcome = run(partial(_decide, settings, wanted, read, answer))
     reports.write(outcome)
+    if record and baselines is not None:
+        made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, commit)
+        try:
+            write_baselines(baselines, made)
+        except BadFile as error:
+            raise Failure(str(error)) from error
     tell(outcome, format, as_json)
     raise typer.Exit(1 if outcome.verdict.verdict is Word.FAIL else 0)
 

@@ -1,0 +1,88 @@
+"""Aggregates of runs on main, from which rolling baselines are made (PC5 §5.2; contracts §3). Pure.
+
+A judge's baseline is of the same judge version, dataset and dataset version, milestone and vertical; a change of any of
+them begins a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from pydantic import Field
+
+from evalcore.gates.limits import ROLLING
+from evalcore.registry import Judge
+from schemas.files import FileModel
+from schemas.judges import Milestone
+from schemas.manifests import Dataset
+from schemas.verdicts import GateVerdict, Word
+
+KEPT = 50
+"""Runs of one judge that stay in the file: the last three decide, the others show how it went."""
+
+
+class BaselineRun(FileModel):
+    """One judge in one run on main."""
+
+    judge: str
+    judge_version: str
+    dataset: str
+    dataset_version: int
+    milestone: Milestone
+    vertical: str | None = None
+    score: float = Field(allow_inf_nan=False)
+    n: int = Field(ge=1)
+    at: str
+    commit: str = ""
+
+    def of(self, judge: Judge, dataset: Dataset, milestone: Milestone, vertical: str | None) -> bool:
+        return (self.judge, self.judge_version, self.dataset, self.dataset_version, self.milestone, self.vertical) == (
+            judge.id, judge.version, dataset.name, dataset.version, milestone, vertical
+        )  # fmt: skip
+
+
+class BaselineFile(FileModel):
+    """`runs`, oldest first."""
+
+    runs: list[BaselineRun] = Field(default_factory=list)
+
+    def history(
+        self, judges: Iterable[Judge], dataset: Dataset, milestone: Milestone, vertical: str | None
+    ) -> dict[str, list[float]]:
+        """The last runs of each judge, oldest first, by its id; of one that has none, nothing."""
+        out = {}
+        for judge in judges:
+            past = [run.score for run in self.runs if run.of(judge, dataset, milestone, vertical)]
+            if past:
+                out[judge.id] = past[-ROLLING:]
+        return out
+
+    def with_run(self, verdict: GateVerdict, dataset: Dataset, vertical: str | None, at: str, commit: str = "") -> Self:
+        """With the verdict's scores behind; unchanged by a gate that failed, and without judges that could not score
+        every item: neither is what main came to."""
+        if verdict.verdict is Word.FAIL:
+            return self
+        new = [
+            BaselineRun(
+                judge=name, judge_version=score.judge_version, dataset=dataset.name, dataset_version=dataset.version,
+                milestone=verdict.milestone, vertical=vertical, score=score.score, n=score.n, at=at, commit=commit,
+            )
+            for name, score in sorted(verdict.per_judge_scores.items())
+            if score.score is not None and score.n and not score.unscored
+        ]  # fmt: skip
+        return self.model_copy(update={"runs": _kept([*self.runs, *new])})
+
+    def document(self) -> Mapping[str, Any]:
+        return self.model_dump(mode="json")
+
+
+def _kept(runs: list[BaselineRun]) -> list[BaselineRun]:
+    counted: dict[tuple[object, ...], int] = {}
+    out = []
+    for run in reversed(runs):
+        key = (run.judge, run.judge_version, run.dataset, run.dataset_version, run.milestone, run.vertical)
+        counted[key] = counted.get(key, 0) + 1
+        if counted[key] <= KEPT:
+            out.append(run)
+    return out[::-1]

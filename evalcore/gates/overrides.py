@@ -1,0 +1,109 @@
+"""Blocks of a pull request's description that override a gate, and what makes them hold (PC5 §5.2, §5.5). Pure.
+
+An override holds with its fields filled in, before it expires, and with the reviewer's tick.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+import yaml
+
+from evalcore.registry import Registry
+from evalcore.unknown import UnknownJudge
+
+SIGNED: Final = re.compile(r"^\s*[-*]\s*\[[xX]\]\s*The reviewer agrees to every override above\s*$", re.MULTILINE)
+SHIFT: Final = "accept-baseline-shift"
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Judges whose fall at pre_merge is known and expected: there they warn. As it goes into the audit."""
+
+    judges: tuple[str, ...]
+    approved_by: str
+    justification: str
+    expires: date
+
+
+def accepted(description: str, registry: Registry, today: date) -> tuple[Shift | None, tuple[str, ...]]:
+    """What the description's block accepts, and why what it does not. A block as the template has it accepts nothing
+    and is no mistake. A safety judge takes no override, and a floor none at all."""
+    if not filled_in(description):
+        return None, ()
+    block, why = read_block(SHIFT, description, today, "judges")
+    why = [*why, *unsigned(description)]
+    judges, wrong = _judges(block.get("judges"), registry)
+    if why or not judges:
+        return None, tuple(dict.fromkeys([*why, *wrong]))
+    shift = Shift(judges, text_of(block, "approved_by"), text_of(block, "justification"), block["expires"])
+    return shift, tuple(wrong)
+
+
+def filled_in(description: str) -> bool:
+    """Whether anything stands in the block."""
+    for found in _fence(SHIFT).findall(description):
+        try:
+            block = yaml.safe_load(found)
+        except yaml.YAMLError:
+            return True
+        if not isinstance(block, dict) or any(block.values()):
+            return bool(found.strip())
+    return False
+
+
+def unsigned(description: str) -> list[str]:
+    if SIGNED.search(description):
+        return []
+    return ["the reviewer's agreement is missing: tick 'The reviewer agrees to every override above'"]
+
+
+def read_block(name: str, description: str, today: date, first: str) -> tuple[dict[str, Any], list[str]]:
+    """The one block of the name, and what of it does not hold. `first` is its list of what it overrides."""
+    found = _fence(name).findall(description)
+    if len(found) != 1:
+        return {}, [f"the description needs one block ```{name}, it has {len(found)}"]
+    try:
+        block = yaml.safe_load(found[0])
+    except yaml.YAMLError as error:
+        return {}, [f"{name}: can't be read as YAML: {' '.join(str(error).split())[:200]}"]
+    if not isinstance(block, dict):
+        return {}, [f"{name}: fields are required: {first}, approved_by, justification, expires"]
+    why = [f"{name}: {one} is empty, or no text" for one in ("approved_by", "justification") if not text_of(block, one)]
+    expires = block.get("expires")
+    if type(expires) is not date:  # nor a moment, which YAML reads as a datetime
+        why.append(f"{name}: expires is no day, such as 2026-12-31")
+    elif expires < today:
+        why.append(f"{name}: it expired on {expires}")
+    return block, why
+
+
+def text_of(block: dict[str, Any], name: str) -> str:
+    found = block.get(name)
+    return " ".join(found.split()) if isinstance(found, str) else ""
+
+
+def _judges(named: object, registry: Registry) -> tuple[tuple[str, ...], list[str]]:
+    if not isinstance(named, Sequence) or isinstance(named, str) or not named:
+        return (), [f"{SHIFT}: judges names no judge"]
+    held: dict[str, None] = {}
+    wrong = []
+    for name in named:
+        try:
+            judge = registry.judge(str(name))
+        except UnknownJudge as error:
+            wrong.append(f"{SHIFT}: judges: {error}")
+            continue
+        if judge.safety:
+            wrong.append(f"{SHIFT}: judges: {judge.id} is a safety judge, which takes no override")
+        else:
+            held[judge.id] = None
+    return tuple(held), wrong
+
+
+def _fence(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^```{re.escape(name)}[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)

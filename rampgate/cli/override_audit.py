@@ -1,0 +1,44 @@
+"""Overrides of gates: where they are read from, and the audit that each of them goes into (PC5 §5.5)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from rampgate.cli.common import Failure
+
+
+def read_description(description: Path | None) -> str:
+    """A pull request's; `-` is stdin. Raises Failure."""
+    if description is None:
+        return ""
+    try:
+        return sys.stdin.read() if str(description) == "-" else description.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{description}: can't be read: {error}") from error
+
+
+def append(audit: Path | None, kind: str, pull_request: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Each override is a line of its own, behind what is there. Raises Failure: without its entry none holds."""
+    if audit is None:
+        raise Failure("an override needs an entry in the audit: --audit FILE")
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    lines = [
+        orjson.dumps({"at": at, "kind": kind, "pull_request": pull_request, **plain_entry(entry)}) + b"\n"
+        for entry in entries
+    ]
+    try:
+        with audit.open("ab") as file:
+            file.write(b"".join(lines))
+    except OSError as error:
+        raise Failure(f"{audit}: the audit can't be written, so no override holds: {error}") from error
+
+
+def plain_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Days as text."""
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in entry.items()}

@@ -1,0 +1,210 @@
+"""Rolling-3 baselines from runs on main, and the audited acceptance of a shift (PC5 §5.2, §5.5; contracts §3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_rig import ITEMS, Rig, local_model
+from registry_disk import built
+from registry_files import TODAY
+from typer.testing import CliRunner, Result
+
+from evalcore.gates.baselines import KEPT, BaselineFile
+from evalcore.gates.overrides import accepted
+from rampgate.cli import app, gate_run
+from rampgate.cli.common import Failure
+from rampgate.localmodel import Running
+from schemas.judges import Enforcement, Milestone
+from schemas.manifests import Dataset
+from schemas.verdicts import GateVerdict, JudgeScore, Word
+
+REGISTRY = built()
+HELPFULNESS = REGISTRY.judge("helpfulness")
+GOLDEN = Dataset(name="golden", version=7, items=345)
+TEMPLATE = (Path(__file__).parents[2] / ".github" / "pull_request_template.md").read_text()
+
+
+def verdict(score: float | None, word: Word = Word.PASS, **more: Any) -> GateVerdict:
+    about = {"n": 20, "judge_version": HELPFULNESS.version} | more
+    one = JudgeScore(score, 4.0, True, Enforcement.WARN, **about)
+    return GateVerdict({"helpfulness": one}, word, [], Milestone.PRE_MERGE)
+
+
+def recorded(*verdicts: GateVerdict, dataset: Dataset = GOLDEN, vertical: str | None = None) -> BaselineFile:
+    found = BaselineFile()
+    for number, one in enumerate(verdicts):
+        found = found.with_run(one, dataset, vertical, f"2026-11-{number % 28 + 1:02}")
+    return found
+
+
+def past(file: BaselineFile, **other: Any) -> dict[str, list[float]]:
+    asked: dict[str, Any] = {"dataset": GOLDEN, "milestone": Milestone.PRE_MERGE, "vertical": None} | other
+    return file.history([HELPFULNESS], **asked)
+
+
+def test_the_last_three_runs_on_main_are_a_judges_baseline() -> None:
+    file = recorded(*(verdict(score) for score in (1.0, 4.0, 4.1, 4.2)))
+    assert past(file) == {"helpfulness": [4.0, 4.1, 4.2]}
+    assert BaselineFile.model_validate(json.loads(json.dumps(file.document()))) == file
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"dataset": Dataset(name="golden", version=8, items=1)}, {"dataset": Dataset(name="x", version=7, items=1)},
+     {"milestone": Milestone.PRE_FULL}, {"vertical": "shop"}],
+)  # fmt: skip
+def test_another_dataset_milestone_or_vertical_has_a_baseline_of_its_own(other: dict[str, Any]) -> None:
+    assert past(recorded(verdict(4.0)), **other) == {}
+
+
+def test_another_judge_version_begins_a_new_baseline() -> None:
+    assert past(recorded(verdict(4.0, judge_version="another"))) == {}
+
+
+@pytest.mark.parametrize("one", [verdict(4.0, Word.FAIL), verdict(None, n=0), verdict(4.0, unscored=1)])
+def test_a_failed_gate_and_a_judge_that_could_not_score_all_are_no_run(one: GateVerdict) -> None:
+    assert recorded(one).runs == []
+
+
+def test_a_warning_is_a_run_and_the_file_does_not_grow_without_end() -> None:
+    assert len(recorded(verdict(3.0, Word.WARN)).runs) == 1
+    many = recorded(*(verdict(float(n)) for n in range(KEPT + 10)))
+    assert [run.score for run in many.runs] == [float(n) for n in range(10, KEPT + 10)]
+
+
+def filled(judges: str, *, tick: bool = True, expires: str = "2036-12-01") -> str:
+    """The repository's own template, filled in."""
+    text = TEMPLATE.replace(
+        "judges: []\napproved_by:\njustification:\nexpires:",
+        f"judges: {judges}\napproved_by: '@owner'\njustification: new rubric\nexpires: {expires}",
+    )
+    assert text != TEMPLATE
+    return text.replace("- [ ] The reviewer agrees", "- [x] The reviewer agrees") if tick else text
+
+
+def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
+    shift, wrong = accepted(filled("[Helpfulness, brevity]"), REGISTRY, TODAY)
+    assert shift is not None
+    assert (shift.judges, shift.approved_by, shift.expires) == (("helpfulness", "brevity"), "@owner", date(2036, 12, 1))
+    assert wrong == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (filled("[helpfulness]", tick=False), "the reviewer's agreement is missing"),
+        (filled("[helpfulness]", expires="2026-11-20"), "it expired on 2026-11-20"),
+        (filled("[helpfulness]", expires="2036-12-01T10:00:00"), "expires is no day"),
+        (filled("[helpfulness]", expires=""), "expires is no day"),
+        (filled("[refusal]"), "refusal is a safety judge, which takes no override"),
+        (filled("[nobody]"), "nobody"),
+        (filled("[]"), "judges names no judge"),
+        (filled("[helpfulness") , "can't be read as YAML"),
+        (filled("[helpfulness]") * 2, "it has 2"),
+        (filled("[helpfulness]").replace("'@owner'", ""), "approved_by is empty"),
+    ],
+)  # fmt: skip
+def test_a_shift_that_does_not_hold_says_why(text: str, told: str) -> None:
+    shift, wrong = accepted(text, REGISTRY, TODAY)
+    assert shift is None
+    assert told in "; ".join(wrong)
+
+
+@pytest.mark.parametrize("text", ["", "no block", TEMPLATE, TEMPLATE.replace("- [ ]", "- [x]")])
+def test_a_template_left_as_it_is_accepts_nothing_and_is_no_mistake(text: str) -> None:
+    assert accepted(text, REGISTRY, TODAY) == (None, ())
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def rig(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    made = Rig(tmp_path, model.url)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(gate_run, "configure_logs", lambda level, form: None)
+    return made
+
+
+def gate(rig: Rig, *arguments: object) -> Result:
+    given = ["gate", "run", "--dataset", rig.dataset, "--outputs", rig.outputs, "--json", *arguments]
+    return CliRunner().invoke(app, [str(one) for one in given])
+
+
+BLOCKING = {
+    "rules/brevity.yaml": "{enforcement: {pre_merge: block}}",
+    "rules/refusal.yaml": "{threshold: 0.5, floor: 0.5}",
+    "rules/honesty.yaml": "{floor: 0.5}",
+}
+
+
+def test_runs_on_main_are_recorded_and_a_fall_below_them_is_a_regression(rig: Rig, tmp_path: Path) -> None:
+    file = tmp_path / "baselines.json"
+    rig.registry(BLOCKING)
+    for _ in range(2):
+        assert gate(rig, "--baselines", file, "--record", "--commit", "abc").exit_code == 0
+    runs = json.loads(file.read_text())["runs"]
+    assert (len(runs), runs[0]["commit"], runs[0]["n"]) == (2 * 4, "abc", ITEMS // 2)
+    before = file.read_bytes()
+    rig.answers(lambda n: 0.75 if n % 2 else 1)  # brevity's items: 4 of 5
+    done = gate(rig, "--baselines", file)
+    found = json.loads(done.stdout)
+    assert (done.exit_code, {reason["code"] for reason in found["reasons"]}) == (1, {"regressed"})
+    assert found["per_judge_scores"]["brevity"]["baseline"] == 5.0
+    assert found["per_judge_scores"]["brevity"]["baseline_runs"] == 2
+    assert file.read_bytes() == before
+    gate(rig, "--baselines", file, "--record")
+    assert file.read_bytes() == before, "a gate that failed is no baseline"
+
+
+def test_an_accepted_shift_warns_where_it_would_block_and_is_audited(rig: Rig, tmp_path: Path) -> None:
+    """PC5 §5.5: the operator can override with an explicit accept-baseline-shift."""
+    rig.registry(BLOCKING)
+    rig.answers(lambda n: 0.6 if n % 2 else 1)
+    assert gate(rig).exit_code == 1
+    said, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
+    said.write_text(filled("[brevity]"))
+    without = gate(rig, "--description", said)
+    assert isinstance(without.exception, Failure)
+    done = gate(rig, "--description", said, "--audit", audit, "--pull-request", "7")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["verdict"], found["accepted"]) == (0, "warn", ["brevity"])
+    (entry,) = map(json.loads, audit.read_text().splitlines())
+    assert {"kind": "baseline_shift", "pull_request": "7", "judges": ["brevity"], "approved_by": "@owner"}.items() <= (
+        entry.items()
+    )
+    rig.answers(lambda n: 0 if n % 2 else 1)
+    below = gate(rig, "--description", said, "--audit", audit)
+    assert below.exit_code == 1, "no override goes below a floor"
+
+
+def test_a_refused_override_is_told_and_the_gate_decides_without_it(rig: Rig, tmp_path: Path) -> None:
+    rig.registry(BLOCKING)
+    rig.answers(lambda n: 0.6 if n % 2 else 1)
+    said = tmp_path / "pr.md"
+    said.write_text(filled("[brevity]", tick=False))
+    done = gate(rig, "--description", said)
+    assert done.exit_code == 1
+    assert "override refused: the reviewer's agreement is missing" in done.stderr
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"runs": [{}]}', '{"other": 1}', None])
+def test_a_file_of_baselines_that_is_wrong_or_not_there_is_bad_input(
+    rig: Rig, tmp_path: Path, content: str | None
+) -> None:
+    file = tmp_path / "baselines.json"
+    if content is not None:
+        file.write_text(content)
+    done = gate(rig, "--baselines", file)
+    assert isinstance(done.exception, Failure)
+    assert str(done.exception).startswith(f"--baselines {file}: ")
+    assert isinstance(gate(rig, "--record").exception, Failure)
