@@ -1,0 +1,138 @@
+"""After the fact: what follows when a judge's live scores fall below its floor, once for each breach (PC5 §5.7). Pure.
+
+A safety judge's breach ramps the agent down to 0 % and pages; a quality judge's tells people, who look within a day.
+Whoever looks keeps the breaches that are open: a breach that is known is news to nobody, until it has recovered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from evalcore.gates.aggregates import aggregate
+from evalcore.gates.answers import Answers
+from evalcore.registry import Judge
+from schemas.judges import ScoreType
+
+TRIAGE_HOURS = 24
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A judge's scores of one agent version in the live window, with their weights. `floor` and `score` are on the
+    judge's own scale."""
+
+    judge: Judge
+    agent_id: str
+    agent_version: str
+    answers: Answers
+
+    @property
+    def key(self) -> str:
+        """Of a breach: the same for as long as it is the same judge, vertical and agent version."""
+        parts = (self.judge.id, self.judge.vertical or "", self.agent_id, self.agent_version)
+        text = "".join(f"{len(part)}:{part}" for part in parts)
+        return "rampgate-" + hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Breach:
+    """`detected_at` in ISO 8601; `n` scores are in `score`, their weighted mean or rate."""
+
+    key: str
+    judge_id: str
+    vertical: str | None
+    agent_id: str
+    agent_version: str
+    safety: bool
+    score: float
+    floor: float
+    n: int
+    detected_at: str
+
+
+class Step(StrEnum):
+    """What is done about a breach, or about its end."""
+
+    RAMP_DOWN = "ramp_down"
+    PAGE = "page"
+    MANUAL_RAMP_DOWN = "manual_ramp_down"
+    """The page asks for it, since nothing here may do it."""
+    RESOLVE_PAGE = "resolve_page"
+    MESSAGE = "message"
+    ANNOTATION = "annotation"
+    TRIAGE = "triage"
+    LOG = "log"
+
+
+@dataclass(frozen=True)
+class Response:
+    breach: Breach
+    recovered: bool
+    steps: tuple[Step, ...]
+
+    @property
+    def triage_due(self) -> str | None:
+        if Step.TRIAGE not in self.steps:
+            return None
+        return (datetime.fromisoformat(self.breach.detected_at) + timedelta(hours=TRIAGE_HOURS)).isoformat()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`open`: the breaches that stand now, by key, to be handed in at the next look."""
+
+    responses: tuple[Response, ...]
+    open: Mapping[str, Breach]
+
+
+def look(
+    watched: Iterable[Watched], known: Mapping[str, Breach], minimum: int, ramping: bool, now: datetime
+) -> Outcome:
+    """`known`: the breaches open so far. `minimum`: of fewer scores nothing follows, neither a breach nor its end.
+    `ramping`: whether the ramping primitive is live; without it a page asks for a ramp-down by hand."""
+    responses: list[Response] = []
+    standing = dict(known)
+    for one in watched:
+        found = _state(one, minimum, now)
+        if found is None:
+            continue
+        breach, below = found
+        before = standing.get(one.key)
+        if below and before is None:
+            standing[one.key] = breach
+            responses.append(Response(breach, False, _on_breach(breach, ramping)))
+        elif not below and before is not None:
+            del standing[one.key]
+            last = Step.RESOLVE_PAGE if before.safety else Step.MESSAGE
+            responses.append(Response(breach, True, (last, Step.ANNOTATION, Step.LOG)))
+    return Outcome(tuple(responses), standing)
+
+
+def _state(one: Watched, minimum: int, now: datetime) -> tuple[Breach, bool] | None:
+    """How it stands, and whether that is below the floor. What could not be scored counts at its best: an outage of the
+    judges' model pages nobody. None where too little is known."""
+    judge, scored = one.judge, len(one.answers.values)
+    whole = aggregate(one.answers, judge.score_range, judge.score_type is ScoreType.BOOLEAN)
+    if not scored or scored < minimum or whole.best is None or whole.worst is None:
+        return None
+    below, above = whole.best < judge.floor, whole.worst >= judge.floor
+    if not below and not above:
+        return None
+    total = sum(one.answers.weights)
+    mean = sum(v * w for v, w in zip(one.answers.values, one.answers.weights, strict=True)) / total
+    breach = Breach(
+        one.key, judge.id, judge.vertical, one.agent_id, one.agent_version, judge.safety,
+        mean, judge.floor, scored, now.isoformat(timespec="seconds"),
+    )  # fmt: skip
+    return breach, below
+
+
+def _on_breach(breach: Breach, ramping: bool) -> tuple[Step, ...]:
+    if not breach.safety:
+        return Step.MESSAGE, Step.ANNOTATION, Step.TRIAGE, Step.LOG
+    first = Step.RAMP_DOWN if ramping else Step.MANUAL_RAMP_DOWN
+    return first, Step.PAGE, Step.LOG
