@@ -141,6 +141,39 @@ def registry(found: Found) -> list[str]:
     ]
 
 
+def judges(found: Found) -> list[str]:
+    goals, at_once = found["goals"], found["at_once"]
+    head = [
+        "",
+        "bound",
+        "took",
+        "times the bound",
+        "goal",
+        "CPU a call",
+        "loop busy at most",
+        "again, from Redis",
+        "goal",
+    ]
+    rows = []
+    for one in found["measured"]:
+        calls = one["items"] * one["judges"]
+        way = "" if one["layer"] == "direct" else ", through Opik's model layer (litellm)"
+        rows.append(
+            [
+                f"{one['items']} items × {one['judges']} judges, {milliseconds(one['latency'])} each{way}",
+                f"{one['bound']:.2f} s",
+                f"{one['cold_seconds']:.2f} s",
+                f"**{one['cold_seconds'] / one['bound']:.2f}**",
+                f"{goals['ratio']:g}",
+                f"{one['cold_cpu'] / calls * 1000:.1f} ms",
+                milliseconds(one["cold_lag"]),
+                f"**{one['warm_seconds']:.2f} s**",
+                f"{goals['warm_seconds']:g} s",
+            ]
+        )
+    return [*table(head, rows), "", f"{at_once} calls at once; medians of {found['rounds']} rounds."]
+
+
 TABLES: dict[str, Callable[[Found], list[str]]] = {
     "throughput": throughput,
     "profile": profile,
@@ -149,6 +182,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "restart": restart,
     "memory": memory,
     "registry": registry,
+    "judges": judges,
 }
 TITLES = {
     "throughput": "Events a second, side by side",
@@ -158,4 +192,5 @@ TITLES = {
     "restart": "Restarts",
     "memory": "Memory",
     "registry": "The registry",
+    "judges": "Judges",
 }
