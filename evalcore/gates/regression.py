@@ -107,8 +107,8 @@ def look(
             responses.append(Response(breach, False, _on_breach(breach, ramping)))
         elif not below and before is not None:
             del standing[one.key]
-            last = Step.RESOLVE_PAGE if before.safety else Step.MESSAGE
-            responses.append(Response(breach, True, (last, Step.ANNOTATION, Step.LOG)))
+            told = (Step.RESOLVE_PAGE,) if before.safety else (Step.MESSAGE, Step.ANNOTATION)
+            responses.append(Response(breach, True, (*told, Step.LOG)))
     return Outcome(tuple(responses), standing)
 
 

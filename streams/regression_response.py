@@ -1,0 +1,106 @@
+"""A regression's response carried out: command, page, message, annotation, and always the trend log (PC5 §5.7)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import structlog
+
+from agents.ports import Unavailable
+from evalcore.gates.regression import Response, Step
+from evalcore.gates.regression_words import HEADER, annotation, log_line, page, ramp_command, slack_message
+from schemas.dead_letters import clean
+from streams.kafka import Producer
+from streams.notifiers import PAGERDUTY, Address, Notifier, Undelivered
+
+log = structlog.get_logger(__name__)
+TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
+
+
+class TrendLog:
+    """A Markdown table that is only ever appended to; a file that is not there is begun."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, response: Response) -> None:
+        """Raises OSError. A row is one write, so that two processes never mix theirs."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            begun = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            pass
+        else:
+            with os.fdopen(begun, "w") as file:
+                file.write(TITLE + HEADER)
+        with self._path.open("ab", buffering=0) as file:
+            file.write(log_line(response).encode())
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Where people are told. What is None is not configured: its step is passed over, and said to be."""
+
+    routing_key: str | None = field(default=None, repr=False)
+    slack: Address | None = None
+    grafana: Address | None = None
+    pagerduty: Address = field(default_factory=lambda: Address(PAGERDUTY))
+
+
+class Responder:
+    def __init__(self, producer: Producer, topic: str, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
+        """`topic`: of ramp commands."""
+        self._producer, self._topic, self._notifier = producer, topic, notifier
+        self._channels, self._trend = channels, trend
+
+    async def carry_out(self, response: Response) -> dict[Step, str]:
+        """Every step, none hindered by another; the steps that failed, with why. The command goes out before anybody
+        is told that it does."""
+        failed: dict[Step, str] = {}
+        steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
+            Step.RAMP_DOWN: self._command,
+            Step.PAGE: self._page,
+            Step.RESOLVE_PAGE: self._page,
+            Step.MESSAGE: self._message,
+            Step.ANNOTATION: self._annotate,
+            Step.LOG: self._log,
+        }
+        for step in response.steps:
+            act = steps.get(step)
+            if act is None:
+                continue  # said in a page or a row: a ramp-down by hand, a triage
+            try:
+                await act(response)
+            except (Unavailable, Undelivered, OSError) as error:
+                failed[step] = clean(str(error))
+                log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=failed[step])
+        return failed
+
+    async def _command(self, response: Response) -> None:
+        key = response.breach.agent_id.encode()
+        await self._producer.send([(self._topic, key, orjson.dumps(ramp_command(response)), ())])
+
+    async def _page(self, response: Response) -> None:
+        if self._channels.routing_key is None:
+            raise Undelivered("PagerDuty is not configured: it has no routing key")
+        await self._notifier.post(self._channels.pagerduty, page(response, self._channels.routing_key))
+
+    async def _message(self, response: Response) -> None:
+        await self._to(self._channels.slack, "Slack", slack_message(response))
+
+    async def _annotate(self, response: Response) -> None:
+        await self._to(self._channels.grafana, "Grafana", annotation(response))
+
+    async def _to(self, address: Address | None, name: str, body: Mapping[str, Any]) -> None:
+        if address is None:
+            raise Undelivered(f"{name} is not configured")
+        await self._notifier.post(address, body)
+
+    async def _log(self, response: Response) -> None:
+        await asyncio.to_thread(self._trend.append, response)

@@ -1,0 +1,115 @@
+"""A regression's response carried out against a local server, a file and a producer's twin (PC5 §5.7)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from test_notifiers import Server, client, notifier, server
+from test_regression import bad, good, only, seen
+
+from agents.ports import Unavailable
+from evalcore.gates.regression import Step
+from evalcore.gates.regression_words import HEADER
+from streams.notifiers import Address, grafana
+from streams.regression_response import Channels, Responder, TrendLog
+
+__all__ = ["client", "server"]
+TOPIC = "rampgate.ramp-commands"
+
+
+@dataclass
+class Commands:
+    """A producer's twin."""
+
+    sent: list[tuple[str, bytes, Any]] = field(default_factory=list)
+    away: bool = False
+
+    async def send(self, messages: Any) -> None:
+        if self.away:
+            raise Unavailable("Kafka producer")
+        self.sent += [(topic, key, json.loads(value)) for topic, key, value, _ in messages]
+
+
+@dataclass
+class Rig:
+    server: Server
+    commands: Commands
+    file: Path
+    responder: Responder
+
+    def paths(self) -> list[str]:
+        return [path for path, _, _ in self.server.taken]
+
+    def rows(self) -> list[str]:
+        return self.file.read_text().split(HEADER)[1].splitlines()
+
+
+@pytest.fixture
+async def rig(server: Server, client: httpx.AsyncClient, tmp_path: Path) -> Rig:
+    url, commands, file = server.url, Commands(), tmp_path / "docs" / "post-deploy-regressions.md"
+    channels = Channels("routing", Address(url + "/slack"), grafana(url, "t"), Address(url + "/v2/enqueue"))
+    producer: Any = commands
+    return Rig(server, commands, file, Responder(producer, TOPIC, notifier(client), channels, TrendLog(file)))
+
+
+async def test_a_safety_breach_sends_one_command_to_zero_and_one_page_and_is_logged(rig: Rig) -> None:
+    first = seen(bad("refusal"))
+    assert await rig.responder.carry_out(only(first)) == {}
+    ((topic, key, command),) = rig.commands.sent
+    assert (topic, key, command["to_percent"]) == (TOPIC, b"assistant", 0)
+    assert rig.paths() == ["/v2/enqueue"]
+    assert len(rig.rows()) == 1
+    assert await rig.responder.carry_out(only(seen(good("refusal"), known=first))) == {}
+    assert [body["event_action"] for _, _, body in rig.server.taken] == ["trigger", "resolve"]
+    assert len(rig.commands.sent) == 1, "nobody is ramped up again by itself"
+    assert len(rig.rows()) == 2
+
+
+async def test_a_quality_breach_goes_to_slack_and_grafana_and_the_log_and_ramps_nothing_down(rig: Rig) -> None:
+    assert await rig.responder.carry_out(only(seen(bad("helpfulness")))) == {}
+    assert rig.paths() == ["/slack", "/api/annotations"]
+    assert rig.commands.sent == []
+    assert "triage" in rig.rows()[0]
+    assert "2026-11-22T03:00" in rig.rows()[0]
+
+
+async def test_where_ramping_is_off_the_page_alone_goes_out(rig: Rig) -> None:
+    assert await rig.responder.carry_out(only(seen(bad("refusal"), ramping=False))) == {}
+    assert rig.commands.sent == []
+    assert rig.paths() == ["/v2/enqueue"]
+    assert "manual_ramp_down" in rig.rows()[0]
+
+
+async def test_no_step_is_hindered_by_one_that_fails(rig: Rig) -> None:
+    rig.commands.away = True
+    failed = await rig.responder.carry_out(only(seen(bad("refusal"))))
+    assert set(failed) == {Step.RAMP_DOWN}
+    assert rig.paths() == ["/v2/enqueue"]
+    rig.server.statuses = [500] * 3
+    failed = await rig.responder.carry_out(only(seen(bad("helpfulness"))))
+    assert set(failed) == {Step.MESSAGE}
+    assert len(rig.rows()) == 2
+
+
+async def test_what_is_not_configured_is_said_and_the_rest_is_done(rig: Rig, client: httpx.AsyncClient) -> None:
+    producer: Any = rig.commands
+    bare = Responder(producer, TOPIC, notifier(client), Channels(), TrendLog(rig.file))
+    assert set(await bare.carry_out(only(seen(bad("refusal"))))) == {Step.PAGE}
+    assert set(await bare.carry_out(only(seen(bad("helpfulness"))))) == {Step.MESSAGE, Step.ANNOTATION}
+    assert rig.server.taken == []
+    assert len(rig.rows()) == 2
+
+
+def test_the_trend_log_is_appended_to_and_never_rewritten(tmp_path: Path) -> None:
+    file = tmp_path / "regressions.md"
+    file.write_text("what an operator wrote\n")
+    TrendLog(file).append(only(seen(bad("refusal"))))
+    TrendLog(file).append(only(seen(bad("helpfulness"))))
+    lines = file.read_text().splitlines()
+    assert lines[0] == "what an operator wrote"
+    assert len(lines) == 3
