@@ -9,6 +9,8 @@ import logging
 import os
 import signal
 
+import uvloop
+
 from rampgate.localmodel.behaviour import Behaviour
 from rampgate.localmodel.label import LABEL
 from rampgate.localmodel.server import start
@@ -37,4 +39,4 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    asyncio.run(_serve(_arguments()))
+    uvloop.run(_serve(_arguments()))

@@ -79,6 +79,8 @@ class LocalModel:
             self._now -= 1
 
     async def _answer(self, request: web.Request) -> web.Response:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
             conduct = self._conduct(request.headers.get(BEHAVIOUR_HEADER))
             asked = json.loads(await request.read())
@@ -92,15 +94,14 @@ class LocalModel:
         if asked.get("stream"):
             return refusal(400, "The stand-in does not stream")
         wanted, acts = conduct.behaviour, conduct.acts()
-        if wanted.latency_seconds:
-            await asyncio.sleep(wanted.latency_seconds)
+        answer = judging.answer(messages, asked.get("response_format"))
+        await asyncio.sleep(max(0.0, began + wanted.latency_seconds - loop.time()))
         if acts and wanted.drop:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=500)
         if acts and wanted.status is not None:
             return told_to_fail(wanted)
-        answer = judging.answer(messages, asked.get("response_format"))
         text = json.dumps(answer)
         if acts and wanted.wrong == "no_completion":
             return web.json_response({"object": "stand-in", "choices": []})
