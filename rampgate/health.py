@@ -110,9 +110,15 @@ class WorkerHealth:
         for tp in self._series - lags.keys():
             gauge.remove(tp.topic, str(tp.partition))
         self._series = set(lags)
-        self._lag = sum(lags.values())
+        self._lag = sum(lag for tp, lag in lags.items() if not self._deciding(tp))
         if not self._lag:
             self._parts.metrics.last_progress.set(time.time())
+
+    def _deciding(self, tp: TP) -> bool:
+        """Whether records of a partition wait for gates that run: those take minutes, and no restart would help."""
+        consumption = self._worker.consumption
+        gates = consumption.gates if consumption is not None else None
+        return gates is not None and bool(gates.running) and tp.topic == self._parts.topics["ramp-steps"]
 
     def _progress(self) -> None:
         """Note when the worker last moved, or could not have: then the clock of a stall begins anew."""
