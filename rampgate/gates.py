@@ -75,6 +75,7 @@ class Gates:
             consumer=lambda: consumption.consumer,
             fatal=consumption.fatal,
             decided=self.observe,
+            lettered=lambda cause: parts.metrics.dead_letters.labels(cause, "ramp_step").inc(),
         )
 
     async def decide(self, request: Asked | Invalid) -> Verdict:

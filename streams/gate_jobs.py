@@ -74,10 +74,11 @@ class GateJobs:
         consumer: Callable[[], Consumer],
         fatal: Callable[[BaseException], None],
         decided: Callable[[Verdict], None],
+        lettered: Callable[[Cause], None],
     ) -> None:
         self._decide, self._verdicts, self._leases = decide, verdicts, leases
         self._letters, self._clock = letters, clock
-        self._consumer, self._fatal, self._decided = consumer, fatal, decided
+        self._consumer, self._fatal, self._decided, self._lettered = consumer, fatal, decided, lettered
         self._owner = uuid.uuid4().hex
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -214,6 +215,7 @@ class GateJobs:
         letter = DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())
         letters: Sequence[DeadLetter] = [letter]
         await self._through(lambda: self._letters.put(letters))
+        self._lettered(cause)
 
     async def _through(self, call: Callable[[], Awaitable[None]]) -> None:
         """Wait out a part that is unavailable; whoever no longer wants the result cancels."""

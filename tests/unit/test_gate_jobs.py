@@ -96,6 +96,7 @@ class Worker:
     begun: list[str] = field(default_factory=list)
     acked: list[int] = field(default_factory=list)
     fatal: list[BaseException] = field(default_factory=list)
+    lettered: list[Cause] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         verdicts: Any = self.topic
@@ -108,6 +109,7 @@ class Worker:
             consumer=lambda: self.consumer,
             fatal=self.fatal.append,
             decided=lambda verdict: None,
+            lettered=self.lettered.append,
         )
 
     async def decide(self, asked: Asked | Invalid) -> Verdict:
@@ -201,6 +203,7 @@ async def test_malformed_with_an_id_gets_its_verdict_and_without_one_is_a_dead_l
     assert worker.verdicts == ["r"]
     assert worker.topic.published[0].reasons[0].code is Code.INVALID_REQUEST
     assert [letter.cause for letter in worker.letters.letters] == [Cause.MALFORMED, Cause.MALFORMED]
+    assert worker.lettered == [Cause.MALFORMED, Cause.MALFORMED]
 
 
 async def test_letters_of_records_that_were_settled_before_exist_already() -> None:
