@@ -26,8 +26,9 @@ from rampgate.setting_values import KafkaSecurity, SettingsError, hide_password,
 __all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
 DAY = 86_400.0
 PREFIX = "RAMPGATE_"
-_NOT_SETTINGS = ("settings", "cache")
-"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
+_NOT_SETTINGS = ("settings", "cache", "candidate_key")
+"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars; `RAMPGATE_CANDIDATE_KEY` is of
+one command."""
 _SECRETS = ("opik_api_key", "token", "model_key")
 
 

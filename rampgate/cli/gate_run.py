@@ -55,7 +55,7 @@ def run_command(
     candidate: Annotated[str | None, typer.Option(help="URL that takes POST {input, metadata} -> {output}")] = None,
     candidate_key: Annotated[
         str | None,
-        typer.Option(envvar="CANDIDATE_KEY", help="bearer token of the candidate", show_default=False),
+        typer.Option(envvar="RAMPGATE_CANDIDATE_KEY", help="bearer token of the candidate", show_default=False),
     ] = None,
     candidate_calls: Annotated[int, typer.Option(min=1, help="calls to the candidate at once")] = 8,
     candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,19 @@ import uuid6
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.dataset_fit import DatasetThere
+from evalcore.gates.golden import mismatches
+from evalcore.gates.items import identity
+from evalcore.registry import Registry
+from rampgate.gate_files import from_opik
+from rampgate.gate_run import manifest_dataset
+from rampgate.settings import Settings
 from streams import opik_datasets
 from streams.opik_client import close_client, make_client
 from streams.opik_datasets import OpikDatasets
 from tests.contract.scripted_opik import ScriptedOpik
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+from registry_disk import built, written
 
 NAME, PROJECT = "consumer-agent-eval", "consumer-agent"
 
@@ -83,3 +94,33 @@ async def test_a_key_that_is_refused_and_a_server_that_fails_are_told_apart(
     await opik.fault(match={"path": "datasets/retrieve"}, status=500)
     with pytest.raises(Unavailable):
         await datasets.look(NAME, PROJECT, 7)
+
+
+def golden(opik: ScriptedOpik, folder: Path) -> tuple[Settings, Registry]:
+    """A registry whose manifest names version 1 of the dataset in this Opik."""
+    changes = {
+        "evaluation_manifest.yaml": f"{{dataset: {{name: {NAME}, project: {PROJECT}, version: 1, items: 2}}}}",
+    }
+    return Settings(configs=written(folder, changes), opik=opik.url), built(changes)
+
+
+async def test_a_gate_reads_the_items_of_the_manifests_version(opik: ScriptedOpik, tmp_path: Path) -> None:
+    """contracts §3: the dataset's name, version and item count are checked; PC5 §5.5: dataset.name at its version."""
+    settings, registry = golden(opik, tmp_path)
+    assert await from_opik(settings, registry) is None
+    await put(opik, item("general_qa"), {**item("general_qa"), "metadata": {"id": "own", "category": "general_qa"}})
+    await put(opik, item("later"))
+    found = await from_opik(settings, registry)
+    assert found is not None
+    assert (found.name, found.version, found.latest, len(found.items)) == (NAME, 1, 2, 2)
+    assert found.categories == {"general_qa": 2}
+    ids = [identity(one) for one in found.items]
+    assert "own" in ids
+    assert len(set(ids)) == 2
+    assert list(mismatches(found, manifest_dataset(registry), registry)) == []
+
+
+async def test_a_version_that_is_not_there_is_no_dataset_of_the_gate(opik: ScriptedOpik, tmp_path: Path) -> None:
+    await put(opik, item("general_qa"))
+    settings, _ = golden(opik, tmp_path)
+    assert await from_opik(settings, built({"evaluation_manifest.yaml": f"{{dataset: {{name: {NAME}}}}}"})) is None

@@ -105,7 +105,10 @@ def candidate(says: Callable[[dict[str, Any], int], tuple[int, Any]] | None = No
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # else those who call at once are turned away
+
+    server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     fake.url = f"http://127.0.0.1:{server.server_port}/answer"
     try:

@@ -101,9 +101,10 @@ def test_sampling_rates_do_not_apply_before_a_merge(rig: Rig) -> None:
     assert gate(rig)["per_judge_scores"]["helpfulness"]["n"] == ITEMS
 
 
-def test_the_candidate_is_asked_and_never_sees_the_expected_output(rig: Rig) -> None:
+def test_the_candidate_is_asked_and_never_sees_the_expected_output(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAMPGATE_CANDIDATE_KEY", "secret")
     with candidate() as fake:
-        done = ran("--dataset", rig.dataset, "--candidate", fake.url, "--candidate-key", "secret", "--json")
+        done = ran("--dataset", rig.dataset, "--candidate", fake.url, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["verdict"] == "pass"
     assert [set(body) for body in fake.seen] == [{"input", "metadata"}] * ITEMS
