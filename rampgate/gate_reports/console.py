@@ -12,16 +12,20 @@ from rampgate.gate_reports.rows import LONGEST, facts, headline, of_the_whole, r
 from rampgate.gate_run import Outcome
 from schemas.verdicts import Reason, Word
 
+WIDE = 120
+"""Columns where nobody says how wide it is: a log."""
 COLOURS = {Word.PASS: "green", Word.WARN: "yellow", Word.FAIL: "red"}
 
 
 def show(outcome: Outcome, console: Console | None = None) -> None:
     console = console or Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = max(console.width, WIDE)
     found = rows(outcome)
     if found:
         table = Table(box=box.SIMPLE_HEAD)
         for head in ("Judge", "", "Score", "Threshold", "Floor", "Baseline", "Items", "Unscored"):
-            table.add_column(head, justify="left" if head in ("Judge", "") else "right")
+            table.add_column(head, justify="left" if head in ("Judge", "") else "right", overflow="fold")
         for row in found:
             score = row.score
             table.add_row(

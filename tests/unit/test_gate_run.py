@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import stamina.instrumentation
-from gate_rig import ITEMS, Rig, answer, candidate, item, jsonl, local_model
+from gate_rig import ITEMS, MANIFEST, Rig, answer, candidate, item, jsonl, local_model
 from typer.testing import CliRunner, Result
 
 from rampgate.cli import app, gate_run
@@ -261,9 +261,14 @@ def test_annotations_stand_on_stderr_and_can_begin_no_command(rig: Rig) -> None:
 
 
 def test_the_table_tells_each_judge_and_why(rig: Rig) -> None:
+    long = "a_judge_with_a_name_of_some_length"
+    helpfulness = (rig.root / "rules" / "helpfulness.yaml").read_text()
+    (rig.root / "rules" / f"{long}.yaml").write_text(helpfulness.replace("helpfulness", long))
+    rig.registry({"evaluation_manifest.yaml": f"{{{MANIFEST[1:-1]}, global_metrics: {{judges: [{long}, refusal]}}}}"})
     rig.answers(lambda n: 0.6)
     done = ran("--dataset", rig.dataset, "--outputs", rig.outputs)
     assert done.exit_code == 1
+    assert long in done.stdout
     for told in (
         "helpfulness",
         "floor_breach: refusal scored 0.6",
