@@ -193,11 +193,12 @@ class GateJobs:
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
     async def _publish(self, verdict: Verdict, request: Asked | Invalid) -> None:
-        if not await self._leases.take(request.request_id, self._owner):
-            raise Unavailable("another worker is about to publish this verdict")
+        ours = await self._leases.take(request.request_id, self._owner)
         await self._verdicts.caught_up()
         if self._verdicts.known(request.request_id) is not None:
             return
+        if not ours:
+            raise Unavailable("another worker is about to publish this verdict")
         await self._verdicts.publish(verdict, request.body, verdict.experiment_id)
         self._decided(verdict)
         log.info(
