@@ -1,0 +1,123 @@
+"""Gates on real parts: the rig with a judges' model that can be told to fail, and a plain reader of the verdicts."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from rampgate.services.model import LocalModel
+from tests.fault.rig import PARTITIONS, ROOT, Rig
+from tests.fault.traffic import Message, Topic
+from tests.stream.test_ramp_gates import step, thumb, trace
+
+TRACES = 104
+"""Of a version: enough for pre_ramp."""
+JUDGES = 4
+"""ux_quality and three safety judges."""
+CALLS = TRACES * JUDGES
+
+
+class Model(LocalModel):
+    """The stand-in, told what to do wrong."""
+
+    def tell(self, **behaviour: Any) -> None:
+        self._call("PUT", "/_behaviour", behaviour)
+
+    def calls(self) -> int:
+        """Answered since its last start."""
+        found: int = sum(self._call("GET", "/_requests")["answers"].values())
+        return found
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        data = json.dumps(body).encode() if body is not None else None
+        url = self.url.removesuffix("/v1") + path
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)  # noqa: S310 - our own server
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - the same
+            return json.load(answer)
+
+
+class GateRig:
+    """One test's gates: its rig, its model, and what a subscriber sees."""
+
+    def __init__(self, make: Callable[..., Rig], model: Model, **options: Any) -> None:
+        self.model = model
+        # Live judging would ask the model, too, and calls are counted here.
+        self.rig = make(model_url=model.url, configs=ROOT / "configs", live_judging="false", **options)
+        self.rig.kafka.create_topics([self.rig.prefix + name for name in ("ramp-steps", "verdicts")], PARTITIONS)
+
+    def joined(self, version: str = "v2") -> None:
+        """A worker is running, and has consumed the version's traces and some thumbs."""
+        events: list[tuple[Topic, dict[str, Any]]] = [
+            ("traces", trace(f"{version}-{n}", version)) for n in range(TRACES)
+        ]
+        events += [("thumbs", thumb(f"{version}-{n}")) for n in range(20)]
+        self.rig.send(Message(topic, e["response_id"].encode(), json.dumps(e).encode()) for topic, e in events)
+        self.rig.wait("traces and thumbs are joined", self.rig.drained)
+
+    def ask(self, *requests: dict[str, Any], key: bytes | None = b"e-1", again: int = 1) -> None:
+        """As one producer sends them, each `again` times over."""
+        producer = Producer({"bootstrap.servers": self.rig.kafka.bootstrap, "log_level": 0})
+        for request in list(requests) * again:
+            producer.produce(f"{self.rig.prefix}ramp-steps", json.dumps(request), key)
+        assert producer.flush(30) == 0
+
+    def began(self, calls: int = 60) -> None:
+        self.rig.wait("the gate is under way", lambda: self.model.calls() >= calls, 60, 0.02)
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """All that a plain consumer reads."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.rig.kafka.bootstrap,
+                "group.id": "subscriber",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 0,
+            }
+        )
+        found, ended = [], set()
+        try:
+            consumer.assign([TopicPartition(f"{self.rig.prefix}verdicts", p, 0) for p in range(PARTITIONS)])
+            while len(ended) < PARTITIONS:
+                for message in consumer.consume(100, timeout=1.0):
+                    if message.error():
+                        ended.add(message.partition())
+                    else:
+                        found.append(json.loads(message.value() or b""))
+        finally:
+            consumer.close()
+        return found
+
+    def one_each(self, ids: Sequence[str], seconds: float = 90.0) -> dict[str, dict[str, Any]]:
+        """Once every request is answered and acknowledged, each has exactly one verdict."""
+
+        def answered() -> bool:
+            return {verdict["request_id"] for verdict in self.verdicts()} >= set(ids)
+
+        self.rig.wait(f"verdicts of {len(ids)} requests", answered, seconds, 0.2)
+        self.rig.wait("the requests are acknowledged", self._acknowledged, 60.0)
+        time.sleep(1.0)
+        found = self.verdicts()
+        assert Counter(verdict["request_id"] for verdict in found) == Counter(ids)
+        return {verdict["request_id"]: verdict for verdict in found}
+
+    def _acknowledged(self) -> bool:
+        topic = f"{self.rig.prefix}ramp-steps"
+        consumer = Consumer({"bootstrap.servers": self.rig.kafka.bootstrap, "group.id": "nobody", "log_level": 0})
+        try:
+            ends = {
+                p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in range(PARTITIONS)
+            }
+        finally:
+            consumer.close()
+        committed = self.rig.committed()
+        return all(committed.get(("ramp-steps", p)) == end for p, end in ends.items() if end)
+
+
+__all__ = ["CALLS", "TRACES", "GateRig", "Model", "step"]

@@ -1,0 +1,151 @@
+"""Gates while parts die: every ramp-step request has exactly one verdict, as a plain consumer reads it (PC5 AC-4)."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rampgate.services.redis import RedisServer
+from tests.fault.gate_rig import CALLS, TRACES, GateRig, Model, step
+from tests.fault.rig import Rig
+
+Make = Callable[..., Rig]
+SLOW = pytest.mark.slow
+LATENCY = 0.3
+"""Of a model call: with 20 at once, a gate takes about six seconds."""
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    with Model() as server:
+        yield server
+
+
+def passed(verdict: dict[str, Any]) -> None:
+    assert verdict["verdict"] == "pass", verdict["reasons"]
+    assert verdict["sample"]["size"] == TRACES
+    assert {row["unscored"] for row in verdict["per_judge_scores"].values()} == {0}
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=SLOW)])
+def test_pc5_ac4_a_worker_killed_in_a_gate_is_taken_over_and_the_gate_resumed(
+    make_rig: Make, model: Model, kills: int
+) -> None:
+    """What was scored before is not asked for again, but for the calls that were under way."""
+    gates = GateRig(make_rig, model)
+    worker = gates.rig.worker()
+    gates.joined()
+    model.tell(latency_seconds=LATENCY)
+    gates.ask(step("r-1", deadline_seconds=600))
+    for number in range(kills):
+        gates.began(60 * (number + 1))
+        worker.kill()
+        worker = gates.rig.worker()
+    passed(gates.one_each(["r-1"])["r-1"])
+    assert CALLS <= model.calls() <= CALLS + kills * 40
+
+
+def test_pc5_ac4_a_worker_that_joins_in_the_middle_of_a_gate_doubles_nothing(make_rig: Make, model: Model) -> None:
+    """A rebalance may take the request away from who decides it; then that one dies, too."""
+    gates = GateRig(make_rig, model)
+    first = gates.rig.worker()
+    gates.joined()
+    model.tell(latency_seconds=LATENCY)
+    gates.ask(step("r-1", deadline_seconds=600))
+    gates.began()
+    second = gates.rig.worker()
+    gates.rig.wait("the second worker is in the group", lambda: second.logged("worker_starting"))
+    gates.began(CALLS // 2)
+    first.kill()
+    passed(gates.one_each(["r-1"])["r-1"])
+
+
+def test_pc5_ac4_a_worker_killed_as_its_verdict_appears_does_not_give_it_twice(make_rig: Make, model: Model) -> None:
+    """Between a verdict and the acknowledgement of its request there is a moment; a crash in it must not show."""
+    gates = GateRig(make_rig, model, commit_interval_seconds=5)
+    worker = gates.rig.worker()
+    gates.joined()
+    gates.ask(step("r-1", deadline_seconds=600))
+    gates.rig.wait("the verdict", lambda: bool(gates.verdicts()), 60, 0.02)
+    worker.kill()
+    gates.rig.worker()
+    passed(gates.one_each(["r-1"])["r-1"])
+
+
+@pytest.mark.parametrize("seconds", [5.0, pytest.param(12.0, marks=SLOW)])
+def test_pc5_9_5_a_model_that_is_away_for_a_while_is_waited_for(make_rig: Make, model: Model, seconds: float) -> None:
+    gates = GateRig(make_rig, model)
+    gates.rig.worker()
+    gates.joined()
+    model.tell(latency_seconds=LATENCY)
+    gates.ask(step("r-1", deadline_seconds=600))
+    gates.began()
+    model.kill()
+    time.sleep(seconds)
+    model.start()
+    passed(gates.one_each(["r-1"])["r-1"])
+
+
+@SLOW
+def test_pc5_9_5_a_model_that_is_down_for_longer_fails_closed_and_the_next_request_passes(
+    make_rig: Make, model: Model
+) -> None:
+    gates = GateRig(make_rig, model)
+    gates.rig.worker()
+    gates.joined()
+    model.tell(latency_seconds=LATENCY)
+    gates.ask(step("r-1", deadline_seconds=600))
+    gates.began()
+    model.kill()
+    failed = gates.one_each(["r-1"], 180)["r-1"]
+    assert {reason["code"] for reason in failed["reasons"]} == {"judge_unavailable"}
+    model.start()
+    gates.ask(step("r-2", deadline_seconds=600))
+    passed(gates.one_each(["r-1", "r-2"])["r-2"])
+
+
+@pytest.mark.parametrize("persistent", [True, False], ids=["keeps its data", "comes back empty"])
+def test_pc5_ac4_redis_restarts_during_a_gate(make_rig: Make, model: Model, persistent: bool) -> None:
+    """With what it held, or without: then the pools of traces are made anew from their topic."""
+    with RedisServer(persistent=persistent) as redis_server:
+        gates = GateRig(make_rig, model, redis_server=redis_server)
+        gates.rig.worker()
+        gates.joined()
+        model.tell(latency_seconds=LATENCY)
+        gates.ask(step("r-1", deadline_seconds=600))
+        gates.began()
+        redis_server.kill()
+        time.sleep(2.0)
+        redis_server.start()
+        passed(gates.one_each(["r-1"])["r-1"])
+
+
+def test_pc5_ac4_requests_that_two_producers_repeat_get_one_verdict_each(make_rig: Make, model: Model) -> None:
+    """Under different keys, so that two workers have the same request at once."""
+    gates = GateRig(make_rig, model)
+    workers = [gates.rig.worker(), gates.rig.worker()]
+    gates.joined()
+    requests = [step(f"gate-{n}", deadline_seconds=600) for n in range(4)]
+    requests += [step(f"between-{n}", from_percent=5, to_percent=25) for n in range(20)]
+    requests += [step(f"invalid-{n}", to_percent=101) for n in range(4)]
+    producers = []
+    for number in range(2):
+        shuffled = list(requests)
+        random.Random(number).shuffle(shuffled)
+        again = {"key": f"p-{number}".encode(), "again": 2}
+        producers.append(threading.Thread(target=gates.ask, args=shuffled, kwargs=again))
+    for producer in producers:
+        producer.start()
+    for producer in producers:
+        producer.join()
+    found = gates.one_each([request["request_id"] for request in requests])
+    assert {name.partition("-")[0]: verdict["verdict"] for name, verdict in found.items()} == {
+        "gate": "pass", "between": "pass", "invalid": "fail",
+    }  # fmt: skip
+    assert all(worker.running for worker in workers)
+    assert gates.rig.dead_letters() == []
