@@ -7,16 +7,17 @@ is one score in Opik.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import orjson
 
 from agents import thumbs, traces
 from agents.items import Thumb, TraceFacts
 from agents.judged import note_judged
+from agents.live_marks import Mark, mark_cell, read_marks
+from agents.live_scores import keep
 from agents.live_writing import Judged, letter_of, writes_of
 from agents.policy import OWN_AGENT, Policy
 from agents.ports import Change, Ports, Refusal, Unavailable, Write
@@ -35,20 +36,6 @@ class Scorer(Protocol):
     async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
         """In the order of the tasks; raises for none of them."""
         ...
-
-
-class Mark(NamedTuple):
-    """That a trace was judged, and where its record is; no record for one that was read from Opik."""
-
-    voted_down: bool
-    partition: int = 0
-    offset: int = -1
-
-    def pack(self) -> bytes:
-        return _LAYOUT.pack(*self)
-
-
-_LAYOUT = struct.Struct(">?Iq")
 
 
 @dataclass
@@ -89,7 +76,7 @@ class LiveJudging:
             source = orjson.loads(records[facts.index].value or b"{}")
             if source.get("ended_at") is not None and self._may(facts.vertical, facts.trace):
                 found[facts.trace] = facts, source
-        marks = await self._marks(list(found))
+        marks = await read_marks(self._ports.store, list(found))
         turns = await self._turns([facts.response_id for facts, _ in found.values()])
         todo = []
         for trace, (facts, source) in found.items():
@@ -111,7 +98,7 @@ class LiveJudging:
         decoded = thumbs.decode(records, now, self._policy)
         down: dict[str, Thumb] = {item.response_id: item for item in decoded.items if item.value < 0}
         turns = await self._turns(list(down))
-        marks = await self._marks([turn.trace for turn in turns.values() if turn.trace])
+        marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
         todo, waiting = [], []
         for rid, item in down.items():
             record, turn = records[item.index], turns[rid]
@@ -175,7 +162,10 @@ class LiveJudging:
             if letter is not None:
                 letters.append(letter)
             else:
-                change.sets[_cell(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+                change.sets[mark_cell(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+            for judge, found in said.said:
+                metadata = one.source.get("metadata")
+                keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer)
             if place in owners and place not in refusals:
                 written.append(one.response_id)
             self._observe(said)
@@ -183,7 +173,7 @@ class LiveJudging:
             await self._ports.dead_letters.put(letters)
         if written:
             await note_judged(written, self._ports, self._policy)
-        if change.sets:
+        if change.sets or change.pools:
             await self._ports.store.apply(change)
 
     def _serving(self) -> Registry:
@@ -195,10 +185,6 @@ class LiveJudging:
     def _may(self, vertical: str, trace: bytes) -> bool:
         """Opik holds traces of UUID version 7 only: no other can be given a score."""
         return vertical not in self._left and trace[6] >> 4 == 7
-
-    async def _marks(self, ids: Sequence[bytes]) -> dict[bytes, Mark]:
-        found = await self._ports.store.read([_cell(trace) for trace in ids]) if ids else []
-        return {trace: Mark(*_LAYOUT.unpack(mark)) for trace, mark in zip(ids, found, strict=True) if mark}
 
     async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
         blobs = await self._ports.store.read(["t:" + rid for rid in response_ids]) if response_ids else []
@@ -212,10 +198,6 @@ class LiveJudging:
                 found: dict[str, Any] = orjson.loads(record.value)
                 return found
         return await self._whole(turn.trace_id)
-
-
-def _cell(trace: bytes) -> str:
-    return "l:" + trace.hex()
 
 
 def _whole(source: Mapping[str, Any]) -> bool:

@@ -31,6 +31,13 @@ ELSEWHERE = (
     "SETTINGS",
     "MODEL_KEY",
     "MODEL_KEY_FILE",
+    "PAGERDUTY_KEY",
+    "PAGERDUTY_KEY_FILE",
+    "SLACK_WEBHOOK",
+    "SLACK_WEBHOOK_FILE",
+    "GRAFANA_URL",
+    "GRAFANA_TOKEN",
+    "GRAFANA_TOKEN_FILE",
 )
 """Settings that lead to somebody's real services, which nothing here may touch."""
 

@@ -1,16 +1,18 @@
-"""From settings to live judging: what scores live traces inside a worker (PC5 §5.2, FR-11)."""
+"""From settings to live judging: what scores live traces inside a worker, and watches the scores (PC5 FR-11, §5.7)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
+import httpx
 import structlog
 
 from agents.live_judging import LiveJudging
 from agents.live_writing import Judged
 from evalcore import live
 from evalcore.scoring import Scorer
+from rampgate.regressions import make_watch
 from rampgate.settings import Settings
 from rampgate.wiring import Parts
 from streams.live_feed import LiveFeed
@@ -34,7 +36,8 @@ class LiveJudges:
 
     def __init__(self, parts: Parts, scorer: Scorer | None) -> None:
         self._parts, self._scorer = parts, scorer
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._client: httpx.AsyncClient | None = None
 
     def start(self, replaying: Callable[[], bool]) -> None:
         parts, settings = self._parts, self._parts.settings
@@ -61,12 +64,19 @@ class LiveJudges:
             session_seconds=settings.session_timeout_seconds,
             ready=lambda: not replaying(),
         )
-        self._task = asyncio.create_task(feed.run(), name="live-judging")
+        self._client = httpx.AsyncClient(follow_redirects=False)
+        watch = make_watch(parts, self._client, replaying)
+        self._tasks = [
+            asyncio.create_task(feed.run(), name="live-judging"),
+            asyncio.create_task(watch.run(), name="regressions"),
+        ]
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._client is not None:
+            await self._client.aclose()
 
     def _observe(self, judged: Judged) -> None:
         for outcome in judged.outcomes():

@@ -29,7 +29,7 @@ PREFIX = "RAMPGATE_"
 _NOT_SETTINGS = ("settings", "cache", "candidate_key")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars; `RAMPGATE_CANDIDATE_KEY` is of
 one command."""
-_SECRETS = ("opik_api_key", "token", "model_key")
+_SECRETS = ("opik_api_key", "token", "model_key", "pagerduty_key", "slack_webhook", "grafana_token")
 
 
 class Settings(BaseModel):
@@ -64,6 +64,19 @@ class Settings(BaseModel):
     live_settle_seconds: float = Field(
         30.0, ge=0, le=3_600, description="A trace or a thumb is judged so long after it came"
     )
+    regression_seconds: float = Field(60.0, gt=0, description="How often live scores are held against their floors")
+    regression_window_seconds: float = Field(DAY, gt=0)
+    regression_minimum: int = Field(30, ge=1, description="Live scores of a judge below which nothing follows")
+    ramp_down: bool = Field(True, description="Command a ramp-down; off: the page asks for one by hand")
+    regressions_log: Path = Path("docs/post-deploy-regressions.md")
+    pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"
+    pagerduty_key: SecretStr | None = None
+    pagerduty_key_file: Path | None = None
+    slack_webhook: SecretStr | None = None
+    slack_webhook_file: Path | None = None
+    grafana_url: str | None = None
+    grafana_token: SecretStr | None = None
+    grafana_token_file: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
 
@@ -144,7 +157,7 @@ class Settings(BaseModel):
     def _redis_url(cls, value: str) -> str:
         return usable_url(value, "redis", "rediss", "unix")
 
-    @field_validator("opik", "model_url", "dynamodb_endpoint")
+    @field_validator("opik", "model_url", "dynamodb_endpoint", "pagerduty_url", "grafana_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         return value and usable_url(value, "http", "https")

@@ -1,0 +1,97 @@
+"""What live judges said of each agent version, by the hour and bounded, for who watches the floors (PC5 §5.7).
+
+Of an hour with more scores than a pool keeps, those with the lowest numbers of their traces are kept; what is read of a
+window is then cut at the lowest of the full pools' highest numbers, so that it is uniform over the window.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from agents.counting import HOUR, expiry
+from agents.live_marks import read_marks
+from agents.ports import Change, Pool, Store
+from evalcore.gates.answers import Answer, NotApplicable, Scored, Unscored, collect
+from evalcore.gates.live_traces import weight
+from evalcore.gates.regression import Watched
+from evalcore.gates.sampling import POOL, Candidate
+from evalcore.registry import Judge, Registry
+from evalcore.unknown import UnknownJudge
+
+KINDS = 2_000
+"""Of judge, vertical and agent version together, in an hour."""
+_LAYOUT = struct.Struct(">16sd")
+
+
+def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, said: Any, answer: Answer) -> None:
+    """`said` are the trace's metadata. A trace without an agent is nobody's."""
+    if isinstance(answer, NotApplicable) or not isinstance(said, Mapping):
+        return
+    agent, version, vertical = (said.get(name) for name in ("agent_id", "agent_version", "vertical"))
+    if not (agent and version and isinstance(agent, str) and isinstance(version, str)):
+        return
+    hour = now // HOUR
+    expires = expiry(hour, lookback)
+    kind = orjson.dumps([judge.id, vertical if isinstance(vertical, str) else None, agent, version])
+    index = change.pools.setdefault(f"vi:{hour}", Pool(expires, KINDS))
+    index.members[kind] = 0
+    pool = change.pools.setdefault(_cell(hour, kind), Pool(expires, POOL))
+    value = answer.value if isinstance(answer, Scored) else math.nan
+    pool.members[_LAYOUT.pack(trace, value)] = _number(trace)
+
+
+async def watched(store: Store, registry: Registry, now: int, window: int) -> list[Watched]:
+    """Of the window's hours, the running one included. Raises Unavailable."""
+    hours = range((now - window) // HOUR + 1, now // HOUR + 1)
+    kinds = await store.pools([f"vi:{hour}" for hour in hours])
+    cells = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
+    pools = await store.pools([_cell(hour, kind) for kind, hour in cells])
+    by_kind: dict[bytes, list[list[bytes]]] = {}
+    for (kind, _), pool in zip(cells, pools, strict=True):
+        by_kind.setdefault(kind, []).append(pool)
+    out = []
+    for kind, found in by_kind.items():
+        name, vertical, agent, version = orjson.loads(kind)
+        try:
+            judge = registry.judge(name, vertical)
+        except UnknownJudge:
+            continue
+        values = _uniform(found)
+        marks = await read_marks(store, list(values))
+        answers: list[Answer] = []
+        for trace, value in values.items():
+            mark = marks.get(trace)
+            weighs = _weight(judge, mark is not None and mark.voted_down)
+            answers.append(Scored(value, weighs) if math.isfinite(value) else Unscored("unscored", weighs))
+        out.append(Watched(judge, agent, version, collect(answers, judge.score_range)))
+    return out
+
+
+def _uniform(pools: Sequence[Sequence[bytes]]) -> dict[bytes, float]:
+    limit = min((_number(pool[-1][:16]) for pool in pools if len(pool) >= POOL), default=None)
+    found: dict[bytes, float] = {}
+    for pool in pools:
+        for member in pool:
+            trace, value = _LAYOUT.unpack(member)
+            # One that was judged again after its model was away has both.
+            if (limit is None or _number(trace) <= limit) and not math.isfinite(found.get(trace, math.nan)):
+                found[trace] = value
+    return found
+
+
+def _weight(judge: Judge, voted_down: bool) -> float:
+    """A judge whose rate has become 0 since still has its scores from before."""
+    return weight(judge, voted_down) if voted_down or judge.safety or judge.rule.sampling_rate else 1.0
+
+
+def _cell(hour: int, kind: bytes) -> str:
+    return f"v:{hour}:{kind.decode()}"
+
+
+def _number(trace: bytes) -> int:
+    return Candidate(trace, 0, 0, 0).number

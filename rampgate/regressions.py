@@ -1,0 +1,50 @@
+"""From settings to the watch over live scores: whom a regression is told to, and how (PC5 §5.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+
+from evalcore import live
+from rampgate.settings import Settings
+from rampgate.wiring import Parts
+from streams.notifiers import Address, Notifier, grafana
+from streams.regression_response import Channels, Responder, TrendLog
+from streams.regression_watch import RegressionWatch
+
+
+def channels_of(settings: Settings) -> Channels:
+    key, hook, token = settings.pagerduty_key, settings.slack_webhook, settings.grafana_token
+    board = grafana(settings.grafana_url, token.get_secret_value()) if settings.grafana_url and token else None
+    return Channels(
+        key.get_secret_value() if key else None,
+        Address(hook.get_secret_value()) if hook else None,
+        board,
+        Address(settings.pagerduty_url),
+    )
+
+
+def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], bool]) -> RegressionWatch:
+    """`client` is the notifiers'; whoever makes it closes it."""
+    settings = parts.settings
+    responder = Responder(
+        parts.producer,
+        parts.topics["ramp-commands"],
+        Notifier(client),
+        channels_of(settings),
+        TrendLog(settings.regressions_log),
+    )
+    return RegressionWatch(
+        parts.store.redis,
+        parts.store.prefix,
+        parts.store,
+        parts.clock,
+        live.loaded,
+        responder.carry_out,
+        window_seconds=settings.regression_window_seconds,
+        minimum=settings.regression_minimum,
+        ramping=settings.ramp_down,
+        every=settings.regression_seconds,
+        ready=lambda: not replaying(),
+    )
