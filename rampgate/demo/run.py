@@ -65,6 +65,7 @@ class Demo:
                 configs=demo_registry(Path(folder), datetime.now(UTC).date()),
                 http="127.0.0.1:0",
                 write=True,
+                live_judging=False,  # it would judge the whole day beside the three versions
                 missing_trace_seconds=WAIT_FOR_TRACE,
                 trace_lookup_seconds=0.5,
                 opik_lookups_per_minute=600,
