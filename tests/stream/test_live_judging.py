@@ -13,6 +13,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
@@ -22,6 +23,7 @@ from tests.stream.test_ramp_gates import thumb, trace
 ROOT = Path(__file__).parents[2]
 TRACES = 12
 RARE = "ux_quality"
+BAD = 30
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,14 @@ def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.Mon
         copytree(ROOT / name, configs.parent / name)
     rule = configs / "rules" / f"{RARE}.yaml"
     rule.write_text(re.sub(r"sampling_rate: \S+", "sampling_rate: 0.05", rule.read_text()))
-    changed = {"LIVE_JUDGING": "true", "LIVE_SETTLE_SECONDS": "1", "CONFIGS": str(configs)}
+    changed = {
+        "LIVE_JUDGING": "true",
+        "LIVE_SETTLE_SECONDS": "1",
+        "CONFIGS": str(configs),
+        "REGRESSION_SECONDS": "1",
+        "REGRESSION_MINIMUM": str(BAD),
+        "REGRESSIONS_LOG": str(configs.parent / "regressions.md"),
+    }
     for name, value in changed.items():
         monkeypatch_module.setenv(f"RAMPGATE_{name}", value)
     stack = DevStack()
@@ -108,3 +117,34 @@ def test_every_thumbs_down_is_judged_by_the_judges_its_rates_passed_over(dev: De
     assert not all(RARE in judged(dev, event) for event in events)
     send(dev, "thumbs", *(down(event["response_id"]) for event in events))
     until(lambda: all(RARE in judged(dev, event) for event in events))
+
+
+def commands(dev: DevStack, seconds: float) -> list[dict[str, Any]]:
+    """What a plain consumer, such as PC6's, reads in that time from the beginning."""
+    consumer = Consumer(
+        {"bootstrap.servers": dev.addresses["kafka"], "group.id": f"pc6-{seconds}", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["rampgate.ramp-commands"])
+    found, until_then = [], time.monotonic() + seconds
+    while time.monotonic() < until_then:
+        record = consumer.poll(0.2)
+        if record is not None and record.error() is None:
+            found.append(json.loads(record.value() or b"{}"))
+    consumer.close()
+    return found
+
+
+def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ramp_down_to_zero(
+    dev: DevStack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    events = [trace(f"bad{n}", "v-bad") for n in range(BAD)]
+    for event in events:
+        event["output"]["messages"][-1]["content"][0]["text"] = "#quality:0"
+    post(dev, *events)
+    log = next(tmp_path_factory.getbasetemp().glob("live*")) / "regressions.md"
+    until(lambda: log.exists() and "| jailbreaking |" in log.read_text())
+    found = [one for one in commands(dev, 8.0) if one["judge_id"] == "jailbreaking"]
+    assert [(one["command"], one["to_percent"], one["agent_version"], one["score"]) for one in found] == [
+        ("ramp_down", 0, "v-bad", 0.0)
+    ]
+    assert log.read_text().count("| jailbreaking |") == 1
