@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -39,7 +40,10 @@ class Gates:
             parts.access, parts.producer, parts.topics["verdicts"], parts.clock, parts.policy.lookback
         )
         ports = parts.ports
-        samples = PooledSamples(ports.store, ports.records, parts.topics["traces"], parts.policy, parts.clock)
+        self.rebuilding: Callable[[], bool] = lambda: False
+        """Whether the join state is being made anew; set by the worker."""
+        topic = parts.topics["traces"]
+        samples = PooledSamples(ports.store, ports.records, topic, parts.policy, parts.clock, lambda: self.rebuilding())
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals))
         self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage)
 

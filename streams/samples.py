@@ -7,7 +7,7 @@ sample is drawn anew from the pools that are rebuilt from the topic.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from agents.counting import HOUR
 from agents.gate_ports import Item, Sample
 from agents.policy import Policy
 from agents.pools import pool_cell
-from agents.ports import Cell, Change, Clock, Records, Store
+from agents.ports import Cell, Change, Clock, Records, Store, Unavailable
 from evalcore.gates.requests import Asked
 from evalcore.gates.sampling import Candidate, draw, fingerprint, share
 from evalcore.registry import Registry
@@ -33,9 +33,18 @@ PRODUCTION = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
 class PooledSamples:
     """The gates' `Samples`."""
 
-    def __init__(self, store: Store, records: Records, topic: str, policy: Policy, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        records: Records,
+        topic: str,
+        policy: Policy,
+        clock: Clock,
+        rebuilding: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`rebuilding`: are the pools being made anew? Nothing is drawn from half of them; the request waits."""
         self._store, self._records, self._topic = store, records, topic
-        self._policy, self._clock = policy, clock
+        self._policy, self._clock, self._rebuilding = policy, clock, rebuilding
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
         cell = f"f:{milestone}:{hashlib.sha256(asked.body.encode()).hexdigest()[:32]}"
@@ -63,6 +72,8 @@ class PooledSamples:
         return Sample(items, facts, shortage=shortage)
 
     async def _freeze(self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry) -> bytes:
+        if self._rebuilding():
+            raise Unavailable("the pools of traces are being made anew from their topic")
         now = self._clock.now_ms()
         window = registry.gates.window_seconds[milestone]
         size = max(PRODUCTION[milestone], registry.gates.minimum_sample[milestone])
