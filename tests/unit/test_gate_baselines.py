@@ -15,6 +15,7 @@ from registry_files import TODAY
 from typer.testing import CliRunner, Result
 
 from evalcore.gates.baselines import KEPT, BaselineFile
+from evalcore.gates.judged import judged
 from evalcore.gates.overrides import accepted
 from rampgate.cli import app, gate_run
 from rampgate.cli.common import Failure
@@ -113,6 +114,13 @@ def test_a_shift_that_does_not_hold_says_why(text: str, told: str) -> None:
     shift, wrong = accepted(text, REGISTRY, TODAY)
     assert shift is None
     assert told in "; ".join(wrong)
+
+
+def test_a_safety_judge_blocks_whatever_is_handed_in() -> None:
+    """contracts §3: its enforcement can't be relaxed."""
+    for name, enforced in (("helpfulness", Enforcement.WARN), ("refusal", Enforcement.BLOCK)):
+        one = judged(name, REGISTRY.judge(name), Milestone.PRE_FULL, [], (), "", TODAY, Enforcement.WARN)
+        assert one.limits.enforcement is enforced
 
 
 @pytest.mark.parametrize("text", ["", "no block", TEMPLATE, TEMPLATE.replace("- [ ]", "- [x]")])

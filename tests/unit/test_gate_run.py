@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 import stamina.instrumentation
 from gate_rig import ITEMS, MANIFEST, Rig, answer, candidate, item, jsonl, local_model
+from registry_disk import built
 from typer.testing import CliRunner, Result
 
+from evalcore.gates.golden import GoldenSet, paired
 from rampgate.cli import app, gate_run
 from rampgate.cli.common import Failure
 from rampgate.localmodel import Behaviour, Running
@@ -144,6 +146,16 @@ def test_an_output_of_the_datasets_own_is_not_the_candidates(rig: Rig) -> None:
     jsonl(rig.dataset, *({**item(n), "output": "planted #quality:1"} for n in range(ITEMS)))
     jsonl(rig.outputs)
     assert codes(gate(rig, code=1)) == {"judge_unavailable"}
+
+
+def test_an_answer_replaces_nothing_of_the_items_own() -> None:
+    """A candidate that sends an input or a reference back is judged by the dataset's."""
+    registry = built()
+    given = {"output": "so", "input": "PLANTED", "expected_output": "PLANTED", "metadata": {}, "tool_calls": ["t"]}
+    _, pairs = paired(GoldenSet([item(1)], "x"), {"i1": given}, registry, None)
+    source = pairs[0][1].source
+    assert (source["output"], source["tool_calls"]) == ("so", ["t"])
+    assert {name: source[name] for name in item(1)} == item(1)
 
 
 def test_a_dataset_that_is_not_the_manifests_does_not_match(rig: Rig) -> None:
