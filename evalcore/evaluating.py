@@ -165,12 +165,12 @@ async def scorer_for(
         yield None
         return
     key = key or os.environ.get("RAMPGATE_MODEL_KEY")
-    own = make_client(limits.at_once, limits.call_seconds) if client is None else None
+    used = client or make_client(limits.at_once, limits.call_seconds)
     try:
-        yield Scorer(ChatModel(client or own, url, key), cache, limits)  # type: ignore[arg-type]  # one of them is there
+        yield Scorer(ChatModel(used, url, key), cache, limits)
     finally:
-        if own is not None:
-            await own.aclose()
+        if client is None:
+            await used.aclose()
 
 
 def _milestone(word: str) -> Milestone:

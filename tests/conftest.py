@@ -5,7 +5,6 @@ On a developer's machine a service that can't be had skips its tests and says wh
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from rampgate.services.opik import LocalOpik
 from rampgate.services.redis import RedisServer
 from rampgate.services.stack import Name, Stack
 from rampgate.services.unavailable import ServiceUnavailable
+from tests.giving_up import give_up
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +79,7 @@ def mock_broker() -> Iterator[MockBroker]:
     try:
         broker.start()
     except ServiceUnavailable as error:
-        _give_up(error)
+        give_up(error)
     yield broker
     broker.close()
 
@@ -95,10 +95,4 @@ def _need(services: Stack, *names: Name) -> None:
     try:
         services.start(*names)
     except ServiceUnavailable as error:
-        _give_up(error)
-
-
-def _give_up(error: ServiceUnavailable) -> None:
-    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
-        pytest.fail(str(error), pytrace=False)
-    pytest.skip(str(error))
+        give_up(error)

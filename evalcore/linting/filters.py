@@ -13,35 +13,6 @@ from evalcore.problems import Problem, Severity
 from schemas.judges import Filter, Operator
 
 CLAUSE = "PC5 §5.2"
-FIELDS = frozenset(
-    [
-        "metadata",
-        "input",
-        "output",
-        "user_id",
-        "session_id",
-        "environment",
-        "agent_id",
-        "agent_version",
-        "vertical",
-        "sub_agent",
-        "sub_agent_id",
-        "prompt_version",
-        "category",
-        "experiment_id",
-        "arm",
-        "name",
-        "tags",
-        "thread_id",
-        "usage",
-        "tool_calls",
-        "response_id",
-        "trace_id",
-        "project_name",
-        "started_at",
-        "ended_at",
-    ]
-)
 METADATA = frozenset(
     [
         "user_id",
@@ -59,6 +30,20 @@ METADATA = frozenset(
         "response_id",
     ]
 )
+FIELDS = METADATA | {
+    "metadata",
+    "input",
+    "output",
+    "name",
+    "tags",
+    "thread_id",
+    "usage",
+    "tool_calls",
+    "trace_id",
+    "project_name",
+    "started_at",
+    "ended_at",
+}
 _NO_VALUE = (Operator.IS_EMPTY, Operator.IS_NOT_EMPTY)
 _NUMBERS = (Operator.GREATER, Operator.AT_LEAST, Operator.LESS, Operator.AT_MOST)
 _TEXTS = (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.MATCHES, Operator.CONTAINS, Operator.NOT_CONTAINS)

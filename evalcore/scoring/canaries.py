@@ -72,17 +72,17 @@ async def moved(
 
 def plant(judge: Judge, context: Context, source: Mapping[str, Any], text: str) -> dict[str, Any]:
     """A copy of the item with the text added to all that the judge reads of it."""
-    copy: Any = deepcopy(dict(source))
+    copy: dict[str, Any] = deepcopy(dict(source))
     for name, path in getattr(judge.rule.variables, context).items():
         tag = _tag(judge.rule.prompt, name)
         said = text.replace("{best}", _best(judge)).replace("{tag}", tag).replace("{TAG}", tag.upper())
         steps = [step for step, _ in parts(path)]
-        holder = copy
+        holder: Any = copy
         for step in steps[:-1]:
             holder = holder[step]
         before = resolve(path, source)
         holder[steps[-1]] = f"{before} {said}" if isinstance(before, str) else [*_listed(before), said]
-    return copy  # type: ignore[no-any-return]
+    return copy
 
 
 def _listed(value: Any) -> list[Any]:

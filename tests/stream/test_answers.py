@@ -19,6 +19,7 @@ from uuid6 import uuid7
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
+from tests.giving_up import give_up
 from tests.unit.test_metrics import SPECIFIED
 
 JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "fetch_legal": 1.0}
@@ -34,9 +35,7 @@ def dev() -> Iterator[DevStack]:
         with stack:
             yield stack
     except ServiceUnavailable as error:
-        if os.environ.get("CI", "").lower() not in ("", "0", "false"):
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+        give_up(error)
 
 
 @pytest.fixture(scope="module")
