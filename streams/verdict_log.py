@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
+from faust.types import TP
 
 from agents.ports import Clock, Unavailable
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
 from streams.kafka import Producer, client_options
+from streams.offsets import KafkaOffsets
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 BODY = "rampgate.request-body"
 """Header: the hash of the request that a verdict answers."""
 KEPT = 20_000
 """Verdicts held in memory; of older ones a repeated request is decided again, and its verdict id tells."""
-ASKED_AGAIN = 0.05
 PATIENCE = 10.0
 """Seconds for reading to the end of the topic."""
 
@@ -54,19 +56,22 @@ class VerdictLog:
         self._access, self._producer, self._topic = access, producer, topic
         self._clock, self._lookback = clock, lookback_ms
         self._known: OrderedDict[str, Known] = OrderedDict()
+        self._offsets = KafkaOffsets(access, tries=2)
         self._next: dict[TopicPartition, int] = {}
-        self._consumer: AIOKafkaConsumer | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._moved = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._next_question: asyncio.Task[dict[TP, int]] | None = None
         self._asking = asyncio.Lock()
         self.patience = PATIENCE
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._follow(), name="verdict-log")
+        self._begin(self._follow())
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._offsets.close()
 
     def known(self, request_id: str) -> Known | None:
         return self._known.get(request_id)
@@ -77,14 +82,14 @@ class VerdictLog:
 
     async def caught_up(self) -> None:
         try:
-            ends = await asyncio.wait_for(self._ends(), self.patience)
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise Unavailable(f"Kafka: verdicts: {type(error).__name__}: {error}") from error
-        for _ in range(int(self.patience / ASKED_AGAIN)):
-            if all(self._next.get(tp, -1) >= end for tp, end in ends.items()):
-                return
-            await asyncio.sleep(ASKED_AGAIN)
-        raise Unavailable("Kafka: the verdicts' topic can't be read to its end")
+            async with asyncio.timeout(self.patience):
+                while not self._next:
+                    await self._moved.wait()
+                ends = await self._ends()
+                while any(self._next[TopicPartition(*tp)] < end for tp, end in ends.items()):
+                    await self._moved.wait()
+        except TimeoutError as error:
+            raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
 
     async def publish(self, verdict: Verdict, body: str, key: str | None) -> None:
         """Durable on return. The caller sees to it that nobody else publishes for this request."""
@@ -98,14 +103,31 @@ class VerdictLog:
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
 
-    async def _ends(self) -> dict[TopicPartition, int]:
+    async def _ends(self) -> dict[TP, int]:
+        """As a question says that was sent after the call: those who come while one is under way share the next."""
+        if self._next_question is None:
+            self._next_question = self._begin(self._ask())
+        return await asyncio.shield(self._next_question)
+
+    async def _ask(self) -> dict[TP, int]:
         async with self._asking:
-            consumer = self._consumer
-            while consumer is None or not consumer.assignment():
-                await asyncio.sleep(ASKED_AGAIN)
-                consumer = self._consumer
-            found: dict[TopicPartition, int] = await consumer.end_offsets(list(consumer.assignment()))
-            return found
+            self._next_question = None
+            return await self._offsets.ends(TP(*tp) for tp in self._next)
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work, name="verdict-log")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # of a question that nobody waits for any more, an error is none
+
+    def _move(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
 
     async def _follow(self) -> None:
         while True:
@@ -128,14 +150,14 @@ class VerdictLog:
             tps = [TopicPartition(self._topic, partition) for partition in partitions]
             consumer.assign(tps)
             await self._stand(consumer, tps)
-            self._consumer = consumer
+            self._move()
             while True:
                 for tp, records in (await consumer.getmany(timeout_ms=1_000)).items():
                     for record in records:
                         self._take(record)
                     self._next[tp] = records[-1].offset + 1
+                self._move()
         finally:
-            self._consumer = None
             with suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(consumer.stop(), 5.0)
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import pytest
+from faust.types import TP
 
 from agents.memory import ManualClock
 from agents.ports import Unavailable
 from evalcore.gates.requests import Asked, read
 from evalcore.gates.verdict import Moment, of_gates
+from rampgate.services.broker import MockBroker
 from rampgate.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
 from streams.kafka import Producer
+from streams.offsets import KafkaOffsets
 from streams.verdict_log import BODY, VerdictLog
 
 LOOKBACK = 7 * 86_400_000
@@ -91,6 +95,53 @@ async def test_a_log_that_reads_nothing_says_so_instead_of_knowing_nothing(log_o
     log.patience = 0.3
     with pytest.raises(Unavailable):
         await log.caught_up()
+
+
+async def test_those_who_come_while_a_question_is_under_way_share_the_next_one(
+    log_of: Callable[[], VerdictLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to an older question may know nothing of a verdict that stood there when they came."""
+    log = log_of()
+    await log.start()
+    await log.caught_up()
+    ask, asked, began, hold = KafkaOffsets.ends, 0, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: KafkaOffsets, tps: Iterable[TP]) -> dict[TP, int]:
+        nonlocal asked
+        asked += 1
+        began.set()
+        found = await ask(self, tps)
+        await hold.wait()
+        return found
+
+    monkeypatch.setattr(KafkaOffsets, "ends", slow)
+    first = asyncio.create_task(log.caught_up())
+    await began.wait()
+    later = [asyncio.create_task(log.caught_up()) for _ in range(10)]
+    given_up = asyncio.create_task(log.caught_up())
+    await asyncio.sleep(0.1)
+    assert asked == 1
+    given_up.cancel()
+    hold.set()
+    await asyncio.gather(first, *later)
+    assert asked == 2
+
+
+async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) -> None:
+    """The demo's."""
+    access = KafkaAccess((mock_broker.bootstrap,))
+    producer, topic = Producer(access), f"verdicts-{uuid.uuid4().hex}"
+    log, other = (VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK) for _ in range(2))
+    try:
+        await log.start()
+        await other.start()
+        await log.publish(verdict("r"), "body", "e")
+        await other.caught_up()
+        assert other.known("r") is not None
+    finally:
+        await log.close()
+        await other.close()
+        await producer.close()
 
 
 async def test_a_plain_consumer_reads_the_verdict_and_the_body_it_answers(
