@@ -1,5 +1,8 @@
 """What live judges said of each agent version, by the hour and bounded, for who watches the floors (PC5 §5.7).
 
+Each version of a judge has its own: what a bad rubric said is no longer held against an agent once the rubric was
+rolled back, and what the good one had said before counts again.
+
 Of an hour with more scores than a pool keeps, those with the lowest numbers of their traces are kept; what is read of a
 window is then cut at the lowest of the full pools' highest numbers, so that it is uniform over the window.
 """
@@ -24,7 +27,7 @@ from evalcore.registry import Judge, Registry
 from evalcore.unknown import UnknownJudge
 
 KINDS = 2_000
-"""Of judge, vertical and agent version together, in an hour."""
+"""Of judge version, vertical and agent version together, in an hour."""
 _LAYOUT = struct.Struct(">16sd")
 
 
@@ -37,7 +40,7 @@ def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, sa
         return
     hour = now // HOUR
     expires = expiry(hour, lookback)
-    kind = orjson.dumps([judge.id, vertical if isinstance(vertical, str) else None, agent, version])
+    kind = orjson.dumps([judge.id, judge.version, vertical if isinstance(vertical, str) else None, agent, version])
     index = change.pools.setdefault(f"vi:{hour}", Pool(expires, KINDS))
     index.members[kind] = 0
     pool = change.pools.setdefault(_cell(hour, kind), Pool(expires, POOL))
@@ -46,7 +49,7 @@ def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, sa
 
 
 async def watched(store: Store, registry: Registry, now: int, window: int) -> list[Watched]:
-    """Of the window's hours, the running one included. Raises Unavailable."""
+    """Of the window's hours, the running one included, what the judges said as they are now. Raises Unavailable."""
     hours = range((now - window) // HOUR + 1, now // HOUR + 1)
     kinds = await store.pools([f"vi:{hour}" for hour in hours])
     cells = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
@@ -56,10 +59,12 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
         by_kind.setdefault(kind, []).append(pool)
     out = []
     for kind, found in by_kind.items():
-        name, vertical, agent, version = orjson.loads(kind)
+        name, judge_version, vertical, agent, version = orjson.loads(kind)
         try:
             judge = registry.judge(name, vertical)
         except UnknownJudge:
+            continue
+        if judge.version != judge_version:
             continue
         values = _uniform(found)
         marks = await read_marks(store, list(values))

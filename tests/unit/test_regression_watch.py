@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import DAY, HOUR, thumb
-from test_live_judging import REGISTRY, Rig, live_trace
+from registry_disk import built
+from test_live_judging import REGISTRY, Rig, Willing, live_trace
 
 from agents.live_scores import watched
 from agents.ports import Unavailable
 from evalcore.gates.regression import Response, Step
+from evalcore.scoring import Reply
+from evalcore.scoring.asking import Ask
 from rampgate.regressions import channels_of
 from rampgate.settings import Settings, shown_settings
 from streams.regression_watch import RegressionWatch
@@ -34,6 +38,15 @@ class Redis:
 
     async def delete(self, name: str) -> None:
         self.held.pop(name, None)
+
+
+class Literal(Willing):
+    """Does as the rubric says: gives the worst score under a bad one, and the best under any other."""
+
+    async def complete(self, asked: Ask) -> Reply:
+        kind = asked.schema["properties"]["score"]["anyOf"][0]["type"]
+        best = {"boolean": True, "integer": 5, "number": 1.0}[kind]
+        return Reply(json.dumps({"score": 1 if "Bad." in asked.messages[1]["content"] else best, "reason": "as told"}))
 
 
 class Watching:
@@ -90,6 +103,22 @@ async def test_a_command_that_did_not_go_out_is_sent_again_at_the_next_look() ->
     await watching.look()
     await watching.look()
     assert len(watching.done) == 3 * before
+
+
+async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled_back() -> None:
+    """PC5 §5.7, step 5: live scores of two versions of a judge are never mixed."""
+    watching = Watching(minimum=3)
+    rig, bad = watching.rig, built({"rules/helpfulness.yaml": "{sampling_rate: 0.3, prompt: 'Bad. {{output}}'}"})
+    rig.model = Literal()
+    await watching.turns(8, "good")
+    assert await watching.look() == []
+    rig.registry = bad
+    await watching.turns(8, "bad")
+    (breach,) = await watching.look()
+    assert (breach.breach.judge_id, breach.breach.score, breach.breach.n) == ("helpfulness", 1.0, 4)
+    rig.registry = REGISTRY
+    (end,) = await watching.look()
+    assert (end.recovered, end.breach.key, end.breach.score, end.breach.n) == (True, breach.breach.key, 5.0, 4)
 
 
 async def test_scores_leave_the_window_and_one_worker_looks_at_a_time() -> None:
