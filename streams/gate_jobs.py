@@ -8,6 +8,7 @@ back; one whose partition went elsewhere publishes nothing.
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -52,9 +53,10 @@ class Leases(Protocol):
 
 @dataclass
 class Job:
-    """`holders` are those whose record is ours and waits for the verdict."""
+    """`holders` are those whose record is ours and waits for the verdict; `began`: when it was decoded."""
 
     body: str
+    began: float
     task: asyncio.Task[None] | None = None
     holders: int = 0
     held: asyncio.Event = field(default_factory=asyncio.Event)
@@ -132,6 +134,7 @@ class GateJobs:
             await asyncio.sleep(LOOK)
 
     async def _record(self, record: Record, batch: Batch) -> None:
+        began = time.monotonic()
         request = read(record.value)
         if isinstance(request, Unreadable):
             await self._letter(record, batch, Cause.MALFORMED, request.why)
@@ -147,7 +150,7 @@ class GateJobs:
         if known is not None:
             return
         if job is None:
-            job = self._jobs[request.request_id] = Job(request.body)
+            job = self._jobs[request.request_id] = Job(request.body, began)
             job.task = asyncio.create_task(self._run(request, job), name=f"gate {request.request_id}")
             self._keep(job.task)
         await self._hold(job)
@@ -173,7 +176,7 @@ class GateJobs:
 
             await self._through(decide)
             await asyncio.wait_for(job.held.wait(), GRACE)
-            await self._through(lambda: self._publish(verdict[0], request))
+            await self._through(lambda: self._publish(verdict[0], request, job.began))
         except TimeoutError:
             log.info("gate_went_elsewhere", request_id=request.request_id)
         finally:
@@ -192,7 +195,7 @@ class GateJobs:
             moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
-    async def _publish(self, verdict: Verdict, request: Asked | Invalid) -> None:
+    async def _publish(self, verdict: Verdict, request: Asked | Invalid, began: float) -> None:
         ours = await self._leases.take(request.request_id, self._owner)
         await self._verdicts.caught_up()
         if self._verdicts.known(request.request_id) is not None:
@@ -208,6 +211,7 @@ class GateJobs:
             milestone=verdict.milestone,
             failing_judges=verdict.failing_judges,
             verdict_id=verdict.verdict_id,
+            seconds=round(time.monotonic() - began, 4),
         )
 
     async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> None:
