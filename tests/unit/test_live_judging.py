@@ -14,7 +14,7 @@ from builders import trace as trace_event
 from hypothesis import given
 from hypothesis import strategies as st
 from registry_disk import built
-from test_scoring import QUICK, Model, down
+from scoring_rig import QUICK, Model, down
 from uuid6 import uuid7
 
 from agents import traces as trace_codec
