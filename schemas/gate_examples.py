@@ -63,7 +63,7 @@ _GATE: dict[str, Any] = {
 _IDS: dict[str, Any] = {name: RAMP_STEP[name] for name in ("request_id", "experiment_id", "agent_id", "agent_version")}
 FAILED: Final[dict[str, Any]] = {
     **_IDS,
-    "verdict_id": "5f0d8e1c2b7a4936a1c0e4d2f7b89613",
+    "verdict_id": "5f0d8e1c-2b7a-5936-a1c0-e4d2f7b89613",
     "vertical": "receipts",
     "from_percent": 0.0,
     "to_percent": 5.0,
@@ -93,7 +93,7 @@ FAILED: Final[dict[str, Any]] = {
 }
 NO_GATE: Final[dict[str, Any]] = FAILED | {
     "request_id": "req-2",
-    "verdict_id": "0e9b7d5c3f1a48628d6e4c2b0a1f3e5d",
+    "verdict_id": "0e9b7d5c-3f1a-5862-8d6e-4c2b0a1f3e5d",
     "from_percent": 5.0,
     "to_percent": 25.0,
     "milestone": None,

@@ -1,12 +1,13 @@
 """The verdict record out of its gates (contracts §3). Pure.
 
-Its id is a hash of the request and of all that decided: the same evidence gives the same id, whoever decides and when.
+Its id is a UUIDv5 of the request and of all that decided: the same evidence gives the same id, whoever decides and
+when.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from evalcore.gates.requests import Asked, Invalid
 from evalcore.gates.steps import of_step
 from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, Word
 
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "verdicts.rampgate")
 _VERDICT = TypeAdapter(Verdict)
 _UNTIMED = ("decided_at", "duration_seconds", "frozen_at")
 
@@ -90,7 +92,7 @@ def refused(
         }
         percents = (step.from_percent, step.to_percent)
         milestone = fired[0] if fired else None
-        halt = step.from_percent if fired and step.from_percent > 0 else 0.0
+        halt = step.from_percent  # where the rollout stands; at pre_ramp that is 0
     else:
         ids, percents, milestone, halt = request.known, (None, None), None, 0.0
     return _named(
@@ -141,4 +143,4 @@ def _named(body: str, verdict: Verdict) -> Verdict:
         for name in _UNTIMED:
             part.pop(name, None)
     text = json.dumps([body, content], sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return replace(verdict, verdict_id=hashlib.sha256(text.encode()).hexdigest()[:32])
+    return replace(verdict, verdict_id=str(uuid.uuid5(NAMESPACE, text)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -181,6 +182,12 @@ def test_a_deadline_that_is_past_fails_before_any_judge_is_asked() -> None:
     assert (found.verdict, codes(found), scripted.asked) == (Word.FAIL, {Code.DEADLINE_EXCEEDED}, [])
 
 
+@pytest.mark.parametrize(("at", "to"), [(0, 5), (5, 25), (50, 100)])
+def test_a_request_that_is_late_halts_where_the_rollout_stands(at: float, to: float) -> None:
+    found = verdict(from_percent=at, to_percent=to, requested_at="2026-11-21T11:00:00Z")
+    assert (codes(found), found.action, found.halt_at_percent) == ({Code.DEADLINE_EXCEEDED}, Action.HALT, at)
+
+
 def test_a_deadline_that_passes_meanwhile_fails() -> None:
     found = verdict(Scripted(seconds=5.0), deadline_seconds=5.1)
     assert codes(found) == {Code.DEADLINE_EXCEEDED}
@@ -194,6 +201,7 @@ def test_the_same_evidence_gives_the_same_verdict_id_and_other_evidence_another(
     """Promise 5."""
     first, again = verdict(), verdict()
     assert first.verdict_id == again.verdict_id
+    assert uuid.UUID(first.verdict_id).version == 5
     assert verdict(Scripted(scores={"ux_quality": 0.8})).verdict_id != first.verdict_id
     assert verdict(request_id="r-2").verdict_id != first.verdict_id
 
