@@ -102,10 +102,12 @@ def roll_back(settings: Settings, asked: Rollback) -> int:
         told["worker"] = finish(settings, sync, registry, console)
         told["rolled_back"] = sync.exit_code == 0
         began += waited
-        _close(settings, asked, wanted, commit, files, sync, console, time.monotonic() - began)
+    seconds = round(time.monotonic() - began, 3)
+    if not asked.dry_run:
+        _close(settings, asked, wanted, commit, files, sync, console, seconds)
     if asked.as_json:
         told["verticals"] = [part.document() for part in sync.parts]
-        print_json({**told, "duration_seconds": round(time.monotonic() - began, 3)})
+        print_json({**told, "duration_seconds": seconds})
     return sync.exit_code
 
 

@@ -76,6 +76,7 @@ async def test_pc5_ac7_a_rollback_restores_files_and_opik_and_times_itself(rig: 
     assert changed(rig) == [f"configs/{OWN}", f"configs/{QUALITY}"]
     assert ran.json["duration_seconds"] < 15 * 60
     assert "eval_rollback_duration_seconds_count 1.0" in left.read_text()
+    assert f"eval_rollback_duration_seconds_sum {ran.json['duration_seconds']}" in left.read_text()
 
 
 async def test_a_rollback_again_has_nothing_to_do(rig: Rig) -> None:
