@@ -1,7 +1,7 @@
 """Completed traces to live scores in Opik (PC5 §5.2, FR-11): sampled ones, and every one that was voted down.
 
 Nothing here knows Kafka: when a record's time has come, and that it is handed in until it is done, is the business of
-`streams.live_feed`. A repetition is harmless: what was judged is marked, answers are cached, and a score written twice
+`streams.side_feed`. A repetition is harmless: what was judged is marked, answers are cached, and a score written twice
 is one score in Opik.
 """
 

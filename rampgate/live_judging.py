@@ -8,14 +8,14 @@ from collections.abc import Callable
 import httpx
 import structlog
 
-from agents.live_judging import LiveJudging
+from agents.live_judging import NAME, LiveJudging
 from agents.live_writing import Judged
 from evalcore import live
 from evalcore.scoring import Scorer
 from rampgate.regressions import make_watch
 from rampgate.settings import Settings
 from rampgate.wiring import Parts
-from streams.live_feed import LiveFeed
+from streams.side_feed import SideFeed
 
 log = structlog.get_logger(__name__)
 GROUP = "-live"
@@ -55,7 +55,8 @@ class LiveJudges:
             parts.topics["traces"],
             self._observe,
         )
-        feed = LiveFeed(
+        feed = SideFeed(
+            NAME,
             parts.access,
             settings.group + GROUP,
             {parts.topics["traces"]: judging.traces, parts.topics["thumbs"]: judging.thumbs},

@@ -1,4 +1,5 @@
-"""Traces read a second time for the live judges, on a real Kafka: after the settle time, once, through restarts."""
+"""Topics read beside the join, on a real Kafka: after the settle time, once, through restarts; nobody waits for a
+record whose time has not come."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from rampgate.services.kafka import KafkaCluster
 from rampgate.wiring import WallClock
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
+from streams import side_feed
 from streams.kafka import Producer
-from streams.live_feed import LiveFeed
+from streams.side_feed import SideFeed
 
 
 @dataclass
@@ -27,7 +29,7 @@ class Handler:
 
     seen: list[tuple[bytes, float]] = field(default_factory=list)
     unavailable: int = 0
-    not_yet: int = 0
+    not_yet: set[bytes] = field(default_factory=set)
     broken: bool = False
     hold: asyncio.Event | None = None
 
@@ -35,16 +37,14 @@ class Handler:
         if self.unavailable:
             self.unavailable -= 1
             raise Unavailable("Redis")
-        if self.not_yet:
-            self.not_yet -= 1
-            return records
         if self.broken:
             self.broken = False
             raise ValueError("a defect")
         if self.hold is not None:
             await self.hold.wait()
-        self.seen += [(record.value or b"", time.time()) for record in records]
-        return []
+        waiting = [record for record in records if record.value in self.not_yet]
+        self.seen += [(record.value or b"", time.time()) for record in records if record not in waiting]
+        return waiting
 
     @property
     def values(self) -> list[bytes]:
@@ -61,8 +61,8 @@ class Rig:
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self, settle: float = 0.0, **more: Any) -> asyncio.Task[None]:
-        feed = LiveFeed(self.access, self.group, {self.topic: self.handler}, WallClock(), settle, **more)
-        task = asyncio.create_task(feed.run())
+        self.feed = SideFeed("live", self.access, self.group, {self.topic: self.handler}, WallClock(), settle, **more)
+        task = asyncio.create_task(self.feed.run())
         self.tasks.append(task)
         return task
 
@@ -122,6 +122,17 @@ async def test_what_was_in_work_when_it_was_stopped_comes_again(rig: Rig) -> Non
     await until(lambda: rig.handler.values == [b"a"])
 
 
+async def test_it_says_up_to_where_everything_is_done(rig: Rig) -> None:
+    feed = rig.start()
+    rig.handler.not_yet = {b"early"}
+    await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"a", b"early", b"b")])
+    await until(lambda: rig.handler.values == [b"a", b"b"])
+    await until(lambda: sorted(rig.feed.done.values()) == [0, 1])
+    await rig.stop()
+    assert feed.done()
+    assert rig.feed.done == {}
+
+
 class Offsets:
     """What a consumer is asked when a group is new. `times`: the answer for a time, and the one for any time."""
 
@@ -143,15 +154,15 @@ class Offsets:
 async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_an_index_by_time_with_all(
     times: tuple[int | None, ...], start: int
 ) -> None:
-    feed = LiveFeed(KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
+    feed = SideFeed("live", KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
     assert await feed._start(Offsets(*times), TopicPartition("t", 0)) == start
 
 
-async def test_it_waits_out_what_is_unavailable_not_yet_there_or_being_rebuilt_and_passes_over_a_defect(
+async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over_a_defect(
     rig: Rig,
 ) -> None:
     ready: list[bool] = []
-    rig.handler.unavailable, rig.handler.not_yet = 2, 2
+    rig.handler.unavailable = 2
     rig.start(ready=lambda: bool(ready))
     await rig.send(b"a")
     await asyncio.sleep(0.5)
@@ -163,6 +174,44 @@ async def test_it_waits_out_what_is_unavailable_not_yet_there_or_being_rebuilt_a
     await until(lambda: not rig.handler.broken)
     await rig.send(b"b")
     await until(lambda: b"b" in rig.handler.values)
+
+
+async def test_a_record_whose_time_has_not_come_holds_up_nobody_and_comes_again_also_after_a_restart(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Promise 6: one bad message stops nobody."""
+    monkeypatch.setattr(side_feed, "PARKED_SECONDS", 0.2)
+    rig.handler.not_yet = {b"early"}
+    rig.start()
+    await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"a", b"b")])
+    await until(lambda: rig.handler.values == [b"a", b"b"])
+    await rig.stop()
+    rig.start()
+    await until(lambda: rig.handler.values == [b"a", b"a", b"b", b"b"])
+    rig.handler.not_yet.clear()
+    await until(lambda: b"early" in rig.handler.values)
+    await asyncio.sleep(0.5)
+    await rig.stop()
+    rig.start()
+    await rig.send(b"c")
+    await until(lambda: b"c" in rig.handler.values)
+    assert rig.handler.values == [b"a", b"a", b"b", b"b", b"c", b"early"]
+
+
+async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_some_of_it_is_done(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_feed, "PARKED_SECONDS", 0.2)
+    monkeypatch.setattr(side_feed, "PARKED", 2)
+    rig.handler.not_yet = {b"early", b"earlier"}
+    rig.start()
+    await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"earlier")])
+    await asyncio.sleep(2.0)
+    await rig.producer.send([(rig.topic, b"k", b"behind", ())])
+    await asyncio.sleep(1.0)
+    assert rig.handler.values == []
+    rig.handler.not_yet = {b"early"}
+    await until(lambda: rig.handler.values == [b"behind", b"earlier"])
 
 
 async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
