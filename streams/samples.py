@@ -24,6 +24,7 @@ from evalcore.registry import Registry
 from schemas.judges import Milestone
 from schemas.verdicts import Composition, SampleFacts
 
+NO_ANSWER = "the agent gave no output"
 SCOPE = "version"
 """Traces of the very agent version that asks to ramp, from any environment."""
 PRODUCTION = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
@@ -101,13 +102,13 @@ class PooledSamples:
         for one, record in zip(candidates, await self._records.fetch(places), strict=True):
             source = _source(record.value) if record is not None and record.value is not None else None
             if source is not None:
-                out.append(Item(one.trace.hex(), "online", source, share=share(one.trace)))
+                missing = "" if source["output"] is not None else NO_ANSWER
+                out.append(Item(one.trace.hex(), "online", source, share=share(one.trace), missing=missing))
         return out
 
 
 def _source(value: bytes) -> dict[str, Any] | None:
-    """The trace, if there is something in it to judge."""
+    """The trace, if its record carries what was said. An output of null is carried: the agent gave none, and a sample
+    without such turns would be one of the good ones."""
     found = orjson.loads(value)
-    if not isinstance(found, dict) or found.get("input") is None or found.get("output") is None:
-        return None
-    return found
+    return found if isinstance(found, dict) and found.get("input") is not None and "output" in found else None

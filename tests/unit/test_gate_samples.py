@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from agents.counting import HOUR
 from agents.memory import ManualClock, MemoryStore
 from agents.policy import Policy
-from agents.ports import Unavailable
+from agents.pools import pool_cell
+from agents.ports import Change, Pool, Unavailable
 from evalcore.gates.requests import Asked, read
+from evalcore.gates.sampling import Candidate
 from evalcore.registry import Registry
 from schemas.gate_examples import RAMP_STEP
 from schemas.judges import Milestone
@@ -39,3 +43,28 @@ async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
     assert (await samples.frozen(*wanted)).facts.size == 0
     rebuilding = True
     assert (await samples.frozen(*wanted)).facts.size == 0, "one that is frozen is there"
+
+
+async def test_a_turn_without_an_output_stays_in_the_sample_as_unscored() -> None:
+    """Left out, an agent that answers every second turn would be judged by the other half (contracts §3, "Missing")."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    now = clock.now_ms()
+    asked = read(json.dumps(RAMP_STEP).encode())
+    assert isinstance(asked, Asked)
+    step = asked.step
+    values = [{"input": "hi", "output": "hello"}, {"input": "hi", "output": None}, {"input": "hi"}]
+    cell = pool_cell(step.vertical, step.agent_id, step.agent_version, now // HOUR)
+    drawn = [Candidate(bytes([place]) * 16, now - 1, 0, place) for place in range(3)]
+    members = {one.pack(): one.number for one in drawn}
+    await store.apply(Change(pools={cell: Pool(now + HOUR, 600, members)}))
+
+    class Records:
+        async def fetch(self, places: Any) -> list[Any]:
+            return [SimpleNamespace(value=json.dumps(values[offset]).encode()) for _, _, offset in places]
+
+    records: Any = Records()
+    registry: Any = type("Gates", (), {"gates": GateDefaults()})()
+    sample = await PooledSamples(store, records, "traces", Policy(), clock).frozen(asked, Milestone.PRE_RAMP, registry)
+    assert sorted(item.missing for item in sample.items) == ["", "the agent gave no output"]
+    assert "1 of those drawn" in sample.shortage
