@@ -101,7 +101,7 @@ def _excepted(overrides: Iterable[Override]) -> Touched:
 
 def differing(before: ManifestFile, after: ManifestFile) -> Touched:
     """What two manifests say differently. Sub-agents that join an archetype change nothing for those in it."""
-    rest = ("dataset", "schema_", "global_metrics", "composites", "gates")
+    rest = ("dataset", "schema_", "global_metrics", "composites", "gates", "sample")
     left = any(set(agents) - set(after.archetypes.get(name, ())) for name, agents in before.archetypes.items())
     return Touched(
         categories=frozenset(_changed(before.categories, after.categories)),

@@ -13,7 +13,7 @@ from evalcore.thresholds import ThresholdTypeError
 from evalcore.unknown import UnknownArchetype, UnknownCategory, UnknownJudge
 from evalcore.views import Judge, Limits, digest, judge_version, view
 from schemas.judges import Classification, Milestone, Score, judge_id
-from schemas.manifests import Category, Composite, GateDefaults
+from schemas.manifests import Category, Composite, GateDefaults, SampleSection
 
 __all__ = [
     "Judge", "Limits", "Registry", "ThresholdTypeError", "UnknownArchetype", "UnknownCategory", "UnknownJudge", "build"
@@ -43,6 +43,7 @@ class Registry:
     archetypes: Mapping[str, tuple[str, ...]]
     verticals: frozenset[str]
     gates: GateDefaults
+    sample: SampleSection
     manifest: dict[str, Any]
     """As the file has it. Nothing here reads it again, so a caller's change to it changes no verdict."""
     config_hash: str
@@ -143,6 +144,7 @@ def build(corpus: Corpus) -> Registry:
         archetypes=MappingProxyType({name: tuple(agents) for name, agents in archetypes.items()}),
         verticals=verticals,
         gates=manifest.gates if manifest else GateDefaults(),
+        sample=manifest.sample if manifest else SampleSection(),
         manifest=corpus.manifest.document.data if corpus.manifest else {},
         config_hash=config_hash(corpus),
     )

@@ -62,6 +62,11 @@ _MANIFEST: Final[dict[str, Remedy]] = {
     "archetypes": Remedy("PF-9 FR-5", "the sub_agent_ids of each archetype", "{shopping_list: [shopping-list]}"),
     "composites": Remedy("PF-9 FR-10", "groups of judges with one aggregate", "{judges: [a, b], aggregate: mean}"),
     "gates": Remedy("PC5 §5.5", "minimum sample, coverage floor and window of the gates", ""),
+    "sample": Remedy("PC5 §5.5", "what the gates of a rollout judge", "{candidate: {url: …}}"),
+    "sample.scope": Remedy("PC5 §5.5", "whose traces: version or agent", "version"),
+    "sample.candidate": Remedy("PC5 §5.5", "where the version can be asked", "{url: …}"),
+    "sample.candidate.url": Remedy("PC5 §5.5", "an http address", "https://agents.internal/{agent_version}/answer"),
+    "sample.adversarial": Remedy("PC5 §5.5", "a dataset in Opik", "{name: …, version: 1, items: 100}"),
 }
 _VERTICAL: Final[dict[str, Remedy]] = {
     "vertical": Remedy("PF-9 §5.5", "the vertical the file belongs to", "receipts"),

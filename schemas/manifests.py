@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
+from schemas.endpoints import Endpoint
 from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds
 
 CATEGORY = re.compile(r"^[a-z][a-z0-9_-]{0,62}$")
@@ -64,6 +65,7 @@ class Composite(FileModel):
 
 _SAMPLES = {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
 _WINDOWS = {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
+_SIZES = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
 
 
 def _beside(defaults: Mapping[Milestone, int]) -> AfterValidator:
@@ -84,6 +86,39 @@ class GateDefaults(FileModel):
         Field(default_factory=lambda: dict(_WINDOWS))
     )
     """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
+
+
+class CandidateEndpoint(FileModel):
+    """Where the version that asks to ramp can be asked (contracts §3): POST {input, metadata} -> {output}."""
+
+    url: Endpoint
+    """`{agent_id}` and `{agent_version}` in its path or query are the request's, percent-encoded."""
+    at_once: Annotated[StrictInt, Field(ge=1, le=64)] = 8
+    """Calls that one gate makes at once."""
+    seconds: Annotated[Number, Field(gt=0, le=600)] = 60.0
+    """One call may take so long."""
+    tries: Annotated[StrictInt, Field(ge=1, le=10)] = 3
+    """Calls for one item."""
+
+
+class SampleSection(FileModel):
+    """What pre_ramp and pre_full judge (PC5 §5.5): golden set and production traces, at pre_full adversarial items as
+    well. Golden and adversarial items need a candidate: nobody else has outputs for them."""
+
+    scope: Literal["version", "agent"] = "version"
+    """Whose production part it is: traces of the version that asks, from any environment; or any version's traces of
+    the agent from production (`agent`)."""
+    candidate: CandidateEndpoint | None = None
+    """The version itself, to be run on golden and adversarial items, and on production inputs where it has too few
+    traces of its own."""
+    adversarial: Dataset | None = None
+    """The adversarial set, in Opik."""
+    refresh_seconds: Annotated[StrictInt, Field(ge=60, le=7_776_000)] = 604_800
+    """How long the production inputs that versions are run on stay the same."""
+    size: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=1, le=1_000)]], _beside(_SIZES)] = Field(
+        default_factory=lambda: dict(_SIZES)
+    )
+    """Items in all that a gate aims at. The production part fills it up, and is in any case the gate's minimum."""
 
 
 def _unfolded(thresholds: Any) -> Any:
@@ -123,6 +158,8 @@ class ManifestFile(FileModel):
     """Groups of judges with one aggregate (PF-9 FR-10)."""
     gates: GateDefaults = GateDefaults()
     """Minimum sample, coverage floor and window of the gates."""
+    sample: SampleSection = SampleSection()
+    """What the gates of a rollout judge, and where the version's outputs come from."""
 
 
 class ManifestBase(ManifestFile):

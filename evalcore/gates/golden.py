@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from evalcore.gates.items import Item, dataset_item, identity
 from evalcore.registry import Judge, Registry, UnknownCategory
-from evalcore.scoring.pairs import Pair
+from evalcore.scoring.pairs import Pair, pairs_of
 from schemas.manifests import Dataset
 
 THE_ITEMS_OWN: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
@@ -53,12 +53,7 @@ def category_of(item: Mapping[str, Any]) -> str:
 
 def mismatches(golden: GoldenSet, wanted: Dataset, registry: Registry) -> Iterator[str]:
     """What of the dataset is not what the manifest says. A vertical's own categories have a dataset of their own."""
-    if golden.name is not None and golden.name != wanted.name:
-        yield f"the dataset is {golden.name!r}, the manifest's dataset.name is {wanted.name!r}"
-    if golden.version is not None and golden.version != wanted.version:
-        yield f"the dataset's version is {golden.version}, the manifest's dataset.version is {wanted.version}"
-    if len(golden.items) != wanted.items:
-        yield f"{golden.source} has {len(golden.items)} items, the manifest's dataset.items is {wanted.items}"
+    yield from unlike(golden, wanted)
     counted = golden.categories
     for name, declared in sorted(registry.category_files.items()):
         if declared.vertical is None and not counted[name]:
@@ -69,28 +64,46 @@ def mismatches(golden: GoldenSet, wanted: Dataset, registry: Registry) -> Iterat
             yield f"{count} item{'' if count == 1 else 's'} {of}"
 
 
+def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterator[str]:
+    """Whether it is the dataset that `field` of the manifest names, at its version and of its size."""
+    if found.name is not None and found.name != wanted.name:
+        yield f"the dataset is {found.name!r}, the manifest's {field}.name is {wanted.name!r}"
+    if found.version is not None and found.version != wanted.version:
+        yield f"the dataset's version is {found.version}, the manifest's {field}.version is {wanted.version}"
+    if len(found.items) != wanted.items:
+        yield f"{found.source} has {len(found.items)} items, the manifest's {field}.items is {wanted.items}"
+
+
 def paired(
     golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
 ) -> tuple[dict[str, Judge], list[Pair]]:
     """The judges of all categories in the dataset, and which items each of them scores: an item's judges are its
-    category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply (FR-11). An item may name
-    those of its category that fit it (`metadata.applicable_metrics`); safety judges fit every item."""
-    safety = [judge for judge in registry.all(vertical) if judge.safety]
-    judges = {judge.id: judge for judge in safety}
-    schema = registry.manifest.get("schema", {})
-    pairs: list[Pair] = []
-    for number, one in enumerate(golden.items):
-        try:
-            firing: Sequence[Judge] = registry.category(category_of(one), vertical)
-        except UnknownCategory:
-            firing = safety
-        item = _item(one, answers.get(identity(one, number)), schema, number)
-        fitting = _applicable(one, registry)
-        for judge in firing:
-            judges[judge.id] = judge
-            if judge.safety or not fitting or judge.id in fitting:
-                pairs.append((judge, item))
-    return judges, pairs
+    category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply (FR-11)."""
+    items = [
+        answered(one, answers.get(identity(one, number)), registry, vertical, number)
+        for number, one in enumerate(golden.items)
+    ]
+    firing = set[str]().union(*(firing_on(one, registry, vertical) or () for one in golden.items))
+    judges = {judge.id: judge for judge in registry.all(vertical) if judge.safety or judge.id in firing}
+    return judges, pairs_of(list(judges.values()), items)
+
+
+def firing_on(one: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:
+    """The ids of the judges of an item's category; None for a category that the manifest does not have."""
+    try:
+        return frozenset(judge.id for judge in registry.category(category_of(one), vertical))
+    except UnknownCategory:
+        return None
+
+
+def answered(
+    one: Mapping[str, Any], answer: CandidateAnswer | None, registry: Registry, vertical: str | None, number: int = 0
+) -> Item:
+    """An item with the candidate's answer to it, and with the judges that fire on it. It may name those of its category
+    that fit it (`metadata.applicable_metrics`). Of a category that nobody declared it is the safety judges' alone."""
+    firing, fitting = firing_on(one, registry, vertical) or frozenset(), _applicable(one, registry)
+    item = _item(one, answer, registry.manifest.get("schema", {}), number)
+    return replace(item, judges=firing & fitting if fitting else firing)
 
 
 def _item(one: Mapping[str, Any], answer: CandidateAnswer | None, schema: Mapping[str, Any], number: int) -> Item:

@@ -13,6 +13,7 @@ from evalcore.linting import (
     drift,
     enforcement,
     filters,
+    gate_samples,
     identity,
     items,
     names,
@@ -47,7 +48,7 @@ SUBJECTS: dict[str, tuple[Check, ...]] = {
     "Filters": (*filters.CHECKS, *targets.CHECKS, *patterns.CHECKS),
     "Items": items.CHECKS,
     "Paths": paths.CHECKS,
-    "Sampling": sampling.CHECKS,
+    "Sampling": (*sampling.CHECKS, *gate_samples.CHECKS),
     "Size": size.CHECKS,
 }
 CHECKS: tuple[Check, ...] = tuple(check for checks in SUBJECTS.values() for check in checks)

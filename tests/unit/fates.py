@@ -113,6 +113,7 @@ def decisions(registry: Registry) -> dict[str, Any]:
         "sub_agents": dict(registry.archetypes),
         "composites": {name: composite.model_dump() for name, composite in registry.composites.items()},
         "gates": registry.gates.model_dump(),
+        "sample": registry.sample.model_dump(),
         "dataset": registry.manifest.get("dataset"),
         "schema": registry.manifest.get("schema"),
         "verticals": registry.verticals,

@@ -203,6 +203,27 @@ CASES = [
         {MANIFEST: "gates: {minimum_sample: {pre_full: 400}}"},  # of live traces
     ),
     Case(
+        "adversarial-has-candidate",
+        {MANIFEST: "sample: {adversarial: {name: red-team, version: 1, items: 5}}"},
+        f"{MANIFEST}: sample.adversarial",
+        {
+            MANIFEST: "sample: {candidate: {url: 'http://agents/{agent_version}'}, "
+            "adversarial: {name: red-team, version: 1, items: 5}}"
+        },
+    ),
+    Case(
+        "adversarial-is-another-set",
+        {
+            MANIFEST: "{dataset: {name: golden}, "
+            "sample: {candidate: {url: 'http://agents'}, adversarial: {name: golden, version: 2, items: 5}}}"
+        },
+        f"{MANIFEST}: sample.adversarial.name",
+        {
+            MANIFEST: "{dataset: {name: golden}, "
+            "sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}}"
+        },
+    ),
+    Case(
         "items-have-category",
         {MANIFEST: "schema: {metadata: {category: null}}"},
         f"{MANIFEST}: schema.metadata",
