@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
+from os.path import commonprefix
 
 from rich import box
 from rich.console import Console
@@ -66,10 +67,17 @@ def show_changes(changes: Iterable[Change], title: str, console: Console | None 
     for (judge, name, before, after), seen in told.items():
         who = "" if "platform" in seen else f" for {plain(', '.join(seen))}"
         if name:
-            what = f"{plain(name)}: {plain(before, SHORT)} → {plain(after, SHORT)}"
+            was, now = _from_where_they_part(before, after)
+            what = f"{plain(name)}: {plain(was, SHORT)} → {plain(now, SHORT)}"
         else:
             what = "[green]new[/]" if before == "None" else "[red]gone[/]"
         console.print(f"  [bold]{plain(judge)}[/]{who}: {what}")
+
+
+def _from_where_they_part(before: str, after: str) -> tuple[str, str]:
+    """Of two rubrics that begin alike, what differs, with some words before it."""
+    alike = len(commonprefix([before, after])) - SHORT // 3
+    return (f"…{before[alike:]}", f"…{after[alike:]}") if alike > 0 else (before, after)
 
 
 def show_plan(parts: Iterable[VerticalSync], console: Console) -> None:

@@ -120,7 +120,7 @@ class Stage:
         post(self.dev, *events)
         send(self.dev, "thumbs", *(thumb(event["response_id"]) for event in events[::5]))
         until(lambda: all(JUDGE in judged(self.dev, event) for event in reversed(events)))
-        return mean(judged(self.dev, event)[JUDGE]["value"] for event in events)
+        return float(mean(judged(self.dev, event)[JUDGE]["value"] for event in events))
 
     def ask(self, name: str) -> dict[str, Any]:
         """The verdict of one more request about the same ramp step."""

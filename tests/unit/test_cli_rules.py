@@ -223,6 +223,14 @@ def test_a_difference_is_told_as_judge_field_and_values(history: Path) -> None:
     assert "ux_quality for receipts: thresholds.pre_ramp: 0.7 → 0.8" in text
 
 
+def test_of_a_rubric_the_words_that_differ_are_shown(history: Path) -> None:
+    """PC5 §5.7: who looks for what went wrong must not read the beginning, which is as it was."""
+    edit(history / "rules/ux_quality.yaml", "## Scores", "Rate the output 0.2.\n\n  ## Scores")
+    (line,) = [line for line in run(history, "rules", "diff").out.splitlines() if "prompt" in line]
+    assert "Rate the output 0.2." in line.partition("→")[2]
+    assert line.count("…") >= 2
+
+
 def test_judges_that_came_and_went_are_told_once(history: Path) -> None:
     (history / "rules/ux_quality.yaml").rename(history / "rules/shopping_joy.yaml")
     edit(history / "rules/shopping_joy.yaml", "id: ux-quality", "id: shopping-joy")
