@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
-from os.path import commonprefix
 
 from rich import box
 from rich.console import Console
@@ -76,8 +75,9 @@ def show_changes(changes: Iterable[Change], title: str, console: Console | None 
 
 def _from_where_they_part(before: str, after: str) -> tuple[str, str]:
     """Of two rubrics that begin alike, what differs, with some words before it."""
-    alike = len(commonprefix([before, after])) - SHORT // 3
-    return (f"…{before[alike:]}", f"…{after[alike:]}") if alike > 0 else (before, after)
+    alike = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
+    start = alike - SHORT // 3
+    return (f"…{before[start:]}", f"…{after[start:]}") if start > 0 else (before, after)
 
 
 def show_plan(parts: Iterable[VerticalSync], console: Console) -> None:
