@@ -25,11 +25,11 @@ def resolve(path: str, source: Any) -> Any:
     found = source
     for part, upto in parts(path):
         if isinstance(part, int):
-            if not isinstance(found, Sequence) or isinstance(found, (str, bytes)):
+            if not isinstance(found, (list, Sequence)) or isinstance(found, (str, bytes)):
                 raise Unbound(f"{path}: {upto or 'the item'} is {_kind(found)}, not a list")
             if not -len(found) <= part < len(found):
                 raise Unbound(f"{path}: {upto or 'the item'} has {len(found)} items, none at [{part}]")
-        elif not isinstance(found, Mapping):
+        elif not isinstance(found, (dict, Mapping)):
             raise Unbound(f"{path}: {upto or 'the item'} is {_kind(found)}, not an object")
         elif part not in found:
             raise Unbound(f"{path}: {upto or 'the item'} has no {part!r}")

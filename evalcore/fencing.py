@@ -42,9 +42,9 @@ _SIGNS = re.compile(
 )
 """What chat templates set turns apart with; a server may read them as such also within a message."""
 _SPEAKER = re.compile(
-    rf"^(?=[ \t{_UNSEEN}]*(?:\#{{1,6}}[ \t]*)?(?:system|developer|assistant|human|user)[ \t{_UNSEEN}]*[:：])",
-    re.IGNORECASE | re.MULTILINE,
+    rf"[ \t{_UNSEEN}]*(?:\#{{1,6}}[ \t]*)?(?:system|developer|assistant|human|user)[ \t{_UNSEEN}]*[:：]", re.IGNORECASE
 )
+"""How a line in somebody's name begins."""
 QUOTED = "> "
 
 
@@ -64,13 +64,18 @@ def fill(prompt: str, values: Mapping[str, str]) -> str:
 def inert(text: str, tags: frozenset[str]) -> str:
     """The text, unable to open or close one of `tags`, to begin another speaker's turn, or to say what nobody sees.
     All else stays as it is, other markup too."""
-    text = text.encode(errors="replace").decode()  # half a surrogate pair can't be sent
-    text = _SMUGGLED.sub("\ufffd", text)
+    if not text.isascii():
+        text = text.encode(errors="replace").decode()  # half a surrogate pair can't be sent
+        text = _SMUGGLED.sub("\ufffd", text)
     if "<" in text or not text.isascii():
         text = _any_tag(tags).sub("&lt;", text)
     if "<" in text or "[" in text or not text.isascii():
         text = _SIGNS.sub(lambda found: "&#91;" if found[0] == "[" else "&lt;", text)
-    return _SPEAKER.sub(QUOTED, text) if ":" in text or "：" in text else text
+    return "\n".join(map(_unspoken, text.split("\n"))) if ":" in text or "：" in text else text
+
+
+def _unspoken(line: str) -> str:
+    return QUOTED + line if (":" in line or "：" in line) and _SPEAKER.match(line) else line
 
 
 @lru_cache(maxsize=512)

@@ -40,7 +40,7 @@ def read(text: str, judge: Judge) -> Answer:
     after it are refused, and so is a second fence: no score is ever looked for in prose.
     """
     try:
-        answer = json.loads(_unfenced(text), object_pairs_hook=_once)
+        answer = _JSON.decode(_unfenced(text))
     except (ValueError, RecursionError) as error:
         raise Unscored(f"the answer is no JSON object: {error}") from error
     wanted = ["score", "reason", *(["dimensions"] if judge.dimensions else [])]
@@ -95,3 +95,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a key stands there twice")
     return found
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_once)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,15 +61,11 @@ def ask(judge: Judge, context: Context, source: Mapping[str, Any]) -> Ask:
 def key(judge: Judge, asked: Ask, source: str) -> str:
     """The hash of judge id and version, model, parameters, rendered prompt and output (contracts §5). `source` is where
     the model is: a stand-in's answers are never taken for those of the model it stands for."""
-    content = {
-        "judge": [judge.id, judge.version],
-        "model": [source, asked.model],
-        "parameters": {"temperature": asked.temperature},
-        "prompt": [[message["role"], message["content"]] for message in asked.messages],
-        "output": asked.output,
-    }
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    said = [part for message in asked.messages for part in (message["role"], message["content"])]
+    parts = (judge.id, judge.version, source, asked.model, repr(asked.temperature), asked.output, *said)
+    texts = [part.encode(errors="surrogatepass") for part in parts]
+    # The lengths, so that what one part ends with is never taken for the next one's beginning.
+    return hashlib.sha256(b"".join([repr(list(map(len, texts))).encode(), *texts])).hexdigest()
 
 
 _KINDS = {ScoreType.INTEGER: "integer", ScoreType.FLOAT: "number", ScoreType.BOOLEAN: "boolean"}

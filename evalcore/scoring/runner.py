@@ -25,7 +25,7 @@ from evalcore.scoring.trying import Caller, CallLimits
 
 __all__ = ["Judgement", "Scorer"]
 log = structlog.get_logger(__name__)
-CHUNK = 32
+CHUNK = 100
 """Tasks whose prompts are made and looked up in one go; the loop is free in between."""
 AHEAD = 64
 RECENT = 4_096
