@@ -166,18 +166,18 @@ def count(batch: Batch, decoded: Decoded[Any], carried: list[Carried], work: Wor
     tally = Counter(ended)
     if work.prepared is not None:
         tally.update(Counter([(hour, DONE) for hour in work.prepared.hours]))
+    now, lookback = work.now, work.policy.lookback
     for dropped in decoded.dropped:
-        key = (arrival(records[dropped.index], work) // HOUR, f"{State.FILTERED}:{dropped.reason}")
+        key = (arrival(records[dropped.index], now, lookback) // HOUR, f"{State.FILTERED}:{dropped.reason}")
         tally[key] += 1
     for bad in decoded.bad:
-        key = (arrival(records[bad.index], work) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
+        key = (arrival(records[bad.index], now, lookback) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
         tally[key] += 1
     for (hour, name), by in tally.items():
         work.count(kind, hour * HOUR, CONSUMED, by)
         work.count(kind, hour * HOUR, name, by)
 
 
-def arrival(record: Record, work: Work) -> int:
+def arrival(record: Record, now: int, lookback: int) -> int:
     """When a record that tells no usable time is counted: its Kafka timestamp, if that is in the window."""
-    inside = work.now - work.policy.lookback <= record.timestamp <= work.now
-    return record.timestamp if inside else work.now
+    return record.timestamp if now - lookback <= record.timestamp <= now else now

@@ -8,11 +8,13 @@ from typing import Any
 
 from agents.gate_ports import GatePorts, Scoring
 from agents.gate_scoring import JudgeScoring, NoScoring
+from agents.ramp_counting import RampCounting
 from agents.ramps import answer
 from evalcore import live
 from evalcore.gates.requests import Asked, Invalid
 from evalcore.scoring import CallLimits, Scorer
 from evalcore.scoring.chat import ChatModel
+from rampgate.observing import observe
 from rampgate.wiring import Parts
 from schemas.verdicts import Code, Verdict, Word
 from streams.app import Consumption
@@ -75,11 +77,11 @@ class Gates:
             self.verdicts,
             PublishLeases(parts.store.redis, parts.store.prefix),
             parts.ports.dead_letters,
+            RampCounting(parts.store, parts.clock, parts.policy.lookback, lambda report: observe(parts, report)),
             parts.clock,
             consumer=lambda: consumption.consumer,
             fatal=consumption.fatal,
             decided=self.observe,
-            lettered=lambda cause: parts.metrics.dead_letters.labels(cause, "ramp_step").inc(),
         )
 
     async def decide(self, request: Asked | Invalid) -> Verdict:

@@ -9,6 +9,7 @@ class Kind(StrEnum):
     THUMBS = "thumbs"
     REROLL = "reroll"
     TRACE = "trace"
+    RAMP_STEP = "ramp_step"
 
 
 class State(StrEnum):

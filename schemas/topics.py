@@ -28,4 +28,5 @@ class Topics:
 
     def of(self, kind: Kind) -> str:
         """The topic a kind of record is consumed from."""
-        return self.prefix + {Kind.THUMBS: "thumbs", Kind.REROLL: "rerolls", Kind.TRACE: "traces"}[kind]
+        names = {Kind.THUMBS: "thumbs", Kind.REROLL: "rerolls", Kind.TRACE: "traces", Kind.RAMP_STEP: "ramp-steps"}
+        return self.prefix + names[kind]

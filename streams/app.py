@@ -60,15 +60,11 @@ class RampgateApp(faust.App):
     positions: Positions
     offsets: KafkaOffsets
     batch_records: int
-    stateless: frozenset[str] = frozenset()
-    """Topics whose records leave no state of ours behind."""
 
     def _new_transport(self) -> Any:
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
 
     async def start_of_partition(self, tp: TP, committed: int | None, settled: int | None) -> int:
-        if tp.topic in self.stateless:
-            return await self.positions.resume(tp, committed, self.offsets)
         return await self.positions.start(tp, committed, settled, self.offsets)
 
     def doubtful(self, tp: TP, base: int, last: int) -> bool:
@@ -193,7 +189,6 @@ def consume(
         register(app, topics[name], name, pipeline)
     if gates is not None:
         consumption.gates = gates(consumption)
-        app.stateless = frozenset({topics["ramp-steps"]})
         register(app, topics["ramp-steps"], "ramps", consumption.gates)
     app.finalize()
     return consumption

@@ -1,8 +1,8 @@
 """Ramp-step requests as jobs: many at once, each with exactly one verdict, none holding up another (promise 2).
 
-A request's record is acknowledged once its verdict stands on the verdicts' topic. Until then a restart or a rebalance
-reads it again, and the job is taken up where its cached scores end. A job outlives a rebalance that gives its partition
-back; one whose partition went elsewhere publishes nothing.
+A request's record is acknowledged once its verdict stands on the verdicts' topic and it is counted. Until then a
+restart or a rebalance reads it again, and the job is taken up where its cached scores end. A job outlives a rebalance
+that gives its partition back; one whose partition went elsewhere publishes nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -18,13 +18,14 @@ from typing import Any, Protocol
 import structlog
 
 from agents.ports import Clock, DeadLetters, Unavailable
+from agents.ramp_counting import Ended
 from agents.steps import Batch
 from evalcore.gates.requests import Asked, Invalid, Unreadable, read
 from evalcore.gates.verdict import Moment, refused
 from schemas.dead_letters import DeadLetter, Record, clean
-from schemas.outcomes import Cause
+from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
-from streams.verdict_log import VerdictLog
+from streams.verdict_log import Known, VerdictLog
 
 log = structlog.get_logger(__name__)
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -51,11 +52,21 @@ class Leases(Protocol):
         ...
 
 
+class Counting(Protocol):
+    """Conservation of the records."""
+
+    async def end(self, batch: Batch, ended: Ended) -> None:
+        """Return once the record is counted. Raises Unavailable."""
+        ...
+
+
 @dataclass
 class Job:
-    """`holders` are those whose record is ours and waits for the verdict; `began`: when it was decoded."""
+    """`holders` are those whose record is ours and waits for the verdict; `place` is of the one that began it, `began`
+    when that was decoded."""
 
     body: str
+    place: str
     began: float
     task: asyncio.Task[None] | None = None
     holders: int = 0
@@ -71,16 +82,16 @@ class GateJobs:
         verdicts: VerdictLog,
         leases: Leases,
         letters: DeadLetters,
+        counting: Counting,
         clock: Clock,
         *,
         consumer: Callable[[], Consumer],
         fatal: Callable[[BaseException], None],
         decided: Callable[[Verdict], None],
-        lettered: Callable[[Cause], None],
     ) -> None:
         self._decide, self._verdicts, self._leases = decide, verdicts, leases
-        self._letters, self._clock = letters, clock
-        self._consumer, self._fatal, self._decided, self._lettered = consumer, fatal, decided, lettered
+        self._letters, self._counting, self._clock = letters, counting, clock
+        self._consumer, self._fatal, self._decided = consumer, fatal, decided
         self._owner = uuid.uuid4().hex
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -107,17 +118,22 @@ class GateJobs:
 
     async def _settle(self, batch: Batch, ack: Callable[[], Any]) -> None:
         ours = asyncio.create_task(self._ours(batch))
-        work: asyncio.Future[Any] = asyncio.gather(*(self._record(record, batch) for record in batch.records))
+        since = [batch.base, *(record.offset + 1 for record in batch.records)]
+        records = zip(since, batch.records, strict=False)
+        work: asyncio.Future[Any] = asyncio.gather(*(self._record(*one, batch) for one in records))
         both: set[asyncio.Future[Any]] = {ours, work}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if work.done() and not work.cancelled():
+            settled = work.done() and not work.cancelled()
+            if settled:
                 await work
+            else:
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+            if settled and self._consumer().current(batch):
                 ack()
-                return
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
-            self._consumer().abandon(batch)
+            else:
+                self._consumer().abandon(batch)
         except asyncio.CancelledError:
             work.cancel()
             self._consumer().abandon(batch)
@@ -133,27 +149,37 @@ class GateJobs:
         while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust tells nobody
             await asyncio.sleep(LOOK)
 
-    async def _record(self, record: Record, batch: Batch) -> None:
+    async def _record(self, since: int, record: Record, batch: Batch) -> None:
+        name = await self._end(record, batch)
+        await self._through(lambda: self._counting.end(batch, Ended(since, record, name)))
+
+    async def _end(self, record: Record, batch: Batch) -> str:
+        """What the record ends as, once that stands on its topic: conservation's name for it."""
         began = time.monotonic()
         request = read(record.value)
         if isinstance(request, Unreadable):
-            await self._letter(record, batch, Cause.MALFORMED, request.why)
-            return
+            return await self._letter(record, batch, Cause.MALFORMED, request.why)
         await self._through(self._verdicts.caught_up)
-        known = self._verdicts.known(request.request_id)
-        job = self._jobs.get(request.request_id)
-        body = known.body if known is not None else job.body if job is not None else request.body
-        if body != request.body:
-            why = f"request_id {clean(request.request_id, 100)!r} was seen with another body; its first verdict stands"
-            await self._letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
-            return
-        if known is not None:
-            return
-        if job is None:
-            job = self._jobs[request.request_id] = Job(request.body, began)
-            job.task = asyncio.create_task(self._run(request, job), name=f"gate {request.request_id}")
-            self._keep(job.task)
-        await self._hold(job)
+        place = f"{record.topic}/{record.partition}/{record.offset}"
+        while True:
+            first = self._verdicts.known(request.request_id) or self._jobs.get(request.request_id)
+            if first is None and record.offset < batch.settled:
+                return State.DONE  # read again since the counters were lost: answered too long ago to be known
+            if first is None:
+                first = self._begin(request, place, began)
+            if first.body != request.body:
+                told = clean(request.request_id, 100)
+                why = f"request_id {told!r} was seen with another body; its first verdict stands"
+                return await self._letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
+            if isinstance(first, Known):
+                return State.DONE if first.place == place else State.SUPERSEDED
+            await self._hold(first)
+
+    def _begin(self, request: Asked | Invalid, place: str, began: float) -> Job:
+        job = self._jobs[request.request_id] = Job(request.body, place, began)
+        job.task = asyncio.create_task(self._run(request, job), name=f"gate {request.request_id}")
+        self._keep(job.task)
+        return job
 
     async def _hold(self, job: Job) -> None:
         job.holders += 1
@@ -176,7 +202,7 @@ class GateJobs:
 
             await self._through(decide)
             await asyncio.wait_for(job.held.wait(), GRACE)
-            await self._through(lambda: self._publish(verdict[0], request, job.began))
+            await self._through(lambda: self._publish(verdict[0], job))
         except TimeoutError:
             log.info("gate_went_elsewhere", request_id=request.request_id)
         finally:
@@ -195,14 +221,14 @@ class GateJobs:
             moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
-    async def _publish(self, verdict: Verdict, request: Asked | Invalid, began: float) -> None:
-        ours = await self._leases.take(request.request_id, self._owner)
+    async def _publish(self, verdict: Verdict, job: Job) -> None:
+        ours = await self._leases.take(verdict.request_id, self._owner)
         await self._verdicts.caught_up()
-        if self._verdicts.known(request.request_id) is not None:
+        if self._verdicts.known(verdict.request_id) is not None:
             return
         if not ours:
             raise Unavailable("another worker is about to publish this verdict")
-        await self._verdicts.publish(verdict, request.body, verdict.experiment_id)
+        await self._verdicts.publish(verdict, job.body, job.place, verdict.experiment_id)
         self._decided(verdict)
         log.info(
             "verdict",
@@ -211,16 +237,14 @@ class GateJobs:
             milestone=verdict.milestone,
             failing_judges=verdict.failing_judges,
             verdict_id=verdict.verdict_id,
-            seconds=round(time.monotonic() - began, 4),
+            seconds=round(time.monotonic() - job.began, 4),
         )
 
-    async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> None:
-        if record.offset < batch.settled:
-            return  # read again: its letter exists
-        letter = DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())
-        letters: Sequence[DeadLetter] = [letter]
-        await self._through(lambda: self._letters.put(letters))
-        self._lettered(cause)
+    async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> str:
+        if record.offset >= batch.settled:  # else it is read again, and its letter exists
+            letters = [DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())]
+            await self._through(lambda: self._letters.put(letters))
+        return f"{State.DEAD_LETTERED}:{cause}"
 
     async def _through(self, call: Callable[[], Awaitable[None]]) -> None:
         """Wait out a part that is unavailable; whoever no longer wants the result cancels."""

@@ -20,12 +20,15 @@ from schemas.outcomes import Cause, FilterReason, Kind, ParkReason, State
 
 Values = tuple[str, ...]
 OPEN: Final[Values] = ()
-SIGNALS: Final[Values] = tuple(dict.fromkeys([*(kind.value for kind in Kind), "ramp_step"]))
+SIGNALS: Final[Values] = tuple(kind.value for kind in Kind)
 WRITTEN: Final[Values] = (Kind.THUMBS.value, Kind.REROLL.value)
 CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
 MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
 VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
 JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
+TIERS: Final[Values] = ("safety", "quality")
+REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
+NOTIFIED: Final[Values] = ("delivered", "failed")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
 REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
 FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
@@ -131,6 +134,17 @@ class Metrics:
             "Live traces judged, each judge counted; unscored is where its model gave no usable answer.",
             outcome=JUDGED,
         )
+        self.regressions = self._counter(
+            "rampgate_regressions_total",
+            "Live floor breaches (PC5 §5.7): begun, ended by better scores, or ended for want of scores.",
+            tier=TIERS,
+            event=REGRESSIONS,
+        )
+        self.notifications = self._counter(
+            "rampgate_notifications_total",
+            "Messages to PagerDuty, Slack and Grafana; failed is one that none of its tries delivered.",
+            outcome=NOTIFIED,
+        )
         self.rule_validation_failed = self._counter(
             "eval_rule_validation_failed_total",
             "Errors in rule files, each counted when it comes up; a vertical's file is <vertical>/<judge>.",
@@ -194,6 +208,14 @@ class Metrics:
         self.consumer_lag = self._gauge(
             "rampgate_consumer_lag_records",
             "Records between the committed offset and the end of an assigned partition.",
+            topic=OPEN,
+            partition=OPEN,
+        )
+        self.side_lag = self._gauge(
+            "rampgate_side_lag_records",
+            "Records that wait for a reader beside the join: the live judges (live), who let live_settle_seconds pass "
+            "first, or the news of failed verdicts (operators).",
+            reader=OPEN,
             topic=OPEN,
             partition=OPEN,
         )

@@ -58,15 +58,6 @@ class Positions:
         _, before = self._doubts.get(tp, (0, 0))
         self._doubts[tp] = (since, min(max(until, before), end))
 
-    async def resume(self, tp: TP, committed: int | None, log_of: Log) -> int:
-        """Of a topic without state here: where its records were last settled, else the start of the lookback window."""
-        first, end = (await log_of.bounds([tp]))[tp]
-        if committed is None:
-            found = (await log_of.first_after({tp: self._clock.now_ms() - self._lookback}))[tp]
-            # A broker without an index by time (librdkafka's built-in one) says None for what is there.
-            return first if found is None else found
-        return min(max(committed, first), end)
-
     async def start(self, tp: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,
         the start of the lookback window. A watermark beyond the log's end is of a topic that was made anew.
@@ -89,6 +80,8 @@ class Positions:
             if found is None and (await log_of.first_after({tp: 0}))[tp] is None:
                 found = first  # the broker has no index by time (librdkafka's built-in one): older records get filtered
             start = end if found is None else found
+            if committed is not None:  # however old, what nobody has settled is not passed over
+                start = min(start, committed)
             # What was settled agreed with Opik; what was under way is in no state, and may be in Opik nevertheless.
             if settled is not None:
                 self._doubt(tp, settled, settled + self._in_flight, end)

@@ -91,9 +91,7 @@ class Upkeep:
         consumer: Any = self._consumption.consumer
         if not consumer.flow_active:
             return False
-        stateless = self._consumption.app.stateless  # there is no watermark of these to be lost
-        assigned = (tp for tp in sorted(consumer.assignment()) if tp.topic not in stateless)
-        held = [tp for tp in assigned if consumer.stands(tp) is not None]
+        held = [tp for tp in sorted(consumer.assignment()) if consumer.stands(tp) is not None]
         marks = await self._store.read([f"w:{tp.topic}:{tp.partition}" for tp in held])
         for tp, mark in zip(held, marks, strict=True):
             # Looked at again, since a batch may have noticed first: a rebuild that has begun is not begun anew.

@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 BODY = "rampgate.request-body"
 """Header: the hash of the request that a verdict answers."""
+PLACE = "rampgate.request-place"
+"""Header: topic/partition/offset of the record that asked; others that said the same were superseded by it."""
 KEPT = 20_000
 """Verdicts held in memory; of older ones a repeated request is decided again, and its verdict id tells."""
 PATIENCE = 10.0
@@ -38,9 +40,11 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class Known:
-    """A verdict that was published: the request's body hash, and the record's value as it stands on the topic."""
+    """A verdict that was published: the request's body hash, the place of its record, and the verdict's value as it
+    stands on the topic."""
 
     body: str
+    place: str
     value: dict[str, Any]
 
     @property
@@ -91,12 +95,12 @@ class VerdictLog:
         except TimeoutError as error:
             raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
 
-    async def publish(self, verdict: Verdict, body: str, key: str | None) -> None:
+    async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
         """Durable on return. The caller sees to it that nobody else publishes for this request."""
         value = as_json(verdict)
-        headers = [(BODY, body.encode())]
+        headers = [(BODY, body.encode()), (PLACE, place.encode())]
         await self._producer.send([(self._topic, key.encode() if key else None, orjson.dumps(value), headers)])
-        self._remember(verdict.request_id, Known(body, value))
+        self._remember(verdict.request_id, Known(body, place, value))
 
     def _remember(self, request_id: str, known: Known) -> None:
         self._known.setdefault(request_id, known)
@@ -179,4 +183,5 @@ class VerdictLog:
         except (TypeError, ValueError, KeyError):
             log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)
             return
-        self._remember(request_id, Known(bytes(headers.get(BODY, b"")).decode("ascii", "replace"), value))
+        body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
+        self._remember(request_id, Known(body, place, value))

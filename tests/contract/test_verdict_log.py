@@ -71,11 +71,16 @@ async def test_what_one_worker_published_another_knows_once_it_has_caught_up(log
     await second.start()
     await first.caught_up()
     for number in range(20):
-        await first.publish(verdict(f"r{number}"), f"body{number}", f"e{number}")
+        await first.publish(verdict(f"r{number}"), f"body{number}", f"t/0/{number}", f"e{number}")
     await second.caught_up()
     found = second.known("r7")
     assert found is not None
-    assert (found.body, found.value["verdict"], found.verdict_id) == ("body7", "pass", verdict("r7").verdict_id)
+    assert (found.body, found.place, found.value["verdict"], found.verdict_id) == (
+        "body7",
+        "t/0/7",
+        "pass",
+        verdict("r7").verdict_id,
+    )
     assert second.known("r20") is None
     assert len(list(second.latest())) == 20
 
@@ -83,7 +88,7 @@ async def test_what_one_worker_published_another_knows_once_it_has_caught_up(log
 async def test_a_worker_that_starts_later_reads_what_is_there(log_of: Callable[[], VerdictLog]) -> None:
     first = log_of()
     await first.start()
-    await first.publish(verdict("r"), "body", "e")
+    await first.publish(verdict("r"), "body", "t/0/1", "e")
     late = log_of()
     await late.start()
     await late.caught_up()
@@ -135,7 +140,7 @@ async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) 
     try:
         await log.start()
         await other.start()
-        await log.publish(verdict("r"), "body", "e")
+        await log.publish(verdict("r"), "body", "t/0/1", "e")
         await other.caught_up()
         assert other.known("r") is not None
     finally:
@@ -151,7 +156,7 @@ async def test_a_plain_consumer_reads_the_verdict_and_the_body_it_answers(
 
     log = log_of()
     await log.start()
-    await log.publish(verdict("r"), "body", "e")
+    await log.publish(verdict("r"), "body", "t/0/1", "e")
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest")
     await consumer.start()
     try:

@@ -3,146 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
-from builders import Rec
+from gate_world import Worker, quicken, request, until
 
-from agents.memory import ManualClock, MemoryLetters
-from agents.ports import Unavailable
-from agents.steps import Batch
-from evalcore.gates.requests import Asked, Invalid
-from evalcore.gates.verdict import Moment, as_json, of_gates, refused
 from schemas.outcomes import Cause
-from schemas.verdicts import Code, Reason, Verdict
-from streams import gate_jobs
-from streams.gate_jobs import GateJobs
-from streams.verdict_log import Known
-
-TOPIC = "rampgate.ramp-steps"
-
-
-def request(request_id: str, **more: Any) -> bytes:
-    return json.dumps(
-        {
-            "request_id": request_id,
-            "experiment_id": "e",
-            "agent_id": "a",
-            "agent_version": "v",
-            "from_percent": 5,
-            "to_percent": 25,
-            "requested_at": "2026-11-21T12:00:00Z",
-            **more,
-        }
-    ).encode()
-
-
-@dataclass
-class Topic:
-    """The verdicts' topic, which outlives every worker."""
-
-    published: list[Verdict] = field(default_factory=list)
-    held: dict[str, Known] = field(default_factory=dict)
-    down: bool = False
-
-    async def caught_up(self) -> None:
-        await asyncio.sleep(0)
-        if self.down:
-            raise Unavailable("Kafka is away")
-
-    def known(self, request_id: str) -> Known | None:
-        return self.held.get(request_id)
-
-    async def publish(self, verdict: Verdict, body: str, key: str | None) -> None:
-        await self.caught_up()
-        self.published.append(verdict)
-        self.held.setdefault(verdict.request_id, Known(body, as_json(verdict)))
-
-
-@dataclass
-class Lease:
-    holders: dict[str, str] = field(default_factory=dict)
-
-    async def take(self, request_id: str, owner: str) -> bool:
-        return self.holders.setdefault(request_id, owner) == owner
-
-
-@dataclass
-class Consumer:
-    flow_active: bool = True
-    generation: int = 1
-    abandoned: list[int] = field(default_factory=list)
-
-    def current(self, batch: Batch) -> bool:
-        return batch.generation == self.generation
-
-    def abandon(self, batch: Batch) -> None:
-        self.abandoned.append(batch.base)
-
-
-@dataclass
-class Worker:
-    """One worker over a topic; `gates` holds up the requests named in it until they are let go."""
-
-    topic: Topic = field(default_factory=Topic)
-    leases: Lease = field(default_factory=Lease)
-    letters: MemoryLetters = field(default_factory=MemoryLetters)
-    consumer: Consumer = field(default_factory=Consumer)
-    slow: dict[str, asyncio.Event] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
-    begun: list[str] = field(default_factory=list)
-    acked: list[int] = field(default_factory=list)
-    fatal: list[BaseException] = field(default_factory=list)
-    lettered: list[Cause] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        verdicts: Any = self.topic
-        self.jobs = GateJobs(
-            self.decide,
-            verdicts,
-            self.leases,
-            self.letters,
-            ManualClock(),
-            consumer=lambda: self.consumer,
-            fatal=self.fatal.append,
-            decided=lambda verdict: None,
-            lettered=self.lettered.append,
-        )
-
-    async def decide(self, asked: Asked | Invalid) -> Verdict:
-        self.begun.append(asked.request_id)
-        if asked.request_id in self.slow:
-            await self.slow[asked.request_id].wait()
-        if asked.request_id in self.broken:
-            raise ZeroDivisionError
-        if isinstance(asked, Invalid):
-            return refused(asked, [Reason(Code.INVALID_REQUEST, asked.why[0])], Moment("now", 0.0))
-        return of_gates(asked, [], Moment("now", 0.0))
-
-    async def read(self, *values: bytes | None, base: int = 0, settled: int = 0) -> None:
-        records: Sequence[Any] = [Rec(value, TOPIC, 0, base + n, 0, b"k", ()) for n, value in enumerate(values)]
-        batch = Batch(TOPIC, 0, base, records, settled=settled, generation=self.consumer.generation)
-        await self.jobs.submit(batch, lambda: self.acked.append(base))
-
-    @property
-    def verdicts(self) -> list[str]:
-        return [verdict.request_id for verdict in self.topic.published]
-
-
-async def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.005)
+from schemas.verdicts import Code
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_jobs, "PAUSES", (0.01,))
-    monkeypatch.setattr(gate_jobs, "LOOK", 0.01)
-    monkeypatch.setattr(gate_jobs, "GRACE", 0.3)
+    quicken(monkeypatch)
 
 
 async def test_a_record_is_acknowledged_once_its_verdict_stands() -> None:
@@ -203,7 +74,7 @@ async def test_malformed_with_an_id_gets_its_verdict_and_without_one_is_a_dead_l
     assert worker.verdicts == ["r"]
     assert worker.topic.published[0].reasons[0].code is Code.INVALID_REQUEST
     assert [letter.cause for letter in worker.letters.letters] == [Cause.MALFORMED, Cause.MALFORMED]
-    assert worker.lettered == [Cause.MALFORMED, Cause.MALFORMED]
+    assert worker.state.conservation() == {"consumed": 3, "done": 1, "dead_lettered:malformed": 2}
 
 
 async def test_letters_of_records_that_were_settled_before_exist_already() -> None:
