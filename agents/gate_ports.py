@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from evalcore.gates.answers import Answer
+from evalcore.gates.history import Line
 from evalcore.gates.items import Item
 from evalcore.gates.requests import Asked
 from evalcore.registry import Judge, Registry
@@ -42,8 +43,8 @@ class Scoring(Protocol):
 
 
 class History(Protocol):
-    async def baseline(self, judge: str, version: str, dataset_version: str, milestone: Milestone) -> Sequence[float]:
-        """Aggregates of the judge's runs on main, oldest first."""
+    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+        """What a judge came to at the last gates of this line, oldest first; never at this request's own."""
         ...
 
     async def suspended(self, judge: str) -> str:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gate_ports import GatePorts, Sample
 from evalcore.gates.decision import Evidence, decide
+from evalcore.gates.history import Line
 from evalcore.gates.judged import OFF, judged
 from evalcore.gates.requests import Asked, Invalid, judges_of
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
-from evalcore.registry import Registry
+from evalcore.registry import Judge, Registry
 from schemas.judges import Milestone
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict
 
@@ -92,7 +93,7 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
     beside = {}
     for name, judge in judges.items():
         given = answers.get(name, [])
-        past = await ports.history.baseline(name, judge.version, sample.dataset_version, milestone)
+        past = await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
         suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
         beside[name] = judged(name, judge, milestone, given, past, suspended, today)
     evidence = Evidence(
@@ -100,10 +101,16 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
         minimum=registry.gates.minimum_sample[milestone],
         coverage=rate,
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
+        production=sample.facts.composition.production,
         mismatches=sample.mismatches,
         shortage=sample.shortage,
     )
-    return _Gate(decide(milestone, beside, evidence), sample, rate)
+    return _Gate(replace(decide(milestone, beside, evidence), sample=sample.facts), sample, rate)
+
+
+def _line(asked: Asked, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:
+    step, scope = asked.step, sample.facts.scope
+    return Line(name, judge.version, milestone, step.agent_id, step.vertical, sample.dataset_version, scope)
 
 
 def _seconds_left(asked: Asked, now: datetime) -> float | None:

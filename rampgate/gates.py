@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from agents.gate_ports import GatePorts, Scoring
 from agents.gate_scoring import JudgeScoring, NoScoring
+from agents.ports import Ports
 from agents.ramp_counting import RampCounting
 from agents.ramps import answer
 from evalcore import live
 from evalcore.gates.requests import Asked, Invalid
 from evalcore.scoring import CallLimits, Scorer
 from evalcore.scoring.chat import ChatModel
+from rampgate.dataset_check import read_whole
 from rampgate.observing import observe
 from rampgate.wiring import Parts
 from schemas.verdicts import Code, Verdict, Word
 from streams.app import Consumption
+from streams.candidate_answers import CandidateAnswers
 from streams.gate_evidence import PublishLeases, VerdictHistory, WindowCoverage
 from streams.gate_jobs import GateJobs
 from streams.judge_cache import RedisScoreCache
 from streams.model_client import ModelClient
+from streams.pooled_traces import PooledTraces
 from streams.samples import PooledSamples
 from streams.verdict_log import VerdictLog
 
 LISTED = 100
+CANDIDATE_CALLS = 64
+"""At once, of all gates of a worker; what one gate may is the manifest's `sample.candidate.at_once`."""
+CANDIDATE_SECONDS = 600.0
+"""More than the manifest lets one call take."""
+REMEMBERED = 90 * 86_400_000
+"""Of verdicts, in ms: baselines and histories reach further back than signals are joined, and must not depend on when
+a worker started. A quarter is how long a calibration holds."""
 
 
 class Gates:
@@ -35,19 +46,28 @@ class Gates:
         """`scoring`: by default what the settings say."""
         self.parts = parts
         self._client: ModelClient | None = None
+        self._candidates = ModelClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
         self.scorer: Scorer | None = None
         if scoring is None:
             scoring = self._by_settings()
         self.verdicts = VerdictLog(
-            parts.access, parts.producer, parts.topics["verdicts"], parts.clock, parts.policy.lookback
+            parts.access, parts.producer, parts.topics["verdicts"], parts.clock, max(parts.policy.lookback, REMEMBERED)
         )
         ports = parts.ports
         self.rebuilding: Callable[[], bool] = lambda: False
         """Whether the join state is being made anew; set by the worker."""
-        topic = parts.topics["traces"]
-        samples = PooledSamples(ports.store, ports.records, topic, parts.policy, parts.clock, lambda: self.rebuilding())
+        samples = self._samples(ports)
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals))
         self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage)
+
+    def _samples(self, ports: Ports) -> PooledSamples:
+        settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
+        topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
+        traces = PooledTraces(ports.store, ports.records, topic, clock, lambda: self.rebuilding())
+        key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
+        answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
+        datasets = partial(read_whole, settings, verticals=verticals)
+        return PooledSamples(ports.store, traces, policy, clock, datasets, answers)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
@@ -67,6 +87,7 @@ class Gates:
 
     async def close(self) -> None:
         await self.verdicts.close()
+        await self._candidates.aclose()
         if self._client is not None:
             await self._client.aclose()
 
@@ -99,7 +120,8 @@ class Gates:
                 if found.score is not None:
                     metrics.judge_scores.labels(judge, gate.milestone).observe(found.score)
 
-    def listed(self, experiment_id: str) -> list[dict[str, Any]]:
-        """The latest verdicts of an experiment, newest first, as they stand on their topic."""
-        found = (known.value for known in self.verdicts.latest() if known.value.get("experiment_id") == experiment_id)
-        return list(islice(found, LISTED))
+    def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their
+        topic."""
+        known = map(self.verdicts.known, self.verdicts.history.about(wanted, LISTED))
+        return [one.value for one in known if one is not None]

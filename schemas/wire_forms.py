@@ -55,9 +55,11 @@ VerdictHeaders.__doc__ = "Tells a request that is sent again from another one un
 
 
 class Verdicts(TypedDict):
-    """The latest verdicts of an experiment, newest first."""
+    """The latest verdicts of what was asked for, newest first."""
 
-    experiment_id: str
+    experiment_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    agent_version: NotRequired[str]
     verdicts: list[Verdict]
 
 

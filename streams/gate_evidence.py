@@ -9,11 +9,10 @@ from redis.exceptions import RedisError
 
 from agents.counting import BOTH
 from agents.ports import Clock, Store, Unavailable
-from evalcore.gates.limits import ROLLING
+from evalcore.gates.history import Line
 from evalcore.gates.requests import Asked
-from schemas.judges import Milestone
 from streams.coverage import of_one, read_counts
-from streams.verdict_log import Known, VerdictLog
+from streams.verdict_log import VerdictLog
 
 LEASE_MS = 60_000
 """Twice as long as a producer may take."""
@@ -26,43 +25,19 @@ return 1
 
 
 class VerdictHistory:
-    """The gates' `History`, out of the verdicts' topic. The rolling baseline of a judge is of the last gates of its
-    milestone that passed, under the same judge version: what passed is what main has."""
+    """The gates' `History`, out of the verdicts' topic."""
 
     def __init__(self, verdicts: VerdictLog) -> None:
         self._verdicts = verdicts
 
-    async def baseline(self, judge: str, version: str, dataset_version: str, milestone: Milestone) -> Sequence[float]:
-        found: list[float] = []
-        for known in self._verdicts.latest():
-            for gate in known.value.get("gates", ()):
-                score = gate.get("per_judge_scores", {}).get(judge)
-                if gate.get("milestone") != milestone or gate.get("verdict") == "fail" or score is None:
-                    continue
-                if score.get("judge_version") == version and score.get("score") is not None:
-                    found.append(float(score["score"]))
-            if len(found) >= ROLLING:
-                break
-        return found[:ROLLING][::-1]
+    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+        return self._verdicts.history.baseline(line, asked.request_id)
 
     async def suspended(self, judge: str) -> str:
         return ""
 
     async def previous(self, asked: Asked) -> str | None:
-        step = asked.step
-        wanted = {
-            "experiment_id": step.experiment_id,
-            "agent_id": step.agent_id,
-            "agent_version": step.agent_version,
-            "from_percent": step.from_percent,
-            "to_percent": step.to_percent,
-        }
-        return next((k.verdict_id for k in self._verdicts.latest() if _says(k, wanted, step.request_id)), None)
-
-
-def _says(known: Known, wanted: dict[str, Any], request_id: str) -> bool:
-    value = known.value
-    return value.get("request_id") != request_id and all(value.get(name) == word for name, word in wanted.items())
+        return self._verdicts.history.previous(asked.step.model_dump(), asked.request_id)
 
 
 class WindowCoverage:

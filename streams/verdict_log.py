@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from agents.ports import Clock, Unavailable
+from evalcore.gates.history import NO_VERDICT, History
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
@@ -41,15 +42,16 @@ PATIENCE = 10.0
 @dataclass(frozen=True)
 class Known:
     """A verdict that was published: the request's body hash, the place of its record, and the verdict's value as it
-    stands on the topic."""
+    stands on the topic: bytes, which take a quarter of what they say."""
 
     body: str
     place: str
-    value: dict[str, Any]
+    raw: bytes
 
     @property
-    def verdict_id(self) -> str:
-        return str(self.value.get("verdict_id", ""))
+    def value(self) -> dict[str, Any]:
+        found: dict[str, Any] = orjson.loads(self.raw)
+        return found
 
 
 class VerdictLog:
@@ -60,6 +62,7 @@ class VerdictLog:
         self._access, self._producer, self._topic = access, producer, topic
         self._clock, self._lookback = clock, lookback_ms
         self._known: OrderedDict[str, Known] = OrderedDict()
+        self.history = History()
         self._offsets = KafkaOffsets(access, tries=2)
         self._next: dict[TopicPartition, int] = {}
         self._moved = asyncio.Event()
@@ -80,10 +83,6 @@ class VerdictLog:
     def known(self, request_id: str) -> Known | None:
         return self._known.get(request_id)
 
-    def latest(self) -> Iterator[Known]:
-        """Newest first."""
-        return reversed(self._known.values())
-
     async def caught_up(self) -> None:
         try:
             async with asyncio.timeout(self.patience):
@@ -97,15 +96,20 @@ class VerdictLog:
 
     async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
         """Durable on return. The caller sees to it that nobody else publishes for this request."""
-        value = as_json(verdict)
+        raw = orjson.dumps(as_json(verdict))
         headers = [(BODY, body.encode()), (PLACE, place.encode())]
-        await self._producer.send([(self._topic, key.encode() if key else None, orjson.dumps(value), headers)])
-        self._remember(verdict.request_id, Known(body, place, value))
+        await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
+        self._remember(Known(body, place, raw))
 
-    def _remember(self, request_id: str, known: Known) -> None:
-        self._known.setdefault(request_id, known)
+    def _remember(self, known: Known) -> None:
+        """Raises one of NO_VERDICT for what is none."""
+        value = known.value
+        if value["request_id"] in self._known:
+            return
+        self.history.add(value)
+        self._known[value["request_id"]] = known
         while len(self._known) > KEPT:
-            self._known.popitem(last=False)
+            self.history.drop(self._known.popitem(last=False)[1].value)
 
     async def _ends(self) -> dict[TP, int]:
         """As a question says that was sent after the call: those who come while one is under way share the next."""
@@ -178,10 +182,7 @@ class VerdictLog:
     def _take(self, record: Any) -> None:
         headers = dict(record.headers)
         try:
-            value = orjson.loads(record.value)
-            request_id = value["request_id"]
-        except (TypeError, ValueError, KeyError):
+            body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
+            self._remember(Known(body, place, record.value))
+        except NO_VERDICT:
             log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)
-            return
-        body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
-        self._remember(request_id, Known(body, place, value))

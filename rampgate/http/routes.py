@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class Side:
     answers: Answers | None = None
     dead_letters: Callable[[Mapping[str, str]], Awaitable[dict[str, Any]]] | None = None
     registry: ServedRegistry | None = None
-    verdicts: Callable[[str], list[dict[str, Any]]] | None = None
+    verdicts: Callable[[Mapping[str, str]], Sequence[Mapping[str, Any]]] | None = None
 
 
 def make_app(side: Side) -> web.Application:

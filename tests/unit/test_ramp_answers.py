@@ -17,6 +17,7 @@ import pytest
 from agents.gate_ports import GatePorts, Item, Sample
 from agents.ramps import answer
 from evalcore.gates.answers import Answer, Scored, Unscored
+from evalcore.gates.history import Line
 from evalcore.gates.requests import Asked, Invalid, read
 from evalcore.gates.verdict import as_json, from_json
 from evalcore.loading import read_tree
@@ -57,6 +58,7 @@ class Scripted:
     rate: float | None = 0.4
     seconds: float = 0.0
     past: list[float] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
@@ -71,7 +73,8 @@ class Scripted:
             return {judge.id: [Unscored("connection refused")] * len(items) for judge in judges}
         return {j.id: [Scored(self.scores.get(j.id, j.score_range[1]))] * len(items) for j in judges}
 
-    async def baseline(self, judge: str, version: str, dataset_version: str, milestone: Milestone) -> Sequence[float]:
+    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+        self.lines.append(line)
         return self.past
 
     async def suspended(self, judge: str) -> str:
@@ -195,6 +198,18 @@ def test_a_deadline_that_passes_meanwhile_fails() -> None:
 
 def test_a_regression_against_main_fails() -> None:
     assert codes(verdict(Scripted(scores={"ux_quality": 0.75}, past=[0.9, 0.9, 0.9]))) == {Code.REGRESSED}
+
+
+def test_a_judge_is_held_against_its_own_line() -> None:
+    """PC5 §5.2; contracts §3: of this agent and vertical, judge version, milestone, dataset version and scope."""
+    scripted = Scripted()
+    verdict(scripted, to_percent=100)
+    version = registry().judge("ux_quality", "receipts").version
+    lines = [line for line in scripted.lines if line.judge == "ux_quality"]
+    assert lines == [
+        Line("ux_quality", version, milestone, "receipts-agent", "receipts", "7", "version")
+        for milestone in (Milestone.PRE_RAMP, Milestone.PRE_FULL)
+    ]
 
 
 def test_the_same_evidence_gives_the_same_verdict_id_and_other_evidence_another() -> None:
