@@ -12,12 +12,13 @@ from faust.types import TP
 
 from agents.memory import ManualClock
 from agents.ports import Unavailable
-from evalcore.gates.requests import Asked, read
-from evalcore.gates.verdict import Moment, of_gates
+from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from rampgate.services.broker import MockBroker
 from rampgate.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
-from schemas.verdicts import Verdict
+from schemas.verdicts import Code, Reason, Verdict
+from streams.gate_evidence import VerdictHistory
 from streams.kafka import Producer
 from streams.offsets import KafkaOffsets
 from streams.verdict_log import BODY, VerdictLog
@@ -25,12 +26,12 @@ from streams.verdict_log import BODY, VerdictLog
 LOOKBACK = 7 * 86_400_000
 
 
-def asked(request_id: str) -> Asked:
+def asked(request_id: str, **changes: str) -> Asked:
     request = read(
         json.dumps(
             {
                 "request_id": request_id, "experiment_id": "e", "agent_id": "a", "agent_version": "v",
-                "from_percent": 5, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z",
+                "from_percent": 5, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z", **changes,
             }
         ).encode()
     )  # fmt: skip
@@ -90,6 +91,52 @@ async def test_a_worker_that_starts_later_reads_what_is_there(log_of: Callable[[
     await late.start()
     await late.caught_up()
     assert late.known("r") is not None
+
+
+async def test_pc5_5_5_after_a_restart_the_previous_verdict_about_a_step_is_still_known(
+    log_of: Callable[[], VerdictLog],
+) -> None:
+    """`supersedes`: of the same step of the same definition, also where the request was refused; a record that could
+    not be read is about no step."""
+    first = log_of()
+    await first.start()
+    answered = verdict("r1")
+    refusal = refused(asked("r2"), [Reason(Code.DEADLINE_EXCEEDED, "late")], Moment("2026-11-21T12:00:02Z", 0.1))
+    unread = invalid(Invalid("r3", {"experiment_id": "e"}, ("to_percent",), "b"), Moment("2026-11-21T12:00:03Z", 0.1))
+    for number, one in enumerate((answered, refusal, unread)):
+        await first.publish(one, "body", f"t/0/{number}", "e")
+    restarted = log_of()
+    await restarted.start()
+    await restarted.caught_up()
+    history = VerdictHistory(restarted)
+    assert await history.previous(asked("r4")) == refusal.verdict_id
+    assert await history.previous(asked("r2")) == answered.verdict_id, "not its own"
+    assert await history.previous(asked("r4", agent_version="w")) is None
+    assert await history.previous(asked("r4", experiment_id="f")) is None
+
+
+async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog], topic: str) -> None:
+    log = log_of()
+    await log.start()
+    for raw in (b"{", b"[]", b'{"request_id": "r"}', b'{"request_id": ["r"], "evidence": {}}', b"7"):
+        await log._producer.send([(topic, None, raw, [])])
+    await log.publish(verdict("r"), "body", "t/0/1", "e")
+    late = log_of()
+    await late.start()
+    await late.caught_up()
+    assert late.known("r") is not None
+
+
+async def test_the_oldest_verdicts_leave_the_memory_whole(
+    log_of: Callable[[], VerdictLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.verdict_log.KEPT", 2)
+    log = log_of()
+    await log.start()
+    for number in range(4):
+        await log.publish(verdict(f"r{number}"), "body", f"t/0/{number}", "e")
+    assert [log.known(f"r{number}") is not None for number in range(4)] == [False, False, True, True]
+    assert log.history.about({"agent_id": "a"}, 9) == ["r3", "r2"]
 
 
 async def test_a_log_that_reads_nothing_says_so_instead_of_knowing_nothing(log_of: Callable[[], VerdictLog]) -> None:
