@@ -45,6 +45,7 @@ class WorkerHealth:
         self._settled = -1
         self._lag: int | None = None
         self._series: set[TP] = set()
+        self._beside: set[tuple[str, TP]] = set()
         self._offsets = KafkaOffsets(worker.parts.access, tries=1)
 
     async def run(self) -> None:
@@ -91,8 +92,19 @@ class WorkerHealth:
         """Ask a broker for the ends of our partitions, over a connection of our own: the consumer may be stuck."""
         consumer = self._consumer()
         held = sorted(consumer.assignment()) if consumer is not None else []
-        self._measure(consumer, await self._offsets.ends(held))
+        beside = {(feed.name, TP(*tp)): done for feed in self._worker.side_feeds for tp, done in feed.done.items()}
+        ends = await self._offsets.ends({*held, *(tp for _, tp in beside)})
+        self._measure(consumer, {tp: ends[tp] for tp in held})
+        self._measure_beside({key: max(ends[key[1]] - done, 0) for key, done in beside.items()})
         return ""
+
+    def _measure_beside(self, lags: dict[tuple[str, TP], int]) -> None:
+        gauge = self._parts.metrics.side_lag
+        for (name, tp), lag in lags.items():
+            gauge.labels(name, tp.topic, str(tp.partition)).set(lag)
+        for name, tp in self._beside - lags.keys():
+            gauge.remove(name, tp.topic, str(tp.partition))
+        self._beside = set(lags)
 
     def _consumer(self) -> Any:
         """The worker's consumer once it has started, else None."""

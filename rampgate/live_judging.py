@@ -36,6 +36,7 @@ class LiveJudges:
 
     def __init__(self, parts: Parts, scorer: Scorer | None) -> None:
         self._parts, self._scorer = parts, scorer
+        self.feed: SideFeed | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._client: httpx.AsyncClient | None = None
 
@@ -55,7 +56,7 @@ class LiveJudges:
             parts.topics["traces"],
             self._observe,
         )
-        feed = SideFeed(
+        self.feed = SideFeed(
             NAME,
             parts.access,
             settings.group + GROUP,
@@ -68,7 +69,7 @@ class LiveJudges:
         self._client = httpx.AsyncClient(follow_redirects=False)
         watch = make_watch(parts, self._client, replaying)
         self._tasks = [
-            asyncio.create_task(feed.run(), name="live-judging"),
+            asyncio.create_task(self.feed.run(), name="live-judging"),
             asyncio.create_task(watch.run(), name="regressions"),
         ]
 

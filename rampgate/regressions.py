@@ -25,13 +25,22 @@ def channels_of(settings: Settings) -> Channels:
     )
 
 
+def make_notifier(parts: Parts, client: httpx.AsyncClient) -> Notifier:
+    """`client` is the notifier's; whoever makes it closes it."""
+
+    def observe(delivered: bool) -> None:
+        parts.metrics.notifications.labels("delivered" if delivered else "failed").inc()
+
+    return Notifier(client, observe=observe)
+
+
 def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], bool]) -> RegressionWatch:
     """`client` is the notifiers'; whoever makes it closes it."""
     settings = parts.settings
     responder = Responder(
         parts.producer,
         parts.topics["ramp-commands"],
-        Notifier(client),
+        make_notifier(parts, client),
         channels_of(settings),
         TrendLog(settings.regressions_log),
     )

@@ -17,11 +17,13 @@ from agents.work import Report
 from rampgate.gates import Gates
 from rampgate.live_judging import LiveJudges
 from rampgate.observing import observe
+from rampgate.operators import Operators
 from rampgate.wiring import AGENTS, Parts
 from streams.app import Consumption, consume
 from streams.pipeline import TooManyBad
 from streams.positions import Positions
 from streams.rebuild import Rebuild
+from streams.side_feed import SideFeed
 from streams.topics import wait_for_topics
 from streams.upkeep import Upkeep
 
@@ -36,6 +38,7 @@ class Worker:
         """Without `gates` ramp-step requests are left to other workers of the group."""
         self.parts, self.gates = parts, gates
         self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
+        self.operators = Operators(parts)
         self.started_at = time.time()
         self.first_event_at: float | None = None
         self._stop = asyncio.Event()
@@ -91,8 +94,11 @@ class Worker:
                 return 0
             task = asyncio.create_task(upkeep.run(), name="upkeep")
             self.live_judges.start(self.replaying)
+            if self.gates is not None:
+                self.operators.start()
             return await self._until_ended(consumption)
         finally:
+            await self.operators.close()
             await self.live_judges.close()
             if task is not None:
                 task.cancel()
@@ -134,6 +140,11 @@ class Worker:
         work.cancel()
         await asyncio.wait({work}, timeout=5.0)
         return False
+
+    @property
+    def side_feeds(self) -> list[SideFeed]:
+        """Those that run in this process."""
+        return [feed for feed in (self.live_judges.feed, self.operators.feed) if feed is not None]
 
     def replaying(self) -> bool:
         """Whether the join state is being rebuilt: from Opik, or from records that are read again."""

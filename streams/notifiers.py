@@ -1,10 +1,10 @@
-"""Messages about regressions to PagerDuty, Slack and Grafana, each tried again within bounds (PC5 §5.7)."""
+"""Messages to PagerDuty, Slack and Grafana, each tried again within bounds (PC5 §5.5, §5.7)."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -43,14 +43,15 @@ def grafana(url: str, token: str) -> Address:
 
 
 class Notifier:
-    """`seconds` in all for one message, `timeout` for one try. The client is the caller's; give it no redirects."""
+    """`seconds` in all for one message, `timeout` for one try. The client is the caller's; give it no redirects.
+    `observe` is told of each message whether it was delivered."""
 
     def __init__(
         self, client: httpx.AsyncClient, *, tries: int = 5, seconds: float = 60.0, timeout: float = 10.0,
-        first_pause: float = 0.5,
+        first_pause: float = 0.5, observe: Callable[[bool], None] = lambda delivered: None,
     ) -> None:  # fmt: skip
         self._client, self._tries, self._seconds = client, tries, seconds
-        self._timeout, self._first = timeout, first_pause
+        self._timeout, self._first, self._observe = timeout, first_pause, observe
 
     async def post(self, address: Address, body: Mapping[str, Any]) -> None:
         """Return once it is taken (2xx). Raises Undelivered."""
@@ -60,6 +61,7 @@ class Notifier:
                 for attempt in range(self._tries):
                     last, again, hinted = await self._try(address, body)
                     if not last:
+                        self._observe(True)
                         return
                     if not again or attempt == self._tries - 1:
                         break
@@ -68,6 +70,7 @@ class Notifier:
                     await asyncio.sleep(min(max(pause, hinted), LONGEST_PAUSE))
         except TimeoutError:
             last = f"{last}; gave up after {self._seconds:g} s"
+        self._observe(False)
         raise Undelivered(f"{address.host}: {last}")
 
     async def _try(self, address: Address, body: Mapping[str, Any]) -> tuple[str, bool, float]:

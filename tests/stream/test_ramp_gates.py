@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from aiokafka import AIOKafkaConsumer
 from uuid6 import uuid7
 
@@ -55,6 +56,8 @@ class Rig:
     scoring: ScriptedScoring
     producer: Producer
     workers: list[tuple[Worker, Parts, asyncio.Task[int]]] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    """What Slack was sent."""
 
     def topic(self, name: str) -> str:
         return f"{self.settings.topic_prefix}{name}"
@@ -97,7 +100,27 @@ class Rig:
 
 
 @pytest.fixture
-async def rig(kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str) -> AsyncIterator[Rig]:
+async def slack() -> AsyncIterator[tuple[str, list[str]]]:
+    """A webhook's address, and the texts it took."""
+    told: list[str] = []
+
+    async def take(request: web.Request) -> web.Response:
+        told.append((await request.json())["text"])
+        return web.Response(text="ok")
+
+    app = web.Application()
+    app.router.add_post("/hook", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/hook", told
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def rig(
+    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, slack: tuple[str, list[str]]
+) -> AsyncIterator[Rig]:
     topics = ("thumbs", "rerolls", "traces", "ramp-steps", "verdicts", "dead-letters", "ramp-commands")
     kafka.create_topics([topic_prefix + name for name in topics], 2)
     settings = Settings(
@@ -108,11 +131,12 @@ async def rig(kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix
         group=topic_prefix + "group",
         configs=CONFIGS,
         write=False,
+        slack_webhook=slack[0],
     )
     live.use(CONFIGS)
     live.current()
     producer = Producer(KafkaAccess((kafka.bootstrap,)))
-    rig = Rig(kafka, settings, ScriptedScoring(), producer)
+    rig = Rig(kafka, settings, ScriptedScoring(), producer, told=slack[1])
     yield rig
     await rig.stop()
     await producer.close()
@@ -217,3 +241,20 @@ async def test_a_restart_in_the_middle_of_a_gate_resumes_it_and_doubles_nothing(
     found = by_request(await rig.verdicts(2))
     assert set(found) == {"long", "short"}
     assert found["long"]["sample"]["size"] == 0
+
+
+async def test_pc5_ac4_an_operator_is_told_of_each_failed_verdict_once_also_over_a_restart(rig: Rig) -> None:
+    await rig.start()
+    between = step("between", from_percent=5, to_percent=25)
+    await rig.send("ramp-steps", step("invalid", to_percent=101), between, step("late", deadline_seconds=0))
+    await until(lambda: len(rig.told) == 2)
+    await rig.stop()
+    await rig.start()
+    await rig.send("ramp-steps", step("late", deadline_seconds=0), step("nobody", agent_version="v9"))
+    await until(lambda: len(rig.told) == 3)
+    await rig.verdicts(4)
+    assert len(rig.told) == 3
+    told = "\n".join(rig.told)
+    for part in ("(invalid_request)", "(deadline_exceeded)", "(insufficient_sample)", "experiment e-1", "Halt at 0 %"):
+        assert part in told, part
+    assert all(told.count(f"request {name};") == 1 for name in ("invalid", "late", "nobody"))

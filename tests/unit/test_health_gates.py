@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,3 +38,26 @@ def lag(running: int, ends: dict[TP, int]) -> int | None:
 )
 def test_what_waits_for_a_running_gate_is_no_stall(running: int, ends: dict[TP, int], waiting: int) -> None:
     assert lag(running, ends) == waiting
+
+
+def test_what_waits_beside_the_join_has_a_gauge_by_reader_and_none_for_a_partition_that_went_elsewhere() -> None:
+    metrics = Metrics()
+    parts = SimpleNamespace(metrics=metrics, topics=Topics(), access=KafkaAccess(("nowhere:1",)))
+    feed = SimpleNamespace(name="live", done={THUMBS: 7, STEPS: 3})
+    worker: Any = SimpleNamespace(parts=parts, consumption=None, side_feeds=[feed])
+    health = WorkerHealth(worker, 300.0)
+
+    class Ends:
+        async def ends(self, tps: set[TP]) -> dict[TP, int]:
+            return dict.fromkeys(tps, 10)
+
+    def gauge(tp: TP) -> float | None:
+        labels = {"reader": "live", "topic": tp.topic, "partition": str(tp.partition)}
+        return metrics.registry.get_sample_value("rampgate_side_lag_records", labels)
+
+    health._offsets = Ends()  # type: ignore[assignment]
+    asyncio.run(health._kafka())
+    assert (gauge(THUMBS), gauge(STEPS)) == (3.0, 7.0)
+    feed.done = {THUMBS: 10}
+    asyncio.run(health._kafka())
+    assert (gauge(THUMBS), gauge(STEPS)) == (0.0, None)
