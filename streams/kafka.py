@@ -152,21 +152,20 @@ class KafkaRecords:
                 wanted.setdefault(TopicPartition(topic, partition), set()).add(offset)
         found: dict[tuple[str, int, int], Record] = {}
         consumer.assign(list(wanted))
-        bounds = await consumer.beginning_offsets(list(wanted)), await consumer.end_offsets(list(wanted))
-        for tp, offsets in wanted.items():
-            consumer.pause(*[other for other in wanted if other != tp])
-            consumer.resume(tp)
-            held = sorted(o for o in offsets if bounds[0][tp] <= o < bounds[1][tp])
-            while held:
-                consumer.seek(tp, held[0])
-                # A run of near offsets comes in one fetch; a far one is worth a seek.
-                batch = (await consumer.getmany(tp, timeout_ms=5_000, max_records=1_000)).get(tp, [])
-                if not batch:
-                    raise TimeoutError(f"no records at {tp.topic}/{tp.partition} from {held[0]}")
-                found |= {(tp.topic, tp.partition, r.offset): r for r in batch if r.offset in offsets}
-                last = batch[-1].offset
-                held = [o for o in held if o > last]
-        consumer.pause(*wanted)  # else it goes on asking for what comes after
+        consumer.pause(*wanted)
+        first, end = await asyncio.gather(consumer.beginning_offsets(list(wanted)), consumer.end_offsets(list(wanted)))
+        held = {tp: sorted(o for o in offsets if first[tp] <= o < end[tp]) for tp, offsets in wanted.items()}
+        for tp in wanted:
+            _go_on(consumer, tp, held)
+        while held:
+            # A run of near offsets comes in one fetch; a far one is worth a seek.
+            fetched = await consumer.getmany(*held, timeout_ms=5_000, max_records=1_000)
+            if not fetched:
+                raise TimeoutError(f"no records at {next(iter(held))}")
+            for tp, batch in fetched.items():
+                found |= {(tp.topic, tp.partition, r.offset): r for r in batch if r.offset in wanted[tp]}
+                held[tp] = [o for o in held[tp] if o > batch[-1].offset]
+                _go_on(consumer, tp, held)
         return [found.get(place) for place in places]
 
     async def _ready(self) -> AIOKafkaConsumer:
@@ -191,3 +190,14 @@ class KafkaRecords:
     async def close(self) -> None:
         async with self._lock:
             await self._drop()
+
+
+def _go_on(consumer: AIOKafkaConsumer, tp: TopicPartition, held: dict[TopicPartition, list[int]]) -> None:
+    """To the next record that is wanted there; without one the partition is left alone, else the consumer goes on
+    asking for what comes after."""
+    if held[tp]:
+        consumer.seek(tp, held[tp][0])
+        consumer.resume(tp)
+    else:
+        del held[tp]
+        consumer.pause(tp)
