@@ -10,7 +10,8 @@ import pytest
 
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
-from tests.fault.rig import FaultyOpik, Rig
+from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.rig import Rig
 
 
 @pytest.fixture

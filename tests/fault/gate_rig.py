@@ -12,9 +12,11 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from rampgate.services.model import LocalModel
-from tests.fault.rig import PARTITIONS, ROOT, Rig
+from tests.fault.held import PARTITIONS
+from tests.fault.rig import Rig
 from tests.fault.traffic import Message, Topic
-from tests.stream.test_ramp_gates import step, thumb, trace
+from tests.fault.worker_process import ROOT
+from tests.stream.ramp_rig import step, thumb, trace
 
 TRACES = 104
 """Of a version: enough for pre_ramp."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.fault.checking import check
 from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 
@@ -39,7 +40,7 @@ def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig
         worker = rig.worker(write=write)
     rig.hurry()
     load.join(60)
-    rig.check(traffic)
+    check(rig, traffic)
 
 
 def recount(rig: Rig, traffic: Traffic) -> None:

@@ -9,7 +9,9 @@ import pytest
 import redis
 
 from rampgate.services.redis import RedisServer
-from tests.fault.rig import FaultyOpik, Rig, now_ms
+from tests.fault.checking import check
+from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import THUMBS, Message, Mix, Traffic, Turn, change, encode
 
 Make = Callable[..., Rig]
@@ -40,10 +42,10 @@ def test_emptied_while_the_stream_is_quiet_nothing_is_written_twice(rig: Rig) ->
     """All is consumed and written; Redis is emptied; the worker notices by itself, rebuilds, and writes nothing."""
     traffic = Traffic(41, 1_500, now_ms())
     run_up(rig, traffic)
-    rig.check(traffic)
+    check(rig, traffic)
     before = rig.opik.writes()
     rig.state.flushall()
-    rig.check(traffic)
+    check(rig, traffic)
     again = more_than_needed(rig, traffic, before)
     print(f"{again} of {sum(before.values())} score rows written again after the flush")
     assert again == 0
@@ -60,7 +62,7 @@ def test_emptied_in_mid_stream_twice(rig: Rig) -> None:
     rig.wait("the rebuild has begun", lambda: bool(rig.watermarks()), 30, 0.01)
     rig.state.flushall()
     load.join(60)
-    rig.check(traffic)
+    check(rig, traffic)
     needed = len(traffic.expected().scores)
     again = more_than_needed(rig, traffic, before)
     print(f"{sum(before.values())} rows before the flush, {again} after it; Opik holds {needed} scores")
@@ -76,7 +78,7 @@ def test_emptied_while_the_worker_is_stopped(rig: Rig) -> None:
     rig.state.flushall()
     rig.send(traffic.messages[sent:])
     rig.worker()
-    rig.check(traffic)
+    check(rig, traffic)
 
 
 @pytest.mark.slow
@@ -91,7 +93,7 @@ def test_the_server_is_killed_and_comes_back_empty(rig: Rig, own_redis: RedisSer
     )
     own_redis.start()
     load.join(60)
-    rig.check(traffic)
+    check(rig, traffic)
     assert all(worker.running for worker in rig.workers)
 
 
@@ -108,11 +110,11 @@ def test_an_older_copy_of_the_state_is_put_back(rig: Rig) -> None:
     rig.wait("the second part consumed", rig.drained)
     put_back(rig.state, older)  # under a running, quiet worker
     rig.send(traffic.messages[sent * 2 :])
-    rig.check(traffic)
+    check(rig, traffic)
     assert worker.terminate() == 0
     put_back(rig.state, older)
     rig.worker()
-    rig.check(traffic)
+    check(rig, traffic)
 
 
 def copy_of(state: redis.Redis) -> dict[bytes, tuple[int, bytes]]:

@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fault.rig import Rig, Watcher, WorkerProcess, now_ms
+from tests.fault.checking import check
+from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
+from tests.fault.watcher import Watcher
+from tests.fault.worker_process import WorkerProcess
 
 Make = Callable[..., Rig]
 PROMPT = Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0)
@@ -25,7 +28,7 @@ def test_a_calm_run_ends_as_the_oracle_says(make_rig: Make) -> None:
     rig.opik.load(traffic)
     rig.worker()
     rig.send(traffic.messages)
-    rig.check(traffic)
+    check(rig, traffic)
 
 
 def storm(rig: Rig, traffic: Traffic, number: signal.Signals, times: int, seed: int) -> Watcher:
@@ -77,7 +80,7 @@ def test_ends_in_the_middle_of_batches_change_nothing(make_rig: Make, number: si
     traffic = Traffic(seed, 2_200 * times, now_ms(), PROMPT if times < 10 else None)
     rig = make_rig(batch_records=100, session_timeout_seconds=1.5)
     watcher = storm(rig, traffic, number, times, seed)
-    rig.check(traffic, 150)
+    check(rig, traffic, 150)
     watcher.end()
     assert watcher.samples > 20
     assert not watcher.violations, watcher.violations[:5]
@@ -90,7 +93,7 @@ def test_fifty_kills(make_rig: Make, seed: int) -> None:
     traffic = Traffic(seed, 16_000, now_ms())
     rig = make_rig(batch_records=random.Random(seed).choice((20, 100, 500, 2000)))
     watcher = storm(rig, traffic, signal.SIGKILL, 10, seed)
-    rig.check(traffic, 150)
+    check(rig, traffic, 150)
     watcher.end()
     assert not watcher.violations, watcher.violations[:5]
 
@@ -116,7 +119,7 @@ def test_workers_that_join_and_leave_under_load_change_nothing(make_rig: Make) -
     rig.hurry()
     load.join(60)
     rig.opik.heal()
-    rig.check(traffic)
+    check(rig, traffic)
     watcher.end()
     assert not watcher.violations, watcher.violations[:5]
     assert first.running

@@ -10,6 +10,7 @@ import pytest
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.proxy import TcpProxy
 from rampgate.services.redis import RedisServer
+from tests.fault.checking import check
 from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Message, Traffic
 
@@ -61,7 +62,7 @@ def test_opik_fails_for_a_while(make_rig: Make, fault: str) -> None:
     rig.opik.fault(match={"path": "feedback-scores"}, **rules[fault])
     rig.worker()
     rig.send(traffic.messages)
-    rig.check(traffic)
+    check(rig, traffic)
     assert rig.workers[0].running
 
 
@@ -78,7 +79,7 @@ def test_an_unauthorized_worker_stops_and_acknowledges_nothing(make_rig: Make) -
     assert not rig.dead_letters() or all(x["cause"] != "opik_rejected" for x in rig.dead_letters())
     rig.opik.heal()
     rig.worker()
-    rig.check(traffic)
+    check(rig, traffic)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_redis_fails_for_a_while(make_rig: Make, own_redis: RedisServer, fault: 
         elif fault == "password":
             rig.state.config_set("requirepass", "")
         all_sent(rig, traffic)
-        rig.check(traffic)
+        check(rig, traffic)
         assert rig.workers[0].running
 
 
@@ -131,7 +132,7 @@ def test_a_worker_starts_while_redis_is_down(make_rig: Make, own_redis: RedisSer
         rig.wait("it has tried for a while", lambda: time.monotonic() - began > 8 or not worker.running)
         assert worker.running, worker.log()[-3000:]
         proxy.heal()
-        rig.check(traffic)
+        check(rig, traffic)
 
 
 def test_a_run_of_poison_stops_the_worker_before_it_drains_the_topic(make_rig: Make) -> None:
@@ -185,7 +186,7 @@ def test_the_broker_fails_for_a_while(make_rig: Make, own_kafka: KafkaCluster, f
     if not rig.workers[0].running:
         print(f"the worker ended with {rig.workers[0].process.poll()}; a supervisor starts it again")
         rig.worker()
-    rig.check(traffic)
+    check(rig, traffic)
     assert rig.workers[0].running, f"it did not survive: {rig.workers[0].log()[-1500:]}"
 
 
@@ -202,7 +203,7 @@ def test_a_worker_started_before_its_broker_waits_and_then_works(make_rig: Make,
     rig.wait("it says so", lambda: worker.logged("waiting_for_topics"))
     rig.send(traffic.messages)
     node.proxy.heal()
-    rig.check(traffic)
+    check(rig, traffic)
 
 
 @pytest.mark.slow
@@ -228,4 +229,4 @@ def test_a_dead_letter_that_cannot_be_sent_holds_its_batch(make_rig: Make, kafka
     assert not rig.drained()
     assert worker.running
     limit("1048576")
-    rig.check(traffic)
+    check(rig, traffic)

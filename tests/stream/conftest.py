@@ -10,7 +10,7 @@ import pytest
 from rampgate.services.dynamodb import DynamoDBLocal
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
-from tests.fault.rig import FaultyOpik
+from tests.fault.faulty_opik import FaultyOpik
 from tests.stream.feed_rig import FeedRig
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,9 @@ import uuid6
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from rampgate.services.dynamodb import DynamoDBLocal
-from tests.fault.rig import PARTITIONS, PROGRAM, ROOT, Rig
+from tests.fault.held import PARTITIONS
+from tests.fault.rig import Rig
+from tests.fault.worker_process import PROGRAM, ROOT, environment
 
 PROJECT = "feed-eval"
 
@@ -96,9 +97,7 @@ class FeedRig(Rig):
         assert self._producer.flush(20) == 0
 
     def environment(self, **settings: Any) -> dict[str, str]:
-        names = {k: v for k, v in os.environ.items() if not k.startswith("RAMPGATE_")}
-        names |= {f"RAMPGATE_{k.upper()}": str(v) for k, v in (self._settings | settings).items()}
-        return names | self.dynamodb.credentials()
+        return environment(self._settings | settings) | self.dynamodb.credentials()
 
     def run(self, *arguments: str, **settings: Any) -> Ran:
         """`rampgate …` to its end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import time
@@ -26,7 +25,9 @@ from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
 from rampgate.settings import SettingsError
 from schemas.letters import Letter, read_letter
-from tests.fault.rig import PROGRAM, ROOT, FaultyOpik, Rig
+from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.rig import Rig
+from tests.fault.worker_process import PROGRAM, ROOT, environment
 
 PROJECT = "letters-eval"
 
@@ -143,12 +144,11 @@ class LetterRig(Rig):
 
     def command(self, *arguments: str, process: bool = False, **settings: Any) -> Ran:
         """`rampgate dead-letters …`, in this process or in one of its own: starting one costs a second of a core."""
-        ours = {f"RAMPGATE_{k.upper()}": str(v) for k, v in (self._settings | settings).items()}
+        ours = environment(self._settings | settings)
         if process:
-            env = {k: v for k, v in os.environ.items() if not k.startswith("RAMPGATE_")} | ours
             line = [sys.executable, "-c", PROGRAM, "dead-letters", *arguments]
             done = subprocess.run(
-                line, env=env, cwd=ROOT, capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+                line, env=ours, cwd=ROOT, capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL
             )
             return Ran(done.returncode, done.stdout, done.stderr.decode())
         policy = asyncio.get_event_loop_policy()
@@ -165,7 +165,7 @@ class LetterRig(Rig):
 
     def forget_replays(self) -> None:
         """What a FLUSHALL does to the ledger."""
-        for key in self.state.scan_iter(f"{self.redis_prefix}replay:*"):
+        for key in self.state.scan_iter(f"{self.prefix}replay:*"):
             self.state.delete(key)
 
     def in_opik(self, trace_id: str, response_id: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
 from schemas.outcomes import Cause
-from tests.fault.rig import FaultyOpik
+from tests.fault.faulty_opik import FaultyOpik
 from tests.stream.letter_rig import LetterRig, iso, new_trace_id, now_ms, reroll, thumb, trace
 
 THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
@@ -61,7 +61,7 @@ def turn(rig: LetterRig, name: str) -> tuple[str, str]:
     """A turn whose trace the worker knows: its response id and trace id."""
     rid, trace_id = f"{name}-{now_ms()}", new_trace_id()
     rig.put("traces", trace(rid, trace_id), key=rid.encode())
-    rig.wait("the trace is known", lambda: rig.state.exists(f"{rig.redis_prefix}t:{rid}") == 1)
+    rig.wait("the trace is known", lambda: rig.state.exists(f"{rig.prefix}t:{rid}") == 1)
     rig.in_opik(trace_id, rid)
     return rid, trace_id
 
@@ -134,7 +134,7 @@ def test_one_refused_score_among_a_thousand_takes_none_with_it(rig: LetterRig) -
     for rid, trace_id in turns.items():
         rig._producer.produce(rig.prefix + "traces", encoded(trace(rid, trace_id)), rid.encode(), partition=1)
     rig._producer.flush(20)
-    rig.wait("traces known", lambda: rig.state.exists(*(f"{rig.redis_prefix}t:{rid}" for rid in turns)) == 1_000)
+    rig.wait("traces known", lambda: rig.state.exists(*(f"{rig.prefix}t:{rid}" for rid in turns)) == 1_000)
     refused = turns["many-417"]
     rig.opik.fault(match={"method": "PUT", "trace_id": refused}, status=400)
     rig.opik.call("DELETE", "/_writes")

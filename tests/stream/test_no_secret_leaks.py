@@ -17,8 +17,10 @@ import uuid6
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.process import ChildProcess
 from rampgate.services.redis import RedisServer
-from tests.fault.rig import FaultyOpik, Rig, WorkerProcess, now_ms
+from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Message
+from tests.fault.worker_process import WorkerProcess
 
 OPIK_KEY, REDIS_PASSWORD, TOKEN = "canary-opik-key", "canary/redis@password", "canary-http-token"
 KAFKA_PASSWORD = "canary-kafka-password"
@@ -114,7 +116,7 @@ def test_a_running_worker_tells_no_secret_and_no_users_words(start: Callable[...
     assert all(b"canary" in letter["value"] for letter in letters), "the bytes are kept: a replay needs them"
     for letter in letters:
         no_leak("a dead letter's header", json.dumps({k: v for k, v in letter.items() if k not in ("key", "value")}))
-    for key in rig.state.scan_iter(f"{rig.redis_prefix}*"):
+    for key in rig.state.scan_iter(f"{rig.prefix}*"):
         no_leak("a key in Redis", key.decode(errors="replace"))
     assert worker.terminate() == 0
     no_leak("the log", worker.log())

@@ -24,7 +24,7 @@ from streams.kafka import Producer
 from streams.letter_states import Standing
 from streams.replay import Replay
 from streams.replay_ledger import ReplayLedger
-from tests.fault.rig import FaultyOpik
+from tests.fault.faulty_opik import FaultyOpik
 from tests.stream.letter_rig import LetterRig, Sent, new_trace_id, now_ms, reroll, thumb, trace
 
 THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
@@ -116,7 +116,7 @@ def test_a_replay_storm_twice_leaves_scores_and_coverage_as_they_are(rig: Letter
         producer, client = Producer(access), aioredis.Redis.from_url(rig.redis_server.url)
         states: Any = Everything()
         partitions = {rig.prefix + name: 4 for name in ("thumbs", "rerolls", "traces")}
-        ledger = ReplayLedger(client, f"{rig.redis_prefix}storm{now_ms()}:", 60_000)
+        ledger = ReplayLedger(client, f"{rig.prefix}storm{now_ms()}:", 60_000)
         replay = Replay(producer, ledger, states, partitions, rate=0, max_attempts=99)
         try:
             wanted = LetterFilter(until=now_ms())
@@ -198,7 +198,7 @@ def test_a_replay_that_died_before_it_was_sure_is_taken_up_again(rig: LetterRig)
 
     async def die() -> None:
         client = aioredis.Redis.from_url(rig.redis_server.url)
-        ledger = ReplayLedger(client, rig.redis_prefix, 60_000, lease_ms=4_000)
+        ledger = ReplayLedger(client, rig.prefix, 60_000, lease_ms=4_000)
         assert await ledger.claim([letter.identity]) == [True]
         await client.aclose()
 

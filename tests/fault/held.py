@@ -1,0 +1,113 @@
+"""What Kafka and Redis hold of one run: offsets, watermarks, counters, dead letters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import redis
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from rampgate.services.kafka import KafkaCluster
+
+TOPICS = ("thumbs", "rerolls", "traces")
+PARTITIONS = 4
+
+
+class Held:
+    """What Kafka and Redis hold of one test's topics, group and Redis prefix."""
+
+    def __init__(self, kafka: KafkaCluster, state: redis.Redis, prefix: str) -> None:
+        self.kafka, self.state, self.prefix = kafka, state, prefix
+        self.group = prefix + "group"
+
+    def committed(self) -> dict[tuple[str, int], int]:
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
+        asked = [ConsumerGroupTopicPartitions(self.group)]
+        (answer,) = admin.list_consumer_group_offsets(asked, request_timeout=5).values()
+        found = answer.result(5).topic_partitions
+        return {(tp.topic.removeprefix(self.prefix), tp.partition): tp.offset for tp in found if tp.offset >= 0}
+
+    def watermarks(self) -> dict[tuple[str, int], int]:
+        places = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+        marks: Any = self.state.mget([f"{self.prefix}w:{self.prefix}{t}:{p}" for t, p in places])
+        return {place: int(mark) for place, mark in zip(places, marks, strict=True) if mark}
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        consumer = Consumer({"bootstrap.servers": self.kafka.bootstrap, "group.id": "nobody", "log_level": 0})
+        try:
+            return {
+                (topic, p): consumer.get_watermark_offsets(TopicPartition(self.prefix + topic, p), timeout=10)[1]
+                for topic in TOPICS
+                for p in range(PARTITIONS)
+            }
+        finally:
+            consumer.close()
+
+    def drained(self) -> bool:
+        """Every record is settled and committed."""
+        ends = {place: end for place, end in self.ends().items() if end}
+        marks, committed = self.watermarks(), self.committed()
+        return all(marks.get(place) == end and committed.get(place) == end for place, end in ends.items())
+
+    def finished(self) -> int:
+        return sum(self.watermarks().values())
+
+    def hashes(self, pattern: str) -> Counter[tuple[str, str]]:
+        """Counters of all hours, summed: (what the key says after its hour, field)."""
+        found: Counter[tuple[str, str]] = Counter()
+        for key in self.state.scan_iter(f"{self.prefix}{pattern}", count=1000):
+            _, _, *kind = key.decode().removeprefix(self.prefix).split(":")
+            fields: Any = self.state.hgetall(key)
+            for name, n in fields.items():
+                assert int(n) > 0, f"{key!r} {name!r} is {n!r}: a counter below one should not be there"
+                found[":".join(kind), name.decode()] += int(n)
+        return found
+
+    def coverage(self) -> Counter[tuple[str, str]]:
+        found: Counter[tuple[str, str]] = Counter()
+        for (_, name), n in self.hashes("c:*").items():
+            vertical, what = name.split("|")
+            found[vertical, what] += n
+        return found
+
+    def conservation(self) -> dict[str, Counter[str]]:
+        found: dict[str, Counter[str]] = {}
+        for (kind, name), n in self.hashes("k:*").items():
+            found.setdefault(kind, Counter())[name] += n
+        return found
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """All of the dead-letter topic, one for each `rampgate.replay-id`."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.kafka.bootstrap,
+                "group.id": f"{self.prefix}reader",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "log_level": 0,
+            }
+        )
+        letters: dict[str, dict[str, Any]] = {}
+        try:
+            topic = self.prefix + "dead-letters"
+            consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
+            ended: set[int] = set()
+            while len(ended) < PARTITIONS:
+                for message in consumer.consume(1000, timeout=1.0):
+                    if message.error():
+                        ended.add(message.partition())
+                        continue
+                    headers = {name: content.decode() for name, content in message.headers() or ()}
+                    letters[headers["rampgate.replay-id"]] = {
+                        "key": message.key(),
+                        "value": message.value(),
+                        "topic": headers["rampgate.topic"].removeprefix(self.prefix),
+                        "cause": headers["rampgate.cause"],
+                        "detail": headers["rampgate.detail"],
+                    }
+        finally:
+            consumer.close()
+        return list(letters.values())
