@@ -56,6 +56,11 @@ class RampCounting:
         finally:
             waiting.pop(ended, None)
 
+    async def counted(self, batch: Batch, record: Record) -> bool:
+        """Whether somebody counted it. Raises Unavailable."""
+        mark, held = await self._store.read([batch.cell, "a" + batch.cell])
+        return bool(mark) and inside(record.offset, counted(int(mark), held))
+
     async def _count(self, cell: Cell, many: Sequence[Ended]) -> None:
         above = "a" + cell
         for _ in range(ATTEMPTS):

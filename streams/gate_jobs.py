@@ -8,12 +8,13 @@ that gives its partition back; one whose partition went elsewhere publishes noth
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -34,6 +35,7 @@ LOOK = 0.1
 STAGE = "ramp-steps.decode"
 BROKE = "deciding broke off; the worker's log has the error"
 
+T = TypeVar("T")
 Decide = Callable[[Asked | Invalid], Awaitable[Verdict]]
 
 
@@ -57,6 +59,10 @@ class Counting(Protocol):
 
     async def end(self, batch: Batch, ended: Ended) -> None:
         """Return once the record is counted. Raises Unavailable."""
+        ...
+
+    async def counted(self, batch: Batch, record: Record) -> bool:
+        """Whether that was done, by anybody. Raises Unavailable."""
         ...
 
 
@@ -136,6 +142,7 @@ class GateJobs:
                 self._consumer().abandon(batch)
         except asyncio.CancelledError:
             work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
             self._consumer().abandon(batch)
             raise
         except Exception as error:
@@ -241,19 +248,18 @@ class GateJobs:
         )
 
     async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> str:
-        if record.offset >= batch.settled:  # else it is read again, and its letter exists
+        again = record.offset < batch.settled or await self._through(lambda: self._counting.counted(batch, record))
+        if not again:  # else its letter exists
             letters = [DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())]
             await self._through(lambda: self._letters.put(letters))
         return f"{State.DEAD_LETTERED}:{cause}"
 
-    async def _through(self, call: Callable[[], Awaitable[None]]) -> None:
+    async def _through(self, call: Callable[[], Awaitable[T]]) -> T:
         """Wait out a part that is unavailable; whoever no longer wants the result cancels."""
-        for attempt in range(1_000_000):
+        for pause in itertools.chain(PAUSES, itertools.repeat(PAUSES[-1])):
             try:
-                await call()
+                return await call()
             except Unavailable as error:
-                pause = PAUSES[min(attempt, len(PAUSES) - 1)]
                 log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
                 await asyncio.sleep(pause)
-            else:
-                return
+        raise AssertionError

@@ -17,7 +17,7 @@ from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
 from tests.stream.test_answers import get
-from tests.stream.test_ramp_gates import thumb, trace
+from tests.stream.ramp_rig import thumb, trace
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pc6_subscriber.py"
 ENOUGH, FOR_THE_FIRST_STEP = 304, 104

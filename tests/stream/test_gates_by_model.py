@@ -15,7 +15,7 @@ from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
 from tests.stream.test_answers import get
-from tests.stream.test_ramp_gates import step, thumb, trace
+from tests.stream.ramp_rig import step, thumb, trace
 
 TRACES = 320
 

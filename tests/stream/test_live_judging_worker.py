@@ -18,7 +18,7 @@ from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
 from tests.stream.test_gates_by_model import calls, send, until
-from tests.stream.test_ramp_gates import thumb, trace
+from tests.stream.ramp_rig import thumb, trace
 
 ROOT = Path(__file__).parents[2]
 TRACES = 12

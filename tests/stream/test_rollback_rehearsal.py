@@ -26,7 +26,7 @@ from tests.giving_up import give_up
 from tests.stream.test_answers import get, rampgate
 from tests.stream.test_gates_by_model import send, until, verdicts
 from tests.stream.test_live_judging_worker import judged, post
-from tests.stream.test_ramp_gates import step, thumb, trace
+from tests.stream.ramp_rig import step, thumb, trace
 from tests.unit.registry_copies import edit
 from tests.unit.test_rule_history import git
 

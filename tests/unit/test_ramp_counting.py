@@ -65,6 +65,7 @@ async def test_records_that_are_read_again_are_not_counted_again() -> None:
     await again.read(*MIX[2:], base=2)
     await until(lambda: len(again.acked) == 2)
     assert worker.state.conservation() == ENDS
+    assert again.letters.letters == [], "a letter is not sent again, though a gate may have held its commit"
 
 
 async def test_a_crash_between_verdict_and_count_counts_it_once_as_done() -> None:
