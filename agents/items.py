@@ -48,6 +48,7 @@ class TraceFacts(msgspec.Struct, gc=False):
     index: int = -1
     agent: str = ""
     agent_version: str = ""
+    production: bool = False
 
 
 ItemT = TypeVar("ItemT")

@@ -1,4 +1,4 @@
-"""Where the traces of an agent version wait to be drawn for a gate (PC5 §5.5)."""
+"""Where the traces of an agent version, and an agent's production traces, wait to be drawn for a gate (PC5 §5.5)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from agents.steps import Batch
 from agents.work import Work
 from evalcore.gates.sampling import POOL, Candidate
 
+PRODUCTION = frozenset({"", "production", "prod"})
+"""Environments whose traces are production's; one that names none may be."""
 
-def pool_cell(vertical: str | None, agent: str, version: str, hour: int) -> Cell:
-    """Of one vertical, or of all (None). Lengths come first, so that no two of three free texts read the same."""
+
+def pool_cell(vertical: str | None, agent: str, version: str | None, hour: int) -> Cell:
+    """Of one vertical, or of all (None); of one version from any environment, or of all from production (None).
+    Lengths come first, so that no two of three free texts read the same."""
     whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
-    return f"p:{hour}:{whose}{len(agent)}:{agent}:{version}"
+    return f"p:{hour}:{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}"
 
 
 def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
-    """Add a completed trace to the pool of its agent version, vertical and hour. One without an agent is nobody's."""
+    """Add a completed trace to the pools of its agent version, of its agent where it is production's, and of its
+    vertical and hour. One without an agent or a version is nobody's."""
     if not facts.agent or not facts.agent_version:
         return
     hour = facts.ended // HOUR
@@ -26,6 +31,11 @@ def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
     if expires <= work.now:
         return
     one = Candidate(facts.trace, facts.ended, batch.partition, batch.records[facts.index].offset)
-    for vertical in (facts.vertical, None):
-        cell = pool_cell(vertical, facts.agent, facts.agent_version, hour)
-        work.change.pools.setdefault(cell, Members(expires, POOL)).members[one.pack()] = one.number
+    member, number = one.pack(), one.number
+    for version in (facts.agent_version, None) if facts.production else (facts.agent_version,):
+        for vertical in (facts.vertical, None):
+            cell = pool_cell(vertical, facts.agent, version, hour)
+            found = work.change.pools.get(cell)
+            if found is None:
+                found = work.change.pools[cell] = Members(expires, POOL)
+            found.members[member] = number

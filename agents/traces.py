@@ -13,7 +13,7 @@ from agents.codec import load, quoted, time_ms, validate
 from agents.items import Bad, Decoded, Dropped, TraceFacts
 from agents.join import merge_trace
 from agents.policy import OWN_AGENT, Policy
-from agents.pools import pool
+from agents.pools import PRODUCTION, pool
 from agents.ports import Ports
 from agents.sessions import derive
 from agents.settling import next_check
@@ -59,6 +59,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
             index=index,
             agent=short(metadata.get("agent_id"), "metadata.agent_id"),
             agent_version=short(metadata.get("agent_version"), "metadata.agent_version"),
+            production=(metadata.get("environment") or "").lower() in PRODUCTION,
         )
         if ended < earliest:
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))

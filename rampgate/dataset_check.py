@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.dataset_fit import DatasetThere, unfit
 from evalcore.documents import Parsed
+from evalcore.gates.golden import GoldenSet
 from evalcore.problems import Problem
 from rampgate.rule_sync import keep_opik_quiet
 from rampgate.setting_values import read_secret
@@ -19,6 +20,10 @@ from schemas.verticals import Vertical
 
 if TYPE_CHECKING:
     from streams.opik_datasets import OpikDatasets
+
+
+PATIENCE = 20.0
+"""Seconds of trying again where Opik does not answer a gate."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,17 @@ async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: It
     except (Unauthorized, Unavailable) as error:
         return DatasetCheck(wanted, None, (), str(error))
     return DatasetCheck(wanted, there, tuple(unfit(manifest, there)))
+
+
+async def read_whole(settings: Settings, wanted: Dataset, verticals: Iterable[Vertical]) -> GoldenSet | None:
+    """With its items at its version; None where Opik has none of the name, or no such version: what is there today is
+    another dataset. Raises Unavailable and Unauthorized."""
+    async with opened(settings, wanted, verticals, PATIENCE) as datasets:
+        found = await datasets.read(wanted.name, wanted.project, wanted.version)
+    if found is None or found.version is None:
+        return None
+    where = f"Opik's {wanted.name} v{wanted.version}"
+    return GoldenSet(found.items, where, wanted.name, found.version, found.latest)
 
 
 @asynccontextmanager

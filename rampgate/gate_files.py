@@ -11,14 +11,12 @@ import orjson
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.gates.items import identity
 from evalcore.registry import Registry
-from rampgate.dataset_check import opened
+from rampgate.dataset_check import read_whole
 from rampgate.gate_run import manifest_dataset
 from rampgate.settings import Settings
 from rampgate.verticals import load_verticals
 
 LARGEST = 256 * 1024 * 1024
-PATIENCE = 20.0
-"""Seconds of trying again where Opik does not answer."""
 
 
 class BadFile(ValueError):
@@ -60,15 +58,8 @@ def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
 
 
 async def from_opik(settings: Settings, registry: Registry) -> GoldenSet | None:
-    """The manifest's dataset at its version; None where Opik has none of the name, or no such version: what is there
-    today is another dataset. Raises Unavailable and Unauthorized."""
-    wanted = manifest_dataset(registry)
-    async with opened(settings, wanted, load_verticals(settings.configs).values(), PATIENCE) as datasets:
-        found = await datasets.read(wanted.name, wanted.project, wanted.version)
-    if found is None or found.version is None:
-        return None
-    where = f"Opik's {wanted.name} v{wanted.version}"
-    return GoldenSet(found.items, where, wanted.name, found.version, found.latest)
+    """The manifest's dataset, as `read_whole` has it."""
+    return await read_whole(settings, manifest_dataset(registry), load_verticals(settings.configs).values())
 
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -26,10 +26,9 @@ from rampgate.setting_values import KafkaSecurity, SettingsError, hide_password,
 __all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
 DAY = 86_400.0
 PREFIX = "RAMPGATE_"
-_NOT_SETTINGS = ("settings", "cache", "candidate_key")
-"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars; `RAMPGATE_CANDIDATE_KEY` is of
-one command."""
-_SECRETS = ("opik_api_key", "token", "model_key", "pagerduty_key", "slack_webhook", "grafana_token")
+_NOT_SETTINGS = ("settings", "cache")
+"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
+_SECRETS = ("opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token")
 
 
 class Settings(BaseModel):
@@ -58,6 +57,8 @@ class Settings(BaseModel):
     model_calls_at_once: int = Field(20, ge=1, description="For all gates of a worker together")
     model_calls_per_minute: float | None = Field(None, gt=0)
     model_call_seconds: float = Field(60.0, gt=0, description="One call may take so long; it is tried again")
+    candidate_key: SecretStr | None = Field(None, description="Bearer token of the candidate that gates run")
+    candidate_key_file: Path | None = None
     gate_calls: int | None = Field(None, ge=1, description="Model calls that one gate may make; None: no limit")
     gate_tokens: int | None = Field(None, ge=1, description="Tokens that one gate may spend; None: no limit")
     live_judging: bool = Field(True, description="Judge live traces, where there is a model and writing is on")

@@ -53,12 +53,23 @@ _WHY: dict[str, Any] = {
     "code": "below_threshold",
     "message": "ux_quality scored 0.68, below its threshold of 0.7 at pre_ramp",
 }
+_SAMPLE: dict[str, Any] = {
+    "scope": "version",
+    "fingerprint": "b0c6a3f1e2d94857a6b1c0d3e4f5a697",
+    "size": 200,
+    "window_seconds": 86400,
+    "composition": {"golden": 50, "production": 150, "adversarial": 0},
+    "frozen_at": "2026-03-01T12:10:01.204+00:00",
+    "topped_up": 20,
+    "dataset_version": "consumer-agent-eval v7",
+}
 _GATE: dict[str, Any] = {
     "per_judge_scores": {"jailbreaking": _SAFETY, "ux_quality": _QUALITY},
     "verdict": "fail",
     "failing_judges": ["ux_quality"],
     "milestone": "pre_ramp",
     "reasons": [_WHY],
+    "sample": _SAMPLE,
 }
 _IDS: dict[str, Any] = {name: RAMP_STEP[name] for name in ("request_id", "experiment_id", "agent_id", "agent_version")}
 FAILED: Final[dict[str, Any]] = {
@@ -76,14 +87,7 @@ FAILED: Final[dict[str, Any]] = {
     "halt_at_percent": 0.0,
     "reasons": [_WHY],
     "supersedes": None,
-    "sample": {
-        "scope": "version",
-        "fingerprint": "b0c6a3f1e2d94857a6b1c0d3e4f5a697",
-        "size": 200,
-        "window_seconds": 86400,
-        "composition": {"golden": 0, "production": 200, "adversarial": 0},
-        "frozen_at": "2026-03-01T12:10:01.204+00:00",
-    },
+    "sample": _SAMPLE,
     "evidence": {
         "config_hash": "6d1f0c2b8e4a",
         "coverage": 0.973,

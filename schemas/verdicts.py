@@ -73,17 +73,6 @@ class JudgeScore:
 
 
 @dataclass(frozen=True)
-class GateVerdict:
-    """Of one gate (PC5 §5.4). `failing_judges` are those that did not pass, whether they block or warn."""
-
-    per_judge_scores: dict[str, JudgeScore]
-    verdict: Word
-    failing_judges: list[str]
-    milestone: Milestone
-    reasons: list[Reason] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Composition:
     """Items of a sample by where they come from."""
 
@@ -99,7 +88,9 @@ class Composition:
 @dataclass(frozen=True)
 class SampleFacts:
     """What a gate looked at. `fingerprint` is the same for the same items; `scope` says whose traces they are: of the
-    agent version alone, or of any version (`agent`); `frozen_at` is ISO 8601, None where nothing was drawn."""
+    agent version alone, or of any version (`agent`); `frozen_at` is ISO 8601, None where nothing was drawn. `topped_up`
+    of the production items are production inputs that the candidate was run on. `dataset_version` names the datasets
+    that took part, "" where none did."""
 
     scope: str
     fingerprint: str
@@ -107,6 +98,21 @@ class SampleFacts:
     window_seconds: int | None
     composition: Composition
     frozen_at: str | None
+    topped_up: int = 0
+    dataset_version: str = ""
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """Of one gate (PC5 §5.4). `failing_judges` are those that did not pass, whether they block or warn. `sample` is
+    what this gate looked at, None from CI."""
+
+    per_judge_scores: dict[str, JudgeScore]
+    verdict: Word
+    failing_judges: list[str]
+    milestone: Milestone
+    reasons: list[Reason] = field(default_factory=list)
+    sample: SampleFacts | None = None
 
 
 @dataclass(frozen=True)

@@ -1,91 +1,116 @@
-"""A gate's sample: drawn once from the pools, frozen in Redis, its traces read from the topic they came on (PC5 §5.5).
+"""A gate's sample: golden and adversarial items, and traces drawn once from the pools and frozen in Redis (PC5 §5.5).
 
-Frozen means that a gate that is resumed looks at the same traces. Should Redis be emptied before the verdict, the
-sample is drawn anew from the pools that are rebuilt from the topic.
+Frozen means that a gate that is resumed looks at the same items: datasets at the manifest's version, the same traces,
+and the candidate's answers as they came. Should Redis be emptied before the verdict, the traces are drawn anew from the
+pools that are rebuilt from their topic.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from agents.counting import HOUR
 from agents.gate_ports import Item, Sample
 from agents.policy import Policy
-from agents.pools import pool_cell
-from agents.ports import Cell, Change, Clock, Records, Store, Unavailable
+from agents.ports import Cell, Change, Clock, Store, Unauthorized, Unavailable
+from evalcore.gates.composition import (
+    ADVERSARIAL,
+    GOLDEN,
+    Part,
+    dataset_version,
+    of_part,
+    parts,
+    production_wanted,
+    told,
+    topped_up,
+)
+from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike
 from evalcore.gates.requests import Asked
-from evalcore.gates.sampling import Candidate, draw, fingerprint, share
+from evalcore.gates.sampling import Candidate, fingerprint, share
 from evalcore.registry import Registry
 from schemas.judges import Milestone
+from schemas.manifests import Dataset
 from schemas.verdicts import Composition, SampleFacts
+from streams.candidate_answers import CandidateAnswers
+from streams.pooled_traces import PooledTraces
+from streams.production_inputs import ProductionInputs
 
 NO_ANSWER = "the agent gave no output"
-SCOPE = "version"
-"""Traces of the very agent version that asks to ramp, from any environment."""
-PRODUCTION = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
-"""Traces drawn, unless the manifest's minimum is larger."""
+Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
+"""The dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
+
+
+@dataclass
+class _Answered:
+    """Items that the candidate was run on, by the part they belong to."""
+
+    items: dict[str, list[Item]] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
 
 
 class PooledSamples:
-    """The gates' `Samples`."""
+    """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 
     def __init__(
         self,
         store: Store,
-        records: Records,
-        topic: str,
+        traces: PooledTraces,
         policy: Policy,
         clock: Clock,
-        rebuilding: Callable[[], bool] = lambda: False,
+        datasets: Datasets,
+        answers: CandidateAnswers,
     ) -> None:
-        """`rebuilding`: are the pools being made anew? Nothing is drawn from half of them; the request waits."""
-        self._store, self._records, self._topic = store, records, topic
-        self._policy, self._clock, self._rebuilding = policy, clock, rebuilding
+        self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
+        self._datasets, self._answers = datasets, answers
+        self._inputs = ProductionInputs(store, traces, policy, clock)
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
         cell = f"f:{milestone}:{hashlib.sha256(asked.body.encode()).hexdigest()[:32]}"
         (held,) = await self._store.read([cell])
-        if not held:
-            held = await self._freeze(cell, asked, milestone, registry)
-        content = orjson.loads(held)
-        candidates = [Candidate.unpack(bytes.fromhex(member)) for member in content["members"]]
-        items = await self._items(candidates)
-        lost = len(candidates) - len(items)
-        step = asked.step
+        drawn = orjson.loads(held or await self._freeze(cell, asked, milestone, registry))
+        candidates = [Candidate.unpack(bytes.fromhex(member)) for member in drawn["members"]]
+        own = [_item(one, trace) for one, trace in await self._traces.read(candidates)]
+        lost = drawn["lost"] + len(candidates) - len(own)
+        taking_part = parts(registry, milestone)
+        inputs = [bytes.fromhex(trace) for trace in drawn["inputs"]]
+        answered = await self._run(asked, registry, taking_part, inputs)
+        more = answered.items.pop("", [])
+        golden, adversarial = (answered.items.get(name, []) for name in (GOLDEN, ADVERSARIAL))
+        items = [*own, *more, *golden, *adversarial]
         facts = SampleFacts(
-            scope=SCOPE,
+            scope=drawn["scope"],
             fingerprint=fingerprint(item.id for item in items),
             size=len(items),
-            window_seconds=content["window_seconds"],
-            composition=Composition(production=len(items)),
-            frozen_at=content["frozen_at"],
+            window_seconds=drawn["window_seconds"],
+            composition=Composition(len(golden), len(own) + len(more), len(adversarial)),
+            frozen_at=drawn["frozen_at"],
+            topped_up=len(more),
+            dataset_version=dataset_version(taking_part),
         )
-        shortage = (
-            f"traces of {step.agent_id} {step.agent_version} that ended in the last {content['window_seconds']} s"
-            f"{f' under {step.vertical}' if step.vertical else ''}"
-            + (f"; {lost} of those drawn are no longer on their topic, or carry no input and output" if lost else "")
-        )
-        return Sample(items, facts, shortage=shortage)
+        return Sample(items, facts, facts.dataset_version, tuple(answered.wrong), _looked(asked, registry, facts, lost))
 
     async def _freeze(self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry) -> bytes:
-        if self._rebuilding():
-            raise Unavailable("the pools of traces are being made anew from their topic")
-        now = self._clock.now_ms()
-        window = registry.gates.window_seconds[milestone]
-        size = max(PRODUCTION[milestone], registry.gates.minimum_sample[milestone])
-        step = asked.step
-        since = now - window * 1000
-        hours = range(since // HOUR, now // HOUR + 1)
-        cells = [pool_cell(step.vertical, step.agent_id, step.agent_version, hour) for hour in hours]
-        drawn = draw(await self._store.pools(cells), since, now, size)
+        now, step, sample = self._clock.now_ms(), asked.step, registry.sample
+        window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone)
+        version = step.agent_version if sample.scope == "version" else None
+        drawn = await self._traces.drawn(step.vertical, step.agent_id, version, window, wanted)
+        whole = [one for one, _ in await self._traces.read(drawn)]
+        inputs: list[bytes] = []
+        if version is not None and sample.candidate is not None and len(whole) < wanted:
+            had = {one.trace for one in whole}
+            found = await self._inputs.drawn(step, milestone, registry, wanted)
+            inputs = [trace for trace in found if trace not in had][: wanted - len(whole)]
         content = orjson.dumps(
             {
-                "members": [one.pack().hex() for one in drawn],
+                "scope": sample.scope,
+                "members": [one.pack().hex() for one in whole],
+                "inputs": [trace.hex() for trace in inputs],
+                "lost": len(drawn) - len(whole),
                 "window_seconds": window,
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
@@ -96,19 +121,67 @@ class PooledSamples:
             return held or content
         return content
 
-    async def _items(self, candidates: Sequence[Candidate]) -> list[Item]:
-        places = [(self._topic, one.partition, one.offset) for one in candidates]
-        out = []
-        for one, record in zip(candidates, await self._records.fetch(places), strict=True):
-            source = _source(record.value) if record is not None and record.value is not None else None
+    async def _run(
+        self, asked: Asked, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
+    ) -> _Answered:
+        """The candidate on all that it has to answer, at one go."""
+        found, endpoint, step = _Answered(), registry.sample.candidate, asked.step
+        if endpoint is None:
+            return found
+        made: list[tuple[str, Mapping[str, Any], Callable[[CandidateAnswer], Item]]] = []
+        for part in taking_part:
+            golden = await self._dataset(part)
+            found.wrong += _wrong(part, golden, registry)
+            for number, one in enumerate(golden.items if golden is not None else ()):
+                made.append((part.name, one, _of_part(part, one, number, registry, step.vertical)))
+        for trace, source in zip(inputs, await self._inputs.read(inputs), strict=True):
             if source is not None:
-                missing = "" if source["output"] is not None else NO_ANSWER
-                out.append(Item(one.trace.hex(), "online", source, share=share(one.trace), missing=missing))
-        return out
+                made.append(("", told(source), _topped_up(trace, source, step.agent_version)))
+        answers = await self._answers.to([asking for _, asking, _ in made], endpoint, step)
+        for (name, _, item_of), answer in zip(made, answers, strict=True):
+            found.items.setdefault(name, []).append(item_of(answer))
+        return found
+
+    async def _dataset(self, part: Part) -> GoldenSet | None:
+        try:
+            return await self._datasets(part.dataset)
+        except Unauthorized as error:
+            raise Unavailable(f"the dataset {part.dataset.name!r} can't be read: {error}") from error
 
 
-def _source(value: bytes) -> dict[str, Any] | None:
-    """The trace, if its record carries what was said. An output of null is carried: the agent gave none, and a sample
-    without such turns would be one of the good ones."""
-    found = orjson.loads(value)
-    return found if isinstance(found, dict) and found.get("input") is not None and "output" in found else None
+def _item(one: Candidate, trace: Mapping[str, Any]) -> Item:
+    missing = "" if trace["output"] is not None else NO_ANSWER
+    return Item(one.trace.hex(), "online", trace, share=share(one.trace), missing=missing)
+
+
+def _of_part(
+    part: Part, one: Mapping[str, Any], number: int, registry: Registry, vertical: str | None
+) -> Callable[[CandidateAnswer], Item]:
+    return lambda answer: of_part(part, one, number, answer, registry, vertical)
+
+
+def _topped_up(trace: bytes, source: Mapping[str, Any], version: str) -> Callable[[CandidateAnswer], Item]:
+    return lambda answer: topped_up(trace, source, answer, version)
+
+
+def _wrong(part: Part, golden: GoldenSet | None, registry: Registry) -> list[str]:
+    if golden is None:
+        return [f"Opik has no dataset {part.dataset.name!r}, version {part.dataset.version} ({part.field})"]
+    if part.name == GOLDEN:
+        return list(mismatches(golden, part.dataset, registry))
+    return list(unlike(golden, part.dataset, part.field))
+
+
+def _looked(asked: Asked, registry: Registry, facts: SampleFacts, lost: int) -> str:
+    step, made = asked.step, facts.composition
+    whose = f"{step.agent_id} {step.agent_version}" if facts.scope == "version" else f"{step.agent_id} in production"
+    said = (
+        f"{made.production - facts.topped_up} are traces of {whose} that ended in the last {facts.window_seconds} s"
+        f"{f' under {step.vertical}' if step.vertical else ''}"
+    )
+    if lost:
+        said += f" ({lost} of those drawn are no longer on their topic, or carry no input and output)"
+    if registry.sample.candidate is None:
+        return f"{said}; no sample.candidate is named that could be run on more"
+    said += f", {facts.topped_up} production inputs that the candidate was run on, {made.golden} golden items"
+    return said + (f", {made.adversarial} adversarial ones" if made.adversarial else "")

@@ -35,13 +35,15 @@ class Judged:
 @dataclass(frozen=True)
 class Evidence:
     """Of the sample as a whole. `size` items, of which the gate needs `minimum`. `coverage` is the join's rate, None
-    where no turn has any; it is asked for at gates on traffic only, by a `coverage_floor`. `mismatches`: what of the
-    dataset is not what the manifest says."""
+    where no turn has any; it is asked for at gates on traffic only, by a `coverage_floor`. `production` of the items
+    are production's, None where none are asked for. `mismatches`: what of the datasets is not what the manifest
+    says."""
 
     size: int
     minimum: int
     coverage: float | None = None
     coverage_floor: float | None = None
+    production: int | None = None
     mismatches: tuple[str, ...] = ()
     shortage: str = ""
     """Where too few items come from; told with `insufficient_sample`."""
@@ -96,13 +98,19 @@ def _sample(gate: _Gate, evidence: Evidence) -> None:
     if evidence.size < max(evidence.minimum, 1):
         missing = max(evidence.minimum, 1) - evidence.size
         message = f"the sample has {evidence.size} of the {max(evidence.minimum, 1)} items that {gate.milestone} needs"
-        more = f"; {evidence.shortage}" if evidence.shortage else ""
-        gate.say(Word.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}, {missing} are missing{more}")
+        gate.say(Word.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}, {missing} are missing{_looked(evidence)}")
+    elif evidence.production == 0:
+        message = f"none of the sample's {evidence.size} items is of production, and {gate.milestone} needs some"
+        gate.say(Word.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}{_looked(evidence)}")
     floor = evidence.coverage_floor
     if floor is not None and (evidence.coverage is None or not evidence.coverage >= floor):
         rate = "not known" if evidence.coverage is None else figure(evidence.coverage)
         message = f"the join's coverage is {rate}; the manifest's coverage_floor is {figure(floor)}"
         gate.say(Word.FAIL, Code.COVERAGE_TOO_LOW, message)
+
+
+def _looked(evidence: Evidence) -> str:
+    return f"; {evidence.shortage}" if evidence.shortage else ""
 
 
 def _stands(name: str, one: Judged, score: float | None, milestone: Milestone) -> Standing:

@@ -139,7 +139,8 @@ def from_json(data: Mapping[str, Any]) -> Verdict:
 def _named(body: str, verdict: Verdict) -> Verdict:
     content = asdict(verdict)
     del content["supersedes"]  # what came before is no evidence
-    for part in (content["evidence"], content["sample"] or {}):
+    samples = [content["sample"], *(gate["sample"] for gate in content["gates"])]
+    for part in (content["evidence"], *filter(None, samples)):
         for name in _UNTIMED:
             part.pop(name, None)
     text = json.dumps([body, content], sort_keys=True, separators=(",", ":"), allow_nan=False)

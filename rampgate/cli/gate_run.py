@@ -21,7 +21,6 @@ from evalcore.registry import Registry
 from evalcore.scoring import CallLimits, Spend
 from rampgate import gate_run
 from rampgate.baseline_file import read_baselines, write_baselines
-from rampgate.candidate import CandidateLimits, ask_candidate
 from rampgate.cli.common import Failure, print_json, run
 from rampgate.cli.findings import Format
 from rampgate.cli.override_audit import append, read_description
@@ -36,6 +35,7 @@ from rampgate.settings import Settings, load_settings
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Word
+from streams.candidate import CandidateLimits, ask_candidate
 
 MetricsFile = Annotated[
     Path | None, typer.Option("--metrics-file", help="leave the metrics there, for a textfile collector")
@@ -55,7 +55,7 @@ def run_command(
     candidate: Annotated[str | None, typer.Option(help="URL that takes POST {input, metadata} -> {output}")] = None,
     candidate_key: Annotated[
         str | None,
-        typer.Option(envvar="RAMPGATE_CANDIDATE_KEY", help="bearer token of the candidate", show_default=False),
+        typer.Option(help="bearer token of the candidate, instead of RAMPGATE_CANDIDATE_KEY", show_default=False),
     ] = None,
     candidate_calls: Annotated[int, typer.Option(min=1, help="calls to the candidate at once")] = 8,
     candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,
@@ -91,7 +91,7 @@ def run_command(
         raise Failure("--record: say where: --baselines FILE")
     reports = Reports(junit, markdown, html, metrics_file)
     reports.check()
-    settings = load_settings({"configs": configs})
+    settings = load_settings({"configs": configs, "candidate_key": candidate_key})
     configure_logs("error", "console")
     registry = registry_of(settings, vertical)
     spend = Spend(settings.gate_calls, settings.gate_tokens)
@@ -121,7 +121,8 @@ def run_command(
     async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
         if given is not None:
             return given
-        return await ask_candidate(str(candidate), items, candidate_key, limits)
+        key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
+        return await ask_candidate(str(candidate), items, key, limits)
 
     outcome = run(partial(_decide, settings, wanted, read, answer))
     reports.write(outcome)

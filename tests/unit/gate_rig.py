@@ -79,10 +79,11 @@ def local_model(behaviour: Behaviour | None = None) -> Iterator[Running]:
 
 
 class FakeCandidate:
-    """`says`: (request body, how often this input came) -> (status, body). `seen`: bodies and keys, in order."""
+    """`says`: (request body, how often this input came) -> (status, body). `seen`: bodies, keys and paths, in order."""
 
     def __init__(self, says: Callable[[dict[str, Any], int], tuple[int, Any]]) -> None:
         self.says, self.seen, self.keys = says, list[dict[str, Any]](), list[str | None]()
+        self.paths: list[str] = []
         self.url = ""
 
 
@@ -95,6 +96,7 @@ def candidate(says: Callable[[dict[str, Any], int], tuple[int, Any]] | None = No
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             fake.seen.append(body)
             fake.keys.append(self.headers.get("authorization"))
+            fake.paths.append(self.path)
             status, said = fake.says(body, [one["input"] for one in fake.seen].count(body["input"]))
             content = said if isinstance(said, bytes) else json.dumps(said).encode()
             self.send_response(status)

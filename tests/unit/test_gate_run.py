@@ -204,7 +204,7 @@ def test_a_model_that_is_down_or_not_configured_fails_closed(rig: Rig, monkeypat
 
 
 def test_a_dataset_out_of_reach_fails_closed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rampgate.gate_files.PATIENCE", 0.1)
+    monkeypatch.setattr("rampgate.dataset_check.PATIENCE", 0.1)
     monkeypatch.setenv("RAMPGATE_OPIK", "http://127.0.0.1:9/api")
     done = ran("--outputs", rig.outputs, "--json")
     found = json.loads(done.stdout)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from registry_disk import built
 
 from agents.counting import HOUR
 from agents.memory import ManualClock, MemoryStore
@@ -18,7 +20,7 @@ from evalcore.gates.sampling import Candidate
 from evalcore.registry import Registry
 from schemas.gate_examples import RAMP_STEP
 from schemas.judges import Milestone
-from schemas.manifests import GateDefaults
+from streams.pooled_traces import PooledTraces
 from streams.samples import PooledSamples
 
 
@@ -27,16 +29,25 @@ class NoRecords:
         return [None for _ in places]
 
 
+def pooled(
+    store: MemoryStore, records: Any, clock: ManualClock, rebuilding: Callable[[], bool] = lambda: False
+) -> PooledSamples:
+    """Where no candidate is named: nobody is to ask Opik or a candidate."""
+    nobody: Any = None
+    return PooledSamples(
+        store, PooledTraces(store, records, "traces", clock, rebuilding), Policy(), clock, nobody, nobody
+    )
+
+
 async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
     """Else a Redis that came back empty would fail the gate with insufficient_sample."""
     rebuilding = True
     clock = ManualClock()
     records: Any = NoRecords()
-    registry: Any = type("Gates", (), {"gates": GateDefaults()})()
-    samples = PooledSamples(MemoryStore(clock), records, "traces", Policy(), clock, lambda: rebuilding)
+    samples = pooled(MemoryStore(clock), records, clock, lambda: rebuilding)
     asked = read(json.dumps(RAMP_STEP).encode())
     assert isinstance(asked, Asked)
-    wanted: tuple[Asked, Milestone, Registry] = (asked, Milestone.PRE_RAMP, registry)
+    wanted: tuple[Asked, Milestone, Registry] = (asked, Milestone.PRE_RAMP, built())
     with pytest.raises(Unavailable, match="made anew"):
         await samples.frozen(*wanted)
     rebuilding = False
@@ -64,7 +75,6 @@ async def test_a_turn_without_an_output_stays_in_the_sample_as_unscored() -> Non
             return [SimpleNamespace(value=json.dumps(values[offset]).encode()) for _, _, offset in places]
 
     records: Any = Records()
-    registry: Any = type("Gates", (), {"gates": GateDefaults()})()
-    sample = await PooledSamples(store, records, "traces", Policy(), clock).frozen(asked, Milestone.PRE_RAMP, registry)
+    sample = await pooled(store, records, clock).frozen(asked, Milestone.PRE_RAMP, built())
     assert sorted(item.missing for item in sample.items) == ["", "the agent gave no output"]
     assert "1 of those drawn" in sample.shortage

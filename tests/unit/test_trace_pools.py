@@ -19,7 +19,7 @@ def of_version(rid: str, version: str | None = "v1", **more: Any) -> dict[str, A
     return event
 
 
-async def drawn(world: World, version: str = "v1", vertical: str = "shopping") -> list[Candidate]:
+async def drawn(world: World, version: str | None = "v1", vertical: str = "shopping") -> list[Candidate]:
     cell = pool_cell(vertical, "assistant", version, NOW // HOUR)
     return draw(await world.store.pools([cell]), 0, NOW + HOUR, 100)
 
@@ -50,6 +50,17 @@ async def test_a_trace_without_an_agent_version_can_be_no_ones_evidence() -> Non
     assert not world.store.lowest
 
 
+async def test_an_agent_has_a_pool_of_its_production_traces_whatever_their_version() -> None:
+    """PC5 §5.5: what a candidate is run on, and what `scope: agent` judges, is production's."""
+    world = World()
+    events = [of_version("a"), of_version("b", "v2"), of_version("c"), of_version("d"), of_version("e", None)]
+    for event, environment in zip(events, ("production", None, "shadow", "canary", "production"), strict=True):
+        event["metadata"]["environment"] = environment
+    await world.tell(Kind.TRACE, *events)
+    assert {one.offset for one in await drawn(world, None)} == {0, 1}
+    assert {one.offset for one in await drawn(world)} == {0, 2, 3}
+
+
 async def test_redelivery_changes_nothing_and_a_lost_state_comes_back_the_same() -> None:
     """Promises 1 and 2."""
     world = World()
@@ -71,5 +82,6 @@ async def test_a_request_without_a_vertical_draws_from_all_of_them() -> None:
 
 
 def test_no_two_texts_name_one_pool() -> None:
-    cells = {pool_cell(v, a, n, 1) for v in ("a", "a:1", "", None, "*") for a in ("b", "1:b", "") for n in ("c", ":c")}
-    assert len(cells) == 5 * 3 * 2
+    versions = ("c", ":c", "", None)
+    cells = {pool_cell(v, a, n, 1) for v in ("a", "a:1", "", None, "*") for a in ("b", "1:b", "") for n in versions}
+    assert len(cells) == 5 * 3 * 4

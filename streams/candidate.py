@@ -1,4 +1,4 @@
-"""The candidate of a pull request, run on the dataset over HTTP: POST {input, metadata} -> {output} (contracts §3).
+"""A candidate, run on items over HTTP: POST {input, metadata} -> {output} (contracts §3).
 
 It never sees an expected_output. What it fails to answer is no score; the judges leave that item unscored.
 """
@@ -15,7 +15,7 @@ import orjson
 
 from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.gates.items import identity
-from evalcore.scoring.chat import make_client, retry_after
+from evalcore.scoring.chat import Client, make_client, retry_after
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 LONGEST_PAUSE: Final = 20.0
@@ -33,24 +33,24 @@ class CandidateLimits:
 
 
 class Candidate:
-    def __init__(
-        self, client: httpx.AsyncClient, url: str, key: str | None = None, limits: CandidateLimits | None = None
-    ) -> None:
+    """For one gate: after GIVEN_UP_AFTER items without any answer it asks no more."""
+
+    def __init__(self, client: Client, url: str, key: str | None = None, limits: CandidateLimits | None = None) -> None:
         self._client, self._url, self._key = client, url, key
         self._limits = limits or CandidateLimits()
+        self._room = asyncio.Semaphore(self._limits.at_once)
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         self._answered = self._failed = 0
 
     async def answers(self, items: Sequence[Mapping[str, Any]]) -> dict[str, CandidateAnswer]:
         """By the item's id. Raises nothing but CancelledError."""
-        room = asyncio.Semaphore(self._limits.at_once)
-
-        async def one(item: Mapping[str, Any]) -> CandidateAnswer:
-            async with room:
-                return await self._one(item)
-
-        found = await asyncio.gather(*(one(item) for item in items))
+        found = await asyncio.gather(*map(self.answer, items))
         return {identity(item, number): answer for number, (item, answer) in enumerate(zip(items, found, strict=True))}
+
+    async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
+        """Waits for room. Raises nothing but CancelledError."""
+        async with self._room:
+            return await self._one(item)
 
     async def _one(self, item: Mapping[str, Any]) -> CandidateAnswer:
         if not self._answered and self._failed >= GIVEN_UP_AFTER:

@@ -1,0 +1,55 @@
+"""Traces drawn from the pools of an agent or of one version of it, and read back from the topic they came on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from agents.counting import HOUR
+from agents.pools import pool_cell
+from agents.ports import Clock, Records, Store, Unavailable
+from evalcore.gates.sampling import Candidate, draw
+
+
+class PooledTraces:
+    """Raises Unavailable."""
+
+    def __init__(
+        self,
+        store: Store,
+        records: Records,
+        topic: str,
+        clock: Clock,
+        rebuilding: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`rebuilding`: are the pools being made anew? Nothing is drawn from half of them; the request waits."""
+        self._store, self._records, self._topic = store, records, topic
+        self._clock, self._rebuilding = clock, rebuilding
+
+    async def drawn(
+        self, vertical: str | None, agent: str, version: str | None, window: int, size: int
+    ) -> list[Candidate]:
+        """At most `size` that ended in the last `window` seconds. `version` None: of any version, from production."""
+        if self._rebuilding():
+            raise Unavailable("the pools of traces are being made anew from their topic")
+        now = self._clock.now_ms()
+        since = now - window * 1000
+        hours = range(since // HOUR, now // HOUR + 1)
+        cells = [pool_cell(vertical, agent, version, hour) for hour in hours]
+        return draw(await self._store.pools(cells), since, now, size)
+
+    async def read(self, drawn: Sequence[Candidate]) -> list[tuple[Candidate, dict[str, Any]]]:
+        """With each its trace. Those whose record is gone, or carries no input and no output, are left out."""
+        places = [(self._topic, one.partition, one.offset) for one in drawn]
+        found = zip(drawn, await self._records.fetch(places), strict=True)
+        traces = ((one, _trace(record.value if record is not None else None)) for one, record in found)
+        return [(one, trace) for one, trace in traces if trace is not None]
+
+
+def _trace(value: bytes | None) -> dict[str, Any] | None:
+    """An output of null is carried: the agent gave none, and a sample without such turns would be one of the good
+    ones."""
+    found = orjson.loads(value) if value is not None else None
+    return found if isinstance(found, dict) and found.get("input") is not None and "output" in found else None
