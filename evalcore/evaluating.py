@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalcore import live, loading
 from evalcore.gates.decision import Evidence, decide
-from evalcore.gates.items import items_of
+from evalcore.gates.items import Item, items_of
 from evalcore.gates.judged import OFF, judged
 from evalcore.gates.requests import named
 from evalcore.registry import Judge, Registry
@@ -29,7 +29,7 @@ from schemas.verdicts import Code, GateVerdict, Reason, Word
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Ran", "TracesOrDataset", "aevaluate_gate", "evaluate_gate", "run_gate", "scorer_for"]
+__all__ = ["Ran", "TracesOrDataset", "aevaluate_gate", "evaluate_gate", "gate_on", "run_gate", "scorer_for"]
 
 TracesOrDataset = Sequence[Mapping[str, Any]]
 """Items of a dataset, each with the agent's `output` in it, or traces, as Opik and the stream have them."""
@@ -80,15 +80,7 @@ async def aevaluate_gate(
     if wrong:
         return GateVerdict({}, Word.FAIL, [], at, [Reason(Code.INVALID_REQUEST, why) for why in wrong])
     items = items_of(traces_or_dataset, at, registry.manifest.get("schema", {}))
-    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
-    distinct = {judge.id: judge for judge in judges.values()}
-    evidence = Evidence(
-        size=len(items),
-        minimum=registry.gates.minimum_sample[at],
-        coverage=coverage,
-        coverage_floor=registry.gates.coverage_floor if coverage is not None else None,
-    )
-    pairs = pairs_of(list(distinct.values()), items)
+    judges, pairs, evidence = gate_on(at, items, names, registry, vertical, coverage)
     day = today or loading.today()
     async with scorer_for(model, client, cache, limits) as scorer:
         ran = await run_gate(scorer, at, judges, pairs, evidence, history or {}, day, spend=spend, within=within)
@@ -112,6 +104,26 @@ def evaluate_gate(
         return asyncio.run(deciding)
     with ThreadPoolExecutor(1, "evaluate-gate") as aside:
         return aside.submit(asyncio.run, deciding).result()
+
+
+def gate_on(
+    milestone: Milestone,
+    items: Sequence[Item],
+    names: Sequence[str],
+    registry: Registry,
+    vertical: str | None,
+    coverage: float | None,
+) -> tuple[dict[str, Judge], list[Pair], Evidence]:
+    """Who decides, by the name that does, who of them scores which items, and what counts of the items as a whole."""
+    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
+    distinct = {judge.id: judge for judge in judges.values()}
+    evidence = Evidence(
+        size=len(items),
+        minimum=registry.gates.minimum_sample[milestone],
+        coverage=coverage,
+        coverage_floor=registry.gates.coverage_floor if coverage is not None else None,
+    )
+    return judges, pairs_of(list(distinct.values()), items), evidence
 
 
 async def run_gate(

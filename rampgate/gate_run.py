@@ -1,4 +1,5 @@
-"""A gate from CI: the manifest's dataset, a candidate's outputs, the judges, the verdict (PC5 §5.5, AC-3)."""
+"""A gate from CI: before a merge the manifest's dataset and a candidate's outputs, else traces at hand; the judges, the
+verdict (PC5 §5.5, AC-3, AC-4)."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from agents.ports import Unauthorized, Unavailable
-from evalcore.evaluating import Ran, run_gate
+from evalcore.evaluating import Ran, gate_on, run_gate
 from evalcore.gates.decision import Evidence
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, mismatches, paired
 from evalcore.gates.items import identity
-from evalcore.registry import Registry
+from evalcore.gates.traced import Traced
+from evalcore.registry import Judge, Registry
 from evalcore.scoring import Scorer, Spend
+from evalcore.scoring.pairs import Pair
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
 from schemas.verdicts import Code, GateVerdict, Reason, Word
@@ -39,13 +42,15 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`golden` is None where the dataset could not be had. `unknown` are answers to items that the dataset lacks."""
+    """`golden` is None where the dataset could not be had, and for a gate on `traced` ones. `unknown` are answers to
+    items that the dataset lacks."""
 
     ran: Ran
     wanted: Wanted
     decided_at: str
     duration_seconds: float
     golden: GoldenSet | None = None
+    traced: Traced | None = None
     answered: int = 0
     unknown: tuple[str, ...] = ()
 
@@ -55,19 +60,11 @@ class Outcome:
 
     def document(self) -> dict[str, Any]:
         """`--json`: the gate's verdict, and what it was made of."""
-        golden, dataset = self.golden, manifest_dataset(self.wanted.registry)
         calls = sum(1 for one in self.ran.found if one.failure is None and not one.cached)
         return {
             **asdict(self.verdict),
             "vertical": self.wanted.vertical,
-            "dataset": {
-                "name": dataset.name,
-                "version": dataset.version,
-                "items": len(golden.items) if golden is not None else None,
-                "source": golden.source if golden is not None else None,
-                "categories": dict(sorted(golden.categories.items())) if golden is not None else {},
-                "answered": self.answered,
-            },
+            **self._looked_at(),
             "accepted": sorted(self.wanted.accepted),
             "evidence": {
                 "config_hash": self.wanted.registry.config_hash,
@@ -75,6 +72,22 @@ class Outcome:
                 "duration_seconds": self.duration_seconds,
                 "judged": len(self.ran.pairs),
                 "model_calls": calls,
+            },
+        }
+
+    def _looked_at(self) -> dict[str, Any]:
+        if self.traced is not None:
+            return {"sample": {**asdict(self.traced.facts), "source": self.traced.source}, "dataset": None}
+        golden, dataset = self.golden, manifest_dataset(self.wanted.registry)
+        return {
+            "sample": None,
+            "dataset": {
+                "name": dataset.name,
+                "version": dataset.version,
+                "items": len(golden.items) if golden is not None else None,
+                "source": golden.source if golden is not None else None,
+                "categories": dict(sorted(golden.categories.items())) if golden is not None else {},
+                "answered": self.answered,
             },
         }
 
@@ -88,13 +101,8 @@ async def run(
 ) -> Outcome:
     """`dataset` gives None where there is none of the manifest's name, and raises Unavailable or Unauthorized where
     nobody can say: the gate fails closed on either."""
-    began = time.monotonic()
+    outcome = _timed(wanted)
     registry, declared = wanted.registry, manifest_dataset(wanted.registry)
-
-    def outcome(ran: Ran, **more: Any) -> Outcome:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Outcome(ran, wanted, at, round(time.monotonic() - began, 3), **more)
-
     try:
         golden = await dataset()
     except (Unavailable, Unauthorized) as error:
@@ -107,13 +115,36 @@ async def run(
     answers = await answering(golden.items)
     judges, pairs = paired(golden, answers, registry, wanted.vertical)
     evidence = Evidence(len(golden.items), registry.gates.minimum_sample[wanted.milestone], mismatches=wrong)
-    ran = await run_gate(
-        scorer, wanted.milestone, judges, pairs, evidence, wanted.history, wanted.today,
-        accepted=wanted.accepted, spend=wanted.spend, within=wanted.within,
-    )  # fmt: skip
+    ran = await _ran(wanted, judges, pairs, evidence, scorer)
     known = {identity(one, number) for number, one in enumerate(golden.items)}
     answered = sum(1 for name, one in answers.items() if name in known and not isinstance(one, Failed))
     return outcome(ran, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
+
+
+async def run_traced(wanted: Wanted, traced: Traced, coverage: float | None, scorer: Scorer | None) -> Outcome:
+    """`coverage` is the join's rate, held against the manifest's floor where it is given."""
+    outcome = _timed(wanted)
+    made = gate_on(wanted.milestone, traced.items, traced.names, wanted.registry, wanted.vertical, coverage)
+    return outcome(await _ran(wanted, *made, scorer), traced=traced)
+
+
+async def _ran(
+    wanted: Wanted, judges: Mapping[str, Judge], pairs: Sequence[Pair], evidence: Evidence, scorer: Scorer | None
+) -> Ran:
+    return await run_gate(
+        scorer, wanted.milestone, judges, pairs, evidence, wanted.history, wanted.today,
+        accepted=wanted.accepted, spend=wanted.spend, within=wanted.within,
+    )  # fmt: skip
+
+
+def _timed(wanted: Wanted) -> Callable[..., Outcome]:
+    began = time.monotonic()
+
+    def outcome(ran: Ran, **more: Any) -> Outcome:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Outcome(ran, wanted, at, round(time.monotonic() - began, 3), **more)
+
+    return outcome
 
 
 def _failed(wanted: Wanted, code: Code, message: str) -> Ran:

@@ -21,7 +21,7 @@ REFERENCES: Final = ("expected_output", "reference")
 class Item:
     """One trace, or one item of a dataset. `source` is what a judge's bindings look into, in that `context`. `share`,
     from 0 to 1, is held against sampling rates; 0 for what every judge scores, as in a dataset (PC5 FR-11). `judges`:
-    ids of those that fire on an item of a dataset, None where all do; safety judges do in any case. `missing`: why
+    ids of those that fire on the item, None where all do; safety judges do in any case. `missing`: why
     there is nothing to judge; every judge leaves such an item unscored."""
 
     id: str

@@ -19,15 +19,14 @@ Pair = tuple[Judge, Item]
 
 def pairs_of(judges: Sequence[Judge], items: Sequence[Item]) -> list[Pair]:
     """Item by item, so that what a gate has when time runs out is of as few items as possible, each scored by all.
-    Filters, sub-agents and sampling rates are about traces; an item of a dataset is that of the judges that fire on it
-    (PC5 §5.2, §5.3, FR-11)."""
+    Filters, sub-agents and sampling rates are about traces; an item of a dataset is that of the judges that fire on it,
+    and so is a trace that says who does (PC5 §5.2, §5.3, FR-11)."""
     return [(judge, item) for item in items for judge in judges if _fires(judge, item)]
 
 
 def _fires(judge: Judge, item: Item) -> bool:
-    if item.context == "offline":
-        return judge.safety or item.judges is None or judge.id in item.judges
-    return scores(judge, item.source, item.share)
+    own = judge.safety or item.judges is None or judge.id in item.judges
+    return own and (item.context == "offline" or scores(judge, item.source, item.share))
 
 
 def task_of(judge: Judge, item: Item) -> Task:

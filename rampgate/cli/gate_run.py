@@ -1,9 +1,9 @@
-"""`rampgate gate run`: a gate from CI (PC5 §5.5 pre_merge, AC-3; contracts §5)."""
+"""`rampgate gate run`: a gate from CI (PC5 §5.5, AC-3; contracts §5)."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,10 @@ from evalcore.evaluating import scorer_for
 from evalcore.gates.baselines import BaselineFile
 from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.gates.overrides import accepted
+from evalcore.gates.traced import Traced, traced
 from evalcore.live import BrokenRegistry, LiveRegistry
 from evalcore.registry import Registry
-from evalcore.scoring import CallLimits, Spend
+from evalcore.scoring import CallLimits, Scorer, Spend
 from rampgate import gate_run
 from rampgate.baseline_file import read_baselines, write_baselines
 from rampgate.cli.common import Failure, print_json, run
@@ -26,7 +27,7 @@ from rampgate.cli.findings import Format
 from rampgate.cli.override_audit import append, read_description
 from rampgate.cli.queries import JsonOption
 from rampgate.cli.registries import ConfigsOption
-from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs
+from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.gate_reports import console
 from rampgate.gate_reports.files import Reports
 from rampgate.gate_run import Outcome, Wanted
@@ -40,11 +41,12 @@ from streams.candidate import CandidateLimits, ask_candidate
 MetricsFile = Annotated[
     Path | None, typer.Option("--metrics-file", help="leave the metrics there, for a textfile collector")
 ]
-IN_CI = "{} is decided on the stream, by ramp-step requests (rampgate.ramp-steps); from CI it is pre_merge"
+LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
+"""By whether it is pre_merge."""
 
 
 def run_command(
-    milestone: Annotated[str, typer.Option(help="which gate; from CI it is pre_merge")] = Milestone.PRE_MERGE,
+    milestone: Annotated[str, typer.Option(help="which gate: pre_merge, pre_ramp, pre_full")] = Milestone.PRE_MERGE,
     dataset: Annotated[
         Path | None, typer.Option(help="items, JSON Lines; without it the manifest's dataset, from Opik")
     ] = None,
@@ -61,6 +63,15 @@ def run_command(
     candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,
     candidate_tries: Annotated[int, typer.Option(min=1, help="calls for one item")] = 3,
     outputs: Annotated[Path | None, typer.Option(help="the candidate's outputs, JSON Lines: {id, output}")] = None,
+    traces: Annotated[
+        Path | None, typer.Option(help="at pre_ramp and pre_full: the sample, JSON Lines, as on the topic or from Opik")
+    ] = None,
+    judges: Annotated[
+        str | None, typer.Option(help="with --traces: a,b, as an experiment lists them; else those of their categories")
+    ] = None,
+    coverage: Annotated[
+        float | None, typer.Option(min=0, max=1, help="with --traces: the join's rate, held against the floor")
+    ] = None,
     baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
     record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
     commit: Annotated[str, typer.Option(help="which commit --record is of")] = "",
@@ -79,14 +90,20 @@ def run_command(
     format: Annotated[Format, typer.Option(help="text, json, or github for annotations on stderr")] = Format.TEXT,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the candidate on the manifest's dataset, let the judges score it, and decide.
+    """Run the candidate on the manifest's dataset, or take traces; let the judges score them, and decide.
 
-    Each judge scores the items of its categories; global and safety judges score all. A quality judge that falls short
-    warns here, a safety judge blocks. Exit code 0 pass or warn, 1 fail, 2 bad input.
+    Each judge scores the items of its categories; global and safety judges score all. On traces filters and sampling
+    rates say which a judge scores. A quality judge that falls short warns before a merge, a safety judge blocks. Exit
+    code 0 pass or warn, 1 fail, 2 bad input.
 
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
-    _asked_for(milestone, candidate, outputs)
+    at = _milestone(milestone)
+    _asked_for(
+        at,
+        {"dataset": dataset, "candidate": candidate, "outputs": outputs, "description": description},
+        {"traces": traces, "judges": judges, "coverage": coverage},
+    )
     if record and baselines is None:
         raise Failure("--record: say where: --baselines FILE")
     reports = Reports(junit, markdown, html, metrics_file)
@@ -100,6 +117,7 @@ def run_command(
         past = read_baselines(baselines, may_be_new=record) if baselines is not None else BaselineFile()
         golden = read_dataset(dataset, dataset_name, dataset_version) if dataset is not None else None
         given = read_outputs(outputs) if outputs is not None else None
+        sample = _traced(traces, judges, at, registry, vertical) if traces is not None else None
     except BadFile as error:
         raise Failure(str(error)) from error
     shift, refused = accepted(read_description(description), registry, today)
@@ -109,9 +127,9 @@ def run_command(
         append(audit, "baseline_shift", pull_request, [asdict(shift)])
     declared = gate_run.manifest_dataset(registry)
     wanted = Wanted(
-        registry, today, vertical=vertical, spend=spend, within=within,
+        registry, today, at, vertical=vertical, spend=spend, within=within,
         accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
-        history=past.history(registry.all(), declared, Milestone.PRE_MERGE, vertical),
+        history=past.history(registry.all(), declared, at, vertical),
     )  # fmt: skip
     limits = CandidateLimits(candidate_calls, candidate_seconds, candidate_tries)
 
@@ -124,7 +142,12 @@ def run_command(
         key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
         return await ask_candidate(str(candidate), items, key, limits)
 
-    outcome = run(partial(_decide, settings, wanted, read, answer))
+    async def decide(scorer: Scorer | None) -> Outcome:
+        if sample is not None:
+            return await gate_run.run_traced(wanted, sample, coverage, scorer)
+        return await gate_run.run(wanted, read, answer, scorer)
+
+    outcome = run(partial(_with_scorer, settings, decide))
     reports.write(outcome)
     if record and baselines is not None:
         made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, commit)
@@ -136,11 +159,20 @@ def run_command(
     raise typer.Exit(1 if outcome.verdict.verdict is Word.FAIL else 0)
 
 
-async def _decide(settings: Settings, wanted: Wanted, read: Any, answer: Any) -> Outcome:
+async def _with_scorer(settings: Settings, decide: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
     limits = CallLimits(settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds)
     key = settings.model_key.get_secret_value() if settings.model_key is not None else None
     async with scorer_for(limits=limits, url=settings.model_url, key=key) as scorer:
-        return await gate_run.run(wanted, read, answer, scorer)
+        return await decide(scorer)
+
+
+def _traced(traces: Path, judges: str | None, at: Milestone, registry: Registry, vertical: str | None) -> Traced:
+    """Raises Failure, BadFile."""
+    listed = [name.strip() for name in judges.split(",") if name.strip()] if judges is not None else None
+    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, vertical)
+    if wrong:
+        raise Failure("; ".join(wrong))
+    return found
 
 
 def registry_of(settings: Settings, vertical: str | None) -> Registry:
@@ -169,12 +201,23 @@ def tell(outcome: Outcome, format: Format, as_json: bool) -> None:
         console.show(outcome)
 
 
-def _asked_for(milestone: str, candidate: str | None, outputs: Path | None) -> None:
-    if milestone not in list(Milestone):
-        raise Failure(f"--milestone: no milestone {milestone!r}; there are {', '.join(Milestone)}")
-    if milestone != Milestone.PRE_MERGE:
-        raise Failure(f"--milestone: {IN_CI.format(milestone)}")
-    if (candidate is None) == (outputs is None):
+def _milestone(word: str) -> Milestone:
+    try:
+        return Milestone(word)
+    except ValueError:
+        raise Failure(f"--milestone: no milestone {word!r}; there are {', '.join(Milestone)}") from None
+
+
+def _asked_for(at: Milestone, before_a_merge: Mapping[str, Any], on_traces: Mapping[str, Any]) -> None:
+    """What a gate looks at is said, by options that are its own."""
+    merging = at is Milestone.PRE_MERGE
+    strange = [f"--{name}" for name, value in (on_traces if merging else before_a_merge).items() if value is not None]
+    if strange:
+        raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {LOOKS_AT[merging]}")
+    if not merging and on_traces["traces"] is None:
+        raise Failure(f"{at} looks at traces: --traces FILE")
+    candidate, outputs = before_a_merge["candidate"], before_a_merge["outputs"]
+    if merging and (candidate is None) == (outputs is None):
         raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
     if candidate is not None and not candidate.startswith(("http://", "https://")):
         raise Failure(f"--candidate: {candidate!r} is no http:// or https:// address")

@@ -67,7 +67,10 @@ def headline(outcome: Outcome) -> str:
 
 
 def facts(outcome: Outcome) -> str:
-    golden = outcome.golden
+    golden, traced = outcome.golden, outcome.traced
+    if traced is not None:
+        asked = f"{len(outcome.ran.pairs)} scores asked for, {outcome.duration_seconds:.1f} s"
+        return f"{len(traced.items)} traces of {clean(traced.source, 300)}, {asked}"
     if golden is None:
         return f"no item was judged; {outcome.duration_seconds:.1f} s"
     return (

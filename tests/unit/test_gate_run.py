@@ -225,7 +225,7 @@ def test_bad_input_names_what_is_wrong(rig: Rig, tmp_path: Path) -> None:
     assert "--candidate" in refused(*given, "--candidate", "x", "--outputs", rig.outputs)
     assert "no http:// or https://" in refused(*given, "--candidate", "localhost:80")
     assert "no milestone 'lunch'" in refused(*given, "--milestone", "lunch", "--outputs", rig.outputs)
-    assert "on the stream" in refused(*given, "--milestone", "pre_full", "--outputs", rig.outputs)
+    assert "--traces" in refused(*given, "--milestone", "pre_full", "--outputs", rig.outputs)
     assert "can't be read" in refused("--dataset", tmp_path / "no", "--outputs", rig.outputs)
     assert "can't be read" in refused(*given, "--outputs", tmp_path)
 
