@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from builders import NOW, Rec, World, change, thumb, trace
+from builders import NOW, Rec, change, thumb, trace
+from world import World
 
 from agents.items import Decoded, Thumb
 from agents.policy import Attributes, Policy

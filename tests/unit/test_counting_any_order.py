@@ -1,5 +1,5 @@
 """Whatever the order, the batches and the redeliveries: the same scores, the same coverage, and every record in one
-state. The expectation is counted anew from the raw events (`builders.recount`)."""
+state. The expectation is counted anew from the raw events (`recounting.recount`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import asyncio
 from random import Random
 from typing import Any
 
-from builders import MINUTE, NOW, SECOND, World, change, recount, reroll, thumb, trace
+from builders import MINUTE, NOW, SECOND, change, reroll, thumb, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recounting import recount
+from world import World
 
 from agents.counting import CONSUMED
 from schemas.outcomes import Kind

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from builders import AGENTS, HOUR, MINUTE, NOW, SECOND, Rec, World, change, encode, reroll, thumb, trace
+from builders import HOUR, MINUTE, NOW, SECOND, Rec, change, encode, reroll, thumb, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_codec_arbitrary import JSON, KEYS
+from world import AGENTS, World
 
 from agents import thumbs
 from agents.policy import Policy

@@ -6,7 +6,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from builders import MINUTE, NOW, SECOND, World, reroll, thumb, trace
+from builders import MINUTE, NOW, SECOND, reroll, thumb, trace
+from world import World
 
 from agents.counting import CONSUMED
 from schemas.outcomes import Kind

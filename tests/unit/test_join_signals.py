@@ -7,7 +7,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from builders import MINUTE, NOW, SECOND, World, change, reroll, thumb, trace, trace_id
+from builders import MINUTE, NOW, SECOND, change, reroll, thumb, trace, trace_id
+from world import World
 
 from agents.counting import CONSUMED
 from schemas.outcomes import Kind

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from builders import HOUR, MINUTE, NOW, World, change, thumb, trace
+from builders import HOUR, MINUTE, NOW, change, thumb, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from world import World
 
 from agents.counting import CONSUMED
 from agents.ports import Refusal

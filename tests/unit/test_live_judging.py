@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import MINUTE, NOW, World, thumb
+from builders import MINUTE, NOW, thumb
 from builders import trace as trace_event
 from hypothesis import given
 from hypothesis import strategies as st
 from registry_disk import built
 from scoring_rig import QUICK, Model, down
 from uuid6 import uuid7
+from world import World
 
 from agents import traces as trace_codec
 from agents.live_judging import LiveJudging

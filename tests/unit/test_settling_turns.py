@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import DAY, MINUTE, NOW, SECOND, World, change, found_trace, reroll, thumb, trace
+from builders import DAY, MINUTE, NOW, SECOND, change, found_trace, reroll, thumb, trace
+from world import World
 
 from agents.counting import CONSUMED
 from agents.ports import Refusal

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from builders import AGENTS, DAY, FOREVER, NOW, World, change, thumb, trace
+from builders import DAY, NOW, change, thumb, trace
+from world import AGENTS, World
 
 from agents.counting import CONSUMED
 from agents.ports import StateLost, Unavailable
-from agents.steps import Batch, handle
+from agents.steps import FOREVER, Batch, handle
 from schemas.outcomes import Kind
 
 CELL = "w:rampgate.thumbs:0"

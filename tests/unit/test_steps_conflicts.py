@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import DAY, MINUTE, NOW, SECOND, World, change, recount, reroll, thumb, trace
+from builders import DAY, MINUTE, NOW, SECOND, change, reroll, thumb, trace
+from recounting import recount
+from world import World
 
 from agents.counting import CONSUMED
 from agents.ports import Refusal, Unavailable

@@ -8,7 +8,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from builders import MINUTE, NOW, World, change, recount, reroll, thumb, trace
+from builders import MINUTE, NOW, change, reroll, thumb, trace
+from recounting import recount
+from world import World
 
 from agents.counting import CONSUMED
 from agents.ports import Refusal

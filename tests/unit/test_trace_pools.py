@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from builders import NOW, World, trace, trace_id
+from builders import NOW, trace, trace_id
+from world import World
 
 from agents.counting import HOUR
 from agents.pools import pool_cell
