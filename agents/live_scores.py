@@ -54,18 +54,18 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
     kinds = await store.pools([f"vi:{hour}" for hour in hours])
     cells = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
     pools = await store.pools([_cell(hour, kind) for kind, hour in cells])
-    by_kind: dict[bytes, list[list[bytes]]] = {}
+    by_key: dict[tuple[str, str | None, str, str], tuple[Judge, list[list[bytes]]]] = {}
     for (kind, _), pool in zip(cells, pools, strict=True):
-        by_kind.setdefault(kind, []).append(pool)
-    out = []
-    for kind, found in by_kind.items():
         name, judge_version, vertical, agent, version = orjson.loads(kind)
         try:
             judge = registry.judge(name, vertical)
         except UnknownJudge:
             continue
-        if judge.version != judge_version:
-            continue
+        if judge.version == judge_version:
+            # Verticals that the registry does not know see the platform's judge: theirs are one judge's scores.
+            by_key.setdefault((judge.id, judge.vertical, agent, version), (judge, []))[1].append(pool)
+    out = []
+    for (_, _, agent, version), (judge, found) in by_key.items():
         values = _uniform(found)
         marks = await read_marks(store, list(values))
         answers: list[Answer] = []

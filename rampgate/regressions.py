@@ -7,9 +7,11 @@ from collections.abc import Callable
 import httpx
 
 from evalcore import live
+from evalcore.gates.regression import Response
 from rampgate.settings import Settings
 from rampgate.wiring import Parts
 from streams.notifiers import Address, Notifier, grafana
+from streams.ramp_commands import RampCommands
 from streams.regression_response import Channels, Responder, TrendLog
 from streams.regression_watch import RegressionWatch
 
@@ -38,8 +40,7 @@ def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], 
     """`client` is the notifiers'; whoever makes it closes it."""
     settings = parts.settings
     responder = Responder(
-        parts.producer,
-        parts.topics["ramp-commands"],
+        RampCommands(parts.access, parts.producer, parts.topics["ramp-commands"]),
         make_notifier(parts, client),
         channels_of(settings),
         TrendLog(settings.regressions_log),
@@ -56,4 +57,10 @@ def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], 
         ramping=settings.ramp_down,
         every=settings.regression_seconds,
         ready=lambda: not replaying(),
+        observe=lambda response: count(parts, response),
     )
+
+
+def count(parts: Parts, response: Response) -> None:
+    tier = "safety" if response.breach.safety else "quality"
+    parts.metrics.regressions.labels(tier, response.event).inc()

@@ -114,7 +114,7 @@ async def read_letters(
         total = sum(end - start for start, end in spans.values())
         done = 0
         progress(done, total)
-        async for tp, records in _records(consumer, spans):
+        async for tp, records in records_of(consumer, spans):
             done += records[-1].offset + 1 - spans[tp][0]
             spans[tp] = (records[-1].offset + 1, spans[tp][1])
             found = [letter for letter in map(read_letter, records) if wanted.matches(letter)]
@@ -153,7 +153,7 @@ async def spans_of(
     return out
 
 
-async def _records(
+async def records_of(
     consumer: AIOKafkaConsumer, spans: dict[TopicPartition, tuple[int, int]]
 ) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
     """Records of the spans. Raises TimeoutError when the brokers go silent before the end."""

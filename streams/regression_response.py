@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import orjson
 import structlog
 
 from agents.ports import Unavailable
 from evalcore.gates.regression import Response, Step
-from evalcore.gates.regression_words import HEADER, annotation, log_line, page, ramp_command, slack_message
+from evalcore.gates.regression_words import HEADER, annotation, log_line, page, slack_message
 from schemas.dead_letters import clean
-from streams.kafka import Producer
 from streams.notifiers import PAGERDUTY, Address, Notifier, Undelivered
+from streams.ramp_commands import RampCommands
+from streams.regression_state import Errand
 
 log = structlog.get_logger(__name__)
 TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
@@ -53,42 +53,43 @@ class Channels:
     pagerduty: Address = field(default_factory=lambda: Address(PAGERDUTY))
 
 
-class Responder:
-    def __init__(self, producer: Producer, topic: str, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
-        """`topic`: of ramp commands."""
-        self._producer, self._topic, self._notifier = producer, topic, notifier
-        self._channels, self._trend = channels, trend
+class Unconfigured(Exception):
+    """There is no such channel: no repetition helps."""
 
-    async def carry_out(self, response: Response) -> dict[Step, str]:
-        """Every step, none hindered by another; the steps that failed, with why. The command goes out before anybody
-        is told that it does."""
-        failed: dict[Step, str] = {}
+
+class Responder:
+    def __init__(self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
+        self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
+
+    async def carry_out(self, errand: Errand) -> Errand | None:
+        """Every step that is left, none hindered by another; what failed, to be tried again. The command goes out
+        before anybody is told that it does."""
+        response, failed = errand.response, []
         steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
-            Step.RAMP_DOWN: self._command,
+            Step.RAMP_DOWN: lambda response: self._commands.send(response, errand.since),
             Step.PAGE: self._page,
             Step.RESOLVE_PAGE: self._page,
             Step.MESSAGE: self._message,
             Step.ANNOTATION: self._annotate,
             Step.LOG: self._log,
         }
-        for step in response.steps:
+        for step in errand.left:
             act = steps.get(step)
             if act is None:
                 continue  # said in a page or a row: a ramp-down by hand, a triage
             try:
                 await act(response)
+            except Unconfigured as error:
+                log.error("regression_tells_nobody", step=step, judge=response.breach.judge_id, reason=str(error))
             except (Unavailable, Undelivered, OSError) as error:
-                failed[step] = clean(str(error))
-                log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=failed[step])
-        return failed
-
-    async def _command(self, response: Response) -> None:
-        key = response.breach.agent_id.encode()
-        await self._producer.send([(self._topic, key, orjson.dumps(ramp_command(response)), ())])
+                failed.append(step)
+                reason = clean(str(error))
+                log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
+        return replace(errand, left=tuple(failed)) if failed else None
 
     async def _page(self, response: Response) -> None:
         if self._channels.routing_key is None:
-            raise Undelivered("PagerDuty is not configured: it has no routing key")
+            raise Unconfigured("PagerDuty is not configured: it has no routing key")
         await self._notifier.post(self._channels.pagerduty, page(response, self._channels.routing_key))
 
     async def _message(self, response: Response) -> None:
@@ -99,7 +100,7 @@ class Responder:
 
     async def _to(self, address: Address | None, name: str, body: Mapping[str, Any]) -> None:
         if address is None:
-            raise Undelivered(f"{name} is not configured")
+            raise Unconfigured(f"{name} is not configured")
         await self._notifier.post(address, body)
 
     async def _log(self, response: Response) -> None:

@@ -1,26 +1,35 @@
-"""Looks at the live scores again and again, and has what follows from a floor breach done once (PC5 §5.7)."""
+"""Looks at the live scores again and again, and has what follows from a floor breach done once (PC5 §5.7).
+
+What is to be done is written down before it begins, and struck off step by step: a step that fails, and what a worker
+that died left undone, is tried again at the next looks.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 import structlog
 from redis.exceptions import RedisError
 
 from agents.live_scores import watched
 from agents.ports import Clock, Store, Unavailable
-from evalcore.gates.regression import Breach, Response, Step, look
+from evalcore.gates.regression import Response, look
 from evalcore.registry import Registry
 from schemas.dead_letters import clean
+from streams.regression_state import Errand, Regressions
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 300_000
-"""Longer than a round of notifications may take: no two workers respond to the same breach."""
+"""Longer than a breach's steps may take together: no two workers respond to the same one."""
+TRIED_FOR = 86_400_000
+"""Milliseconds after which a step that failed is given up."""
+SHOWN = ("judge_id", "vertical", "agent_id", "agent_version", "safety", "score", "floor", "n")
+CarryOut = Callable[[Errand], Awaitable[Errand | None]]
+"""Does the steps that are left; returns what is to be tried again, if anything."""
 
 
 class RegressionWatch:
@@ -33,15 +42,18 @@ class RegressionWatch:
         store: Store,
         clock: Clock,
         registry: Callable[[], Registry | None],
-        carry_out: Callable[[Response], Awaitable[dict[Step, str]]],
+        carry_out: CarryOut,
         *,
         window_seconds: float,
         minimum: int,
         ramping: bool,
         every: float,
         ready: Callable[[], bool] = lambda: True,
+        observe: Callable[[Response], None] = lambda response: None,
     ) -> None:
-        self._redis, self._open, self._lease = redis, prefix + "regressions", prefix + "regressions-watched"
+        """`observe` is told of each breach that begins or ends."""
+        self._redis, self._key, self._lease = redis, prefix + "regression-state", prefix + "regressions-watched"
+        self._owner, self._observe = uuid.uuid4().hex.encode(), observe
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
         self._window, self._minimum, self._ramping = round(window_seconds * 1000), minimum, ramping
         self._every, self._ready = every, ready
@@ -59,29 +71,46 @@ class RegressionWatch:
                 log.exception("regression_watch_failed")
 
     async def once(self) -> list[Response]:
+        """What was news at this look."""
         registry = self._registry()
-        if registry is None or not await self._redis.set(self._lease, b"1", nx=True, px=LEASE_MS):
+        if registry is None or not await self._redis.set(self._lease, self._owner, nx=True, px=LEASE_MS):
             return []
         try:
             return await self._look(registry)
         finally:
-            await self._redis.delete(self._lease)
+            if await self._ours():
+                await self._redis.delete(self._lease)
 
     async def _look(self, registry: Registry) -> list[Response]:
         now = self._clock.now_ms()
-        known = {
-            key: Breach(**value) for key, value in orjson.loads(await self._redis.get(self._open) or b"{}").items()
-        }
+        known = Regressions.decode(await self._redis.get(self._key))
         found = await watched(self._store, registry, now, self._window)
-        outcome = look(found, known, self._minimum, self._ramping, datetime.fromtimestamp(now / 1000, UTC))
+        outcome = look(found, known.open, self._minimum, self._ramping, datetime.fromtimestamp(now / 1000, UTC))
         for response in outcome.responses:
-            failed = await self._carry_out(response)
-            key = response.breach.key
-            if Step.RAMP_DOWN in failed:
-                continue  # not open yet: the next look has the whole response done again
-            if response.recovered:
-                known.pop(key, None)
-            else:
-                known[key] = response.breach
-            await self._redis.set(self._open, orjson.dumps({name: asdict(one) for name, one in known.items()}))
+            known.note(response, now, self._window)
+        if outcome.responses:
+            await self._redis.set(self._key, known.encode())
+        for response in outcome.responses:
+            self._observe(response)
+            breach = response.breach
+            log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in SHOWN})
+        for errand in list(known.errands):
+            if not await self._held_on():
+                break  # it took so long that another worker looks by now
+            left = await self._carry_out(errand)
+            if left is not None and now - left.began >= TRIED_FOR:
+                log.error("regression_given_up", judge=left.response.breach.judge_id, steps=left.left)
+                left = None
+            place = known.errands.index(errand)
+            known.errands[place : place + 1] = [left] if left is not None else []
+            await self._redis.set(self._key, known.encode())
         return list(outcome.responses)
+
+    async def _held_on(self) -> bool:
+        """The lease, for as long again; also where it has run out and nobody took it."""
+        if await self._ours():
+            return bool(await self._redis.pexpire(self._lease, LEASE_MS))
+        return bool(await self._redis.set(self._lease, self._owner, nx=True, px=LEASE_MS))
+
+    async def _ours(self) -> bool:
+        return bool(await self._redis.get(self._lease) == self._owner)

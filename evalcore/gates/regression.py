@@ -1,14 +1,14 @@
 """After the fact: what follows when a judge's live scores fall below its floor, once for each breach (PC5 §5.7). Pure.
 
 A safety judge's breach ramps the agent down to 0 % and pages; a quality judge's tells people, who look within a day.
-Whoever looks keeps the breaches that are open: a breach that is known is news to nobody, until it has recovered.
+Whoever looks keeps the breaches that are open: a breach that is known is news to nobody, until it has ended.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -18,6 +18,9 @@ from evalcore.registry import Judge
 from schemas.judges import ScoreType
 
 TRIAGE_HOURS = 24
+LAPSED = 0.5
+"""Of the scores that a breach needs: with fewer left in the window it ends. Far enough below what begins one that a
+score which comes or goes does not end it and begin it anew."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,14 @@ class Breach:
     detected_at: str
 
 
+class Event(StrEnum):
+    BREACH = "breach"
+    RECOVERED = "recovered"
+    """Back at the floor or above."""
+    LAPSED = "lapsed"
+    """Its scores have left the window, and hardly any came instead: a version that was ramped down."""
+
+
 class Step(StrEnum):
     """What is done about a breach, or about its end."""
 
@@ -70,9 +81,15 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class Response:
+    """`breach` as it stands at the event; one that has lapsed with the score it had when it began."""
+
     breach: Breach
-    recovered: bool
+    event: Event
     steps: tuple[Step, ...]
+
+    @property
+    def over(self) -> bool:
+        return self.event is not Event.BREACH
 
     @property
     def triage_due(self) -> str | None:
@@ -92,11 +109,13 @@ class Outcome:
 def look(
     watched: Iterable[Watched], known: Mapping[str, Breach], minimum: int, ramping: bool, now: datetime
 ) -> Outcome:
-    """`known`: the breaches open so far. `minimum`: of fewer scores nothing follows, neither a breach nor its end.
-    `ramping`: whether the ramping primitive is live; without it a page asks for a ramp-down by hand."""
+    """`known`: the breaches open so far. `minimum`: of fewer scores no breach follows and no recovery; of fewer than
+    half of it an open breach lapses. What could not be scored counts as left: no outage ends a breach. `ramping`:
+    whether the ramping primitive is live; without it a page asks for a ramp-down by hand."""
     responses: list[Response] = []
-    standing = dict(known)
+    standing, left = dict(known), dict.fromkeys(known, 0)
     for one in watched:
+        left[one.key] = one.answers.n
         found = _state(one, minimum, now)
         if found is None:
             continue
@@ -104,11 +123,14 @@ def look(
         before = standing.get(one.key)
         if below and before is None:
             standing[one.key] = breach
-            responses.append(Response(breach, False, _on_breach(breach, ramping)))
+            responses.append(Response(breach, Event.BREACH, _on_breach(breach, ramping)))
         elif not below and before is not None:
             del standing[one.key]
-            told = (Step.RESOLVE_PAGE,) if before.safety else (Step.MESSAGE, Step.ANNOTATION)
-            responses.append(Response(breach, True, (*told, Step.LOG)))
+            responses.append(Response(breach, Event.RECOVERED, _at_its_end(breach)))
+    for key, before in known.items():
+        if key in standing and left[key] < LAPSED * minimum:
+            breach = replace(standing.pop(key), n=left[key], detected_at=now.isoformat(timespec="seconds"))
+            responses.append(Response(breach, Event.LAPSED, _at_its_end(before)))
     return Outcome(tuple(responses), standing)
 
 
@@ -136,3 +158,7 @@ def _on_breach(breach: Breach, ramping: bool) -> tuple[Step, ...]:
         return Step.MESSAGE, Step.ANNOTATION, Step.TRIAGE, Step.LOG
     first = Step.RAMP_DOWN if ramping else Step.MANUAL_RAMP_DOWN
     return first, Step.PAGE, Step.LOG
+
+
+def _at_its_end(breach: Breach) -> tuple[Step, ...]:
+    return (Step.RESOLVE_PAGE, Step.LOG) if breach.safety else (Step.MESSAGE, Step.ANNOTATION, Step.LOG)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from evalcore.gates.regression import Response, Step
+from evalcore.gates.regression import Event, Response, Step
+from evalcore.gates.slack import message
 
 SOURCE = "rampgate"
 HEADER = (
@@ -36,10 +37,10 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
     breach = response.breach
     event: dict[str, Any] = {
         "routing_key": routing_key,
-        "event_action": "resolve" if response.recovered else "trigger",
+        "event_action": "resolve" if response.over else "trigger",
         "dedup_key": breach.key,
     }
-    if response.recovered:
+    if response.over:
         return event
     details = ramp_command(response) | {"vertical": breach.vertical, "n": breach.n}
     return event | {
@@ -58,11 +59,7 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
 
 
 def slack_message(response: Response) -> dict[str, str]:
-    """Of an incoming webhook. Its three signs of markup are escaped: names come from traces."""
-    text = summary(response)
-    for sign, word in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        text = text.replace(sign, word)
-    return {"text": text}
+    return message(summary(response))
 
 
 def annotation(response: Response) -> dict[str, Any]:
@@ -81,7 +78,7 @@ def log_line(response: Response) -> str:
     breach = response.breach
     cells = [
         breach.detected_at,
-        "recovered" if response.recovered else "breach",
+        response.event,
         "safety" if breach.safety else "quality",
         breach.judge_id,
         breach.vertical or "-",
@@ -99,8 +96,11 @@ def log_line(response: Response) -> str:
 def summary(response: Response) -> str:
     breach = response.breach
     where = f"{breach.agent_id} {breach.agent_version}" + (f" in {breach.vertical}" if breach.vertical else "")
+    if response.event is Event.LAPSED:
+        was = f"{breach.judge_id} was below its floor of {breach.floor:g} for {where}"
+        return f"{was} and has {breach.n} live scores left: closed, the next breach is a new one"
     numbers = f"{breach.score:.4g} over {breach.n} live scores, floor {breach.floor:g}"
-    if response.recovered:
+    if response.event is Event.RECOVERED:
         return f"{breach.judge_id} is back above its floor for {where}: {numbers}"
     text = f"{breach.judge_id} is below its floor for {where}: {numbers}"
     if Step.RAMP_DOWN in response.steps:

@@ -10,7 +10,7 @@ import pytest
 from registry_disk import built
 
 from evalcore.gates.answers import Answer, Scored, Unscored, collect
-from evalcore.gates.regression import Breach, Outcome, Response, Step, Watched, look
+from evalcore.gates.regression import Breach, Event, Outcome, Response, Step, Watched, look
 from evalcore.gates.regression_words import HEADER, annotation, log_line, page, ramp_command, slack_message, summary
 
 REGISTRY = built({})
@@ -71,8 +71,8 @@ def test_a_breach_is_news_once_however_often_it_is_looked_at_and_again_after_it_
     assert (len(first.responses), again.responses) == (2, ())
     assert again.open == first.open
     over = seen(good("refusal"), good("helpfulness"), known=again, minutes=10)
-    assert [(response.recovered, response.steps[0]) for response in over.responses] == [
-        (True, Step.RESOLVE_PAGE), (True, Step.MESSAGE),
+    assert [(response.event, response.steps[0]) for response in over.responses] == [
+        (Event.RECOVERED, Step.RESOLVE_PAGE), (Event.RECOVERED, Step.MESSAGE),
     ]  # fmt: skip
     assert over.open == {}
     assert len(seen(bad("refusal"), known=over, minutes=15).responses) == 1
@@ -94,6 +94,24 @@ def test_too_few_scores_neither_open_a_breach_nor_end_one() -> None:
     known = seen(bad("refusal"))
     after = seen(good("refusal", 29), known=known)
     assert (after.responses, after.open) == ((), known.open)
+
+
+def test_a_breach_ends_when_under_half_of_the_scores_it_needs_are_left_and_not_sooner() -> None:
+    """Between the two a score that comes or goes neither ends a breach nor begins it anew."""
+    known = seen(bad("refusal"), bad("helpfulness"))
+    assert seen(bad("refusal", 15), bad("helpfulness", 29), known=known).responses == ()
+    after = seen(bad("refusal", 14), known=known, minutes=9)
+    assert [(one.breach.judge_id, one.event, one.breach.n) for one in after.responses] == [
+        ("refusal", Event.LAPSED, 14), ("helpfulness", Event.LAPSED, 0),
+    ]  # fmt: skip
+    assert [one.steps for one in after.responses] == [
+        (Step.RESOLVE_PAGE, Step.LOG), (Step.MESSAGE, Step.ANNOTATION, Step.LOG),
+    ]  # fmt: skip
+    assert after.open == {}
+    assert page(after.responses[0], "k")["event_action"] == "resolve"
+    assert "14 live scores left" in summary(after.responses[0])
+    assert "lapsed" in log_line(after.responses[0])
+    assert "03:09" in log_line(after.responses[0])
 
 
 def test_an_outage_of_the_judges_model_pages_nobody_and_ends_no_breach() -> None:

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from builders import NOW
+from structlog.testing import capture_logs
 from test_notifiers import Server, client, notifier, server
 from test_regression import bad, good, only, seen
 
 from agents.ports import Unavailable
-from evalcore.gates.regression import Step
-from evalcore.gates.regression_words import HEADER
+from evalcore.gates.regression import Response, Step
+from evalcore.gates.regression_words import HEADER, ramp_command
 from streams.notifiers import Address, grafana
 from streams.regression_response import Channels, Responder, TrendLog
+from streams.regression_state import Errand
 
 __all__ = ["client", "server"]
-TOPIC = "rampgate.ramp-commands"
 
 
 @dataclass
 class Commands:
-    """A producer's twin."""
+    """Stands for the topic of commands."""
 
-    sent: list[tuple[str, bytes, Any]] = field(default_factory=list)
+    sent: list[dict[str, Any]] = field(default_factory=list)
     away: bool = False
 
-    async def send(self, messages: Any) -> None:
+    async def send(self, response: Response, since: int) -> None:
         if self.away:
             raise Unavailable("Kafka producer")
-        self.sent += [(topic, key, json.loads(value)) for topic, key, value, _ in messages]
+        self.sent.append(ramp_command(response))
 
 
 @dataclass
@@ -42,6 +43,11 @@ class Rig:
     file: Path
     responder: Responder
 
+    async def carry_out(self, response: Response) -> tuple[Step, ...]:
+        """The steps that are left."""
+        left = await self.responder.carry_out(errand(response))
+        return left.left if left is not None else ()
+
     def paths(self) -> list[str]:
         return [path for path, _, _ in self.server.taken]
 
@@ -49,29 +55,33 @@ class Rig:
         return self.file.read_text().split(HEADER)[1].splitlines()
 
 
+def errand(response: Response) -> Errand:
+    return Errand(response, response.steps, NOW, NOW)
+
+
 @pytest.fixture
 async def rig(server: Server, client: httpx.AsyncClient, tmp_path: Path) -> Rig:
     url, commands, file = server.url, Commands(), tmp_path / "docs" / "post-deploy-regressions.md"
     channels = Channels("routing", Address(url + "/slack"), grafana(url, "t"), Address(url + "/v2/enqueue"))
-    producer: Any = commands
-    return Rig(server, commands, file, Responder(producer, TOPIC, notifier(client), channels, TrendLog(file)))
+    topic: Any = commands
+    return Rig(server, commands, file, Responder(topic, notifier(client), channels, TrendLog(file)))
 
 
 async def test_a_safety_breach_sends_one_command_to_zero_and_one_page_and_is_logged(rig: Rig) -> None:
     first = seen(bad("refusal"))
-    assert await rig.responder.carry_out(only(first)) == {}
-    ((topic, key, command),) = rig.commands.sent
-    assert (topic, key, command["to_percent"]) == (TOPIC, b"assistant", 0)
+    assert await rig.carry_out(only(first)) == ()
+    (command,) = rig.commands.sent
+    assert (command["agent_id"], command["to_percent"]) == ("assistant", 0)
     assert rig.paths() == ["/v2/enqueue"]
     assert len(rig.rows()) == 1
-    assert await rig.responder.carry_out(only(seen(good("refusal"), known=first))) == {}
+    assert await rig.carry_out(only(seen(good("refusal"), known=first))) == ()
     assert [body["event_action"] for _, _, body in rig.server.taken] == ["trigger", "resolve"]
     assert len(rig.commands.sent) == 1, "nobody is ramped up again by itself"
     assert len(rig.rows()) == 2
 
 
 async def test_a_quality_breach_goes_to_slack_and_grafana_and_the_log_and_ramps_nothing_down(rig: Rig) -> None:
-    assert await rig.responder.carry_out(only(seen(bad("helpfulness")))) == {}
+    assert await rig.carry_out(only(seen(bad("helpfulness")))) == ()
     assert rig.paths() == ["/slack", "/api/annotations"]
     assert rig.commands.sent == []
     assert "triage" in rig.rows()[0]
@@ -79,28 +89,35 @@ async def test_a_quality_breach_goes_to_slack_and_grafana_and_the_log_and_ramps_
 
 
 async def test_where_ramping_is_off_the_page_alone_goes_out(rig: Rig) -> None:
-    assert await rig.responder.carry_out(only(seen(bad("refusal"), ramping=False))) == {}
+    assert await rig.carry_out(only(seen(bad("refusal"), ramping=False))) == ()
     assert rig.commands.sent == []
     assert rig.paths() == ["/v2/enqueue"]
     assert "manual_ramp_down" in rig.rows()[0]
 
 
-async def test_no_step_is_hindered_by_one_that_fails(rig: Rig) -> None:
+async def test_no_step_is_hindered_by_one_that_fails_and_that_one_alone_is_left(rig: Rig) -> None:
     rig.commands.away = True
-    failed = await rig.responder.carry_out(only(seen(bad("refusal"))))
-    assert set(failed) == {Step.RAMP_DOWN}
+    assert await rig.carry_out(only(seen(bad("refusal")))) == (Step.RAMP_DOWN,)
     assert rig.paths() == ["/v2/enqueue"]
     rig.server.statuses = [500] * 3
-    failed = await rig.responder.carry_out(only(seen(bad("helpfulness"))))
-    assert set(failed) == {Step.MESSAGE}
+    left = await rig.responder.carry_out(errand(only(seen(bad("helpfulness")))))
+    assert left is not None
+    assert left.left == (Step.MESSAGE,)
+    assert len(rig.rows()) == 2
+    rig.server.taken.clear()
+    assert await rig.responder.carry_out(left) is None
+    assert rig.paths() == ["/slack"]
+    assert "Triage is due" in rig.server.taken[0][2]["text"], "it says what the whole response is"
     assert len(rig.rows()) == 2
 
 
-async def test_what_is_not_configured_is_said_and_the_rest_is_done(rig: Rig, client: httpx.AsyncClient) -> None:
-    producer: Any = rig.commands
-    bare = Responder(producer, TOPIC, notifier(client), Channels(), TrendLog(rig.file))
-    assert set(await bare.carry_out(only(seen(bad("refusal"))))) == {Step.PAGE}
-    assert set(await bare.carry_out(only(seen(bad("helpfulness"))))) == {Step.MESSAGE, Step.ANNOTATION}
+async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig, client: httpx.AsyncClient) -> None:
+    topic: Any = rig.commands
+    bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file))
+    with capture_logs() as logs:
+        assert await bare.carry_out(errand(only(seen(bad("refusal"))))) is None
+        assert await bare.carry_out(errand(only(seen(bad("helpfulness"))))) is None
+    assert [line["step"] for line in logs if line["log_level"] == "error"] == ["page", "message", "annotation"]
     assert rig.server.taken == []
     assert len(rig.rows()) == 2
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,13 @@ from test_live_judging import REGISTRY, Rig, Willing, live_trace
 
 from agents.live_scores import watched
 from agents.ports import Unavailable
-from evalcore.gates.regression import Response, Step
+from evalcore.gates.regression import Event, Response, Step
 from evalcore.scoring import Reply
 from evalcore.scoring.asking import Ask
 from rampgate.regressions import channels_of
 from rampgate.settings import Settings, shown_settings
-from streams.regression_watch import RegressionWatch
+from streams.regression_state import Errand
+from streams.regression_watch import TRIED_FOR, RegressionWatch
 
 
 class Redis:
@@ -39,6 +42,9 @@ class Redis:
     async def delete(self, name: str) -> None:
         self.held.pop(name, None)
 
+    async def pexpire(self, name: str, px: int) -> bool:
+        return name in self.held
+
 
 class Literal(Willing):
     """Does as the rubric says: gives the worst score under a bad one, and the best under any other."""
@@ -49,18 +55,38 @@ class Literal(Willing):
         return Reply(json.dumps({"score": 1 if "Bad." in asked.messages[1]["content"] else best, "reason": "as told"}))
 
 
+class Worst(Willing):
+    async def complete(self, asked: Ask) -> Reply:
+        boolean = asked.schema["properties"]["score"]["anyOf"][0]["type"] == "boolean"
+        return Reply(json.dumps({"score": False if boolean else 1, "reason": "bad"}), 10)
+
+
 class Watching:
     def __init__(self, **options: Any) -> None:
         self.rig, self.redis = Rig(), Redis()
-        self.failed: dict[Step, str] = {}
-        self.done: list[Response] = []
+        self.failing: set[Step] = set()
+        self.errands: list[Errand] = []
+        self.dies = False
         self.options = {"window_seconds": 86_400, "minimum": 5, "ramping": True, "every": 1.0, **options}
 
-    async def carry_out(self, response: Response) -> dict[Step, str]:
-        self.done.append(response)
-        return self.failed
+    async def carry_out(self, errand: Errand) -> Errand | None:
+        self.errands.append(errand)
+        await asyncio.sleep(0)
+        if self.dies:
+            raise asyncio.CancelledError
+        left = tuple(step for step in errand.left if step in self.failing)
+        return replace(errand, left=left) if left else None
+
+    @property
+    def done(self) -> list[Response]:
+        return [errand.response for errand in self.errands]
+
+    def steps(self, judge: str = "honesty") -> list[tuple[Step, ...]]:
+        """Of each errand about a judge, those that were left."""
+        return [errand.left for errand in self.errands if errand.response.breach.judge_id == judge]
 
     async def look(self) -> list[Response]:
+        """As another worker would, or this one after a restart: nothing is remembered but what the stores hold."""
         world = self.rig.world
         watch = RegressionWatch(
             self.redis, "rg:", world.store, world.clock, lambda: self.rig.registry, self.carry_out, **self.options
@@ -91,18 +117,83 @@ async def test_a_breach_in_the_live_window_is_responded_to_once_and_not_per_trac
     assert (quality.breach.score, quality.breach.n) == (1.0, 8)
 
 
-async def test_a_command_that_did_not_go_out_is_sent_again_at_the_next_look() -> None:
+async def test_what_was_not_delivered_is_tried_again_at_the_next_looks_and_nothing_else() -> None:
     watching = Watching()
-    watching.failed = {Step.RAMP_DOWN: "Kafka"}
+    watching.failing = {Step.RAMP_DOWN, Step.PAGE}
+    watching.rig.model = Worst()
     await watching.turns(8)
     await watching.look()
-    before = len(watching.done)
+    watching.failing = {Step.PAGE}
     await watching.look()
-    assert len(watching.done) == 2 * before
-    watching.failed = {}
+    watching.failing = set()
+    for _ in range(3):
+        await watching.look()
+    whole = (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+    assert watching.steps() == [whole, (Step.RAMP_DOWN, Step.PAGE), (Step.PAGE,)]
+
+
+async def test_what_can_not_be_delivered_for_a_day_is_given_up() -> None:
+    watching = Watching(window_seconds=3 * 86_400)
+    watching.failing = {Step.PAGE}
+    watching.rig.model = Worst()
+    await watching.turns(8)
     await watching.look()
+    watching.rig.world.wait(TRIED_FOR)
     await watching.look()
-    assert len(watching.done) == 3 * before
+    tried = len(watching.errands)
+    await watching.look()
+    assert len(watching.errands) == tried
+
+
+async def test_a_worker_that_dies_amid_its_steps_leaves_them_to_the_next_one() -> None:
+    watching = Watching()
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    watching.dies = True
+    with pytest.raises(asyncio.CancelledError):
+        await watching.look()
+    watching.dies = False
+    assert await watching.look() == [], "it is no news"
+    assert watching.steps()[-1] == (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+    before = len(watching.errands)
+    await watching.look()
+    assert len(watching.errands) == before
+
+
+async def test_pc5_5_7_of_two_workers_one_responds() -> None:
+    watching = Watching()
+    await watching.turns(8)
+    await asyncio.gather(*(watching.look() for _ in range(5)))
+    names = [response.breach.judge_id for response in watching.done]
+    assert names
+    assert len(names) == len(set(names))
+
+
+async def test_a_breach_whose_scores_have_left_the_window_ends_and_the_next_one_is_new() -> None:
+    watching = Watching()
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    await watching.look()
+    watching.rig.world.wait(DAY + HOUR)
+    ended = await watching.look()
+    assert {response.event for response in ended} == {Event.LAPSED}
+    assert (Step.RESOLVE_PAGE, Step.LOG) in {response.steps for response in ended}
+    await watching.turns(8, "later")
+    again = await watching.look()
+    assert {response.event for response in again} == {Event.BREACH}
+    since = {errand.response.event: errand.since for errand in watching.errands}
+    assert since[Event.BREACH] >= watching.rig.world.clock.ms - DAY
+
+
+async def test_verticals_that_nobody_registered_are_one_judges_scores_and_one_breach() -> None:
+    watching = Watching()
+    events = [live_trace(f"r{n}", vertical=f"nobody{n}") for n in range(8)]
+    for event in events:
+        event["metadata"]["agent_version"] = "v7"
+    await watching.rig.traces(*events)
+    (breach,) = (one.breach for one in await watching.look() if one.breach.judge_id == "helpfulness")
+    assert (breach.vertical, breach.n) == (None, 8)
+    assert await watching.look() == []
 
 
 async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled_back() -> None:
@@ -118,7 +209,8 @@ async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled
     assert (breach.breach.judge_id, breach.breach.score, breach.breach.n) == ("helpfulness", 1.0, 4)
     rig.registry = REGISTRY
     (end,) = await watching.look()
-    assert (end.recovered, end.breach.key, end.breach.score, end.breach.n) == (True, breach.breach.key, 5.0, 4)
+    assert (end.event, end.breach.key) == (Event.RECOVERED, breach.breach.key)
+    assert (end.breach.score, end.breach.n) == (5.0, 4)
 
 
 async def test_scores_leave_the_window_and_one_worker_looks_at_a_time() -> None:
