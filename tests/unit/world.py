@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from builders import MINUTE, NOW, REROLL_SCORE, THUMBS_SCORE, Rec, encode, trace_id
+from builders import MINUTE, NOW, REROLL_SCORE, SECOND, THUMBS_SCORE, Rec, encode, trace_id
 
 from agents import rerolls, thumbs, traces
 from agents.counting import CLASSES, CONSUMED
@@ -94,6 +94,12 @@ class World:
         """Records come again: their offset was not committed before the worker went away."""
         at = (kind, partition)
         self.committed[at] = max(self.committed.get(at, 0) - by, 0)
+
+    async def age(self, ms: int, step: int = 20 * SECOND) -> None:
+        """Let time pass with upkeep running."""
+        for _ in range(ms // step):
+            self.wait(step)
+            await self.due()
 
     async def due(self) -> Report:
         """What upkeep does with the turns whose time has come."""
