@@ -93,7 +93,7 @@ class Gates:
 
     def jobs(self, consumption: Consumption) -> GateJobs:
         parts = self.parts
-        return GateJobs(
+        jobs = GateJobs(
             self.decide,
             self.verdicts,
             PublishLeases(parts.store.redis, parts.store.prefix),
@@ -104,6 +104,8 @@ class Gates:
             fatal=consumption.fatal,
             decided=self.observe,
         )
+        parts.metrics.ramp_steps_waiting.set_function(lambda: jobs.running)
+        return jobs
 
     async def decide(self, request: Asked | Invalid) -> Verdict:
         """With the registry that serves when deciding begins."""

@@ -80,6 +80,14 @@ _BALANCE = {
     "difference": 0,
     "reasons": {"dead_lettered": {"malformed": 1}, "parked": {"no_trace": 1}, "filtered": {"ttl_expiry": 2}},
 }
+_RAMPS = _BALANCE | {
+    "consumed": 9,
+    "done": 5,
+    "superseded": 3,
+    "parked": 0,
+    "filtered": 0,
+    "reasons": {"dead_lettered": {"conflicting_duplicate": 1}, "parked": {}, "filtered": {}},
+}
 _JUDGE: dict[str, Any] = {
     "id": "response_quality",
     "name": "Response Quality Judge",
@@ -156,7 +164,9 @@ EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
         }
     ],
     "coverage": [{"window_seconds": 604800, "until_ms": 1772366700000, "verticals": [_COVERAGE]}],
-    "conservation": [{"window_seconds": 604800, "balanced": True, "signals": {"thumbs": _BALANCE}}],
+    "conservation": [
+        {"window_seconds": 604800, "balanced": True, "signals": {"thumbs": _BALANCE, "ramp_step": _RAMPS}}
+    ],
     "turn": [
         {
             "response_id": "resp-1",

@@ -122,6 +122,10 @@ class Metrics:
         self.gate_duration = self._histogram(
             "eval_gate_duration_seconds", "From the request to the gate's verdict.", RUNS, milestone=MILESTONES
         )
+        self.ramp_steps_waiting = self._gauge(
+            "rampgate_ramp_steps_waiting",
+            "Ramp-step requests this process is answering: read, not counted as consumed until their verdict stands.",
+        )
         self.judge_scores = self._histogram(
             "eval_judge_score_distribution",
             "Scores a judge gave in gates, in its own scale.",

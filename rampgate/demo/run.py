@@ -98,8 +98,8 @@ class Demo:
                 + ", ".join(f"{count} {what}" for what, count in day.told.items())
             )
             await fill_opik(settings.opik, day.opik)
-            covered, balance = await self._watch(parts, day, worker)
-            self.console.print(coverage_table(covered), conservation_table(balance))
+            covered = await self._watch(parts, day, worker)
+            self.console.print(coverage_table(covered))
             asking = asyncio.create_task(ask_gates(parts, self.seed))
             try:
                 replayed = await self._replay(parts, settings, day, env)
@@ -107,6 +107,8 @@ class Demo:
             finally:
                 asking.cancel()
             self._tell(verdicts)
+            balance = await counted(parts, len(verdicts))
+            self.console.print(conservation_table(balance))
         finally:
             await parts.close()
         seconds = time.monotonic() - self.started
@@ -130,9 +132,7 @@ class Demo:
         )
         self.console.print(*(shown(one, verdict) for one, verdict in zip(CANDIDATES, verdicts, strict=True)))
 
-    async def _watch(
-        self, parts: Parts, day: Day, worker: subprocess.Popen[bytes]
-    ) -> tuple[CoverageAnswer, Conservation]:
+    async def _watch(self, parts: Parts, day: Day, worker: subprocess.Popen[bytes]) -> CoverageAnswer:
         """Send the day and show it pass by; returns once every record is in a final state."""
         bar = progress_bar()
         sent = bar.add_task("sent     ", total=len(day.messages))
@@ -148,7 +148,7 @@ class Demo:
                 live.update(scene(bar, covered, balance))
                 if sending.done() and consumed >= len(day.messages) and parked == 0:
                     await sending
-                    return covered, balance
+                    return covered
                 if worker.poll() is not None:
                     raise Unavailable(f"the worker ended with code {worker.returncode}")
                 if time.monotonic() > deadline:
@@ -186,6 +186,16 @@ async def ask(parts: Parts) -> tuple[CoverageAnswer, Conservation]:
     now, window = parts.clock.now_ms(), int(parts.settings.lookback_seconds)
     covered = await coverage(parts.store, now, window, list(parts.verticals))
     return covered, await conservation(parts.store, now, window, parts.policy.future)
+
+
+async def counted(parts: Parts, ramp_steps: int) -> Conservation:
+    """Once so many ramp steps are consumed: a verdict is read before its request is counted."""
+    for _ in range(100):
+        _, balance = await ask(parts)
+        if balance.signals["ramp_step"].consumed >= ramp_steps:
+            break
+        await asyncio.sleep(0.1)
+    return balance
 
 
 async def send(parts: Parts, day: Day, progress: Any) -> None:

@@ -97,29 +97,39 @@ class GateRig:
         return found
 
     def one_each(self, ids: Sequence[str], seconds: float = 90.0) -> dict[str, dict[str, Any]]:
-        """Once every request is answered and acknowledged, each has exactly one verdict."""
+        """Once every request is answered, acknowledged and counted, each has exactly one verdict, and each record that
+        asked is in exactly one state: as many are done as there are verdicts."""
 
         def answered() -> bool:
             return {verdict["request_id"] for verdict in self.verdicts()} >= set(ids)
 
         self.rig.wait(f"verdicts of {len(ids)} requests", answered, seconds, 0.2)
         self.rig.wait("the requests are acknowledged", self._acknowledged, 60.0)
+        self.rig.wait("the requests are counted", lambda: self._counted()["consumed"] >= sum(self._ends().values()))
         time.sleep(1.0)
         found = self.verdicts()
         assert Counter(verdict["request_id"] for verdict in found) == Counter(ids)
+        counted = self._counted()
+        assert counted.pop("consumed") == sum(self._ends().values()) == sum(counted.values()), counted
+        assert counted["done"] == len(ids), counted
         return {verdict["request_id"]: verdict for verdict in found}
 
-    def _acknowledged(self) -> bool:
+    def _counted(self) -> Counter[str]:
+        return self.rig.conservation().get("ramp_step", Counter())
+
+    def _ends(self) -> dict[int, int]:
         topic = f"{self.rig.prefix}ramp-steps"
         consumer = Consumer({"bootstrap.servers": self.rig.kafka.bootstrap, "group.id": "nobody", "log_level": 0})
         try:
-            ends = {
+            return {
                 p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in range(PARTITIONS)
             }
         finally:
             consumer.close()
+
+    def _acknowledged(self) -> bool:
         committed = self.rig.committed()
-        return all(committed.get(("ramp-steps", p)) == end for p, end in ends.items() if end)
+        return all(committed.get(("ramp-steps", p)) == end for p, end in self._ends().items() if end)
 
 
 __all__ = ["CALLS", "TRACES", "GateRig", "Model", "step"]

@@ -57,6 +57,8 @@ def test_each_verdict_says_with_numbers_why(demo: dict[str, Any]) -> None:
 
 def test_the_day_is_as_it_was(demo: dict[str, Any]) -> None:
     assert demo["conservation"]["balanced"]
+    ramps = demo["conservation"]["signals"]["ramp_step"]
+    assert (ramps["consumed"], ramps["done"]) == (len(CANDIDATES), len(CANDIDATES))
     assert demo["replayed"]["scores"]["user_signal_thumbs"]
     registered = {row["vertical"] for row in demo["coverage"]["verticals"]}
     assert registered >= {"rewards_assistant", "receipts"}, "its verticals are known in any folder"
