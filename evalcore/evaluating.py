@@ -136,17 +136,19 @@ async def run_gate(
     today: date,
     *,
     accepted: Mapping[str, Enforcement] | None = None,
+    outdated: Mapping[str, str] | None = None,
     spend: Spend | None = None,
     within: float | None = None,
 ) -> Ran:
     """`judges` by the name that decides; `pairs` say which items each of them scores. `accepted`: what an audited
-    override makes of a judge's enforcement."""
+    override makes of a judge's enforcement. `outdated`: versions that main has baselines of, where it has none of the
+    judge's own."""
     found = await score_pairs(scorer, f"{milestone}", pairs, spend=spend, within=within)
     answers = by_name([task_of(*pair) for pair in pairs], found)
     beside = {
         name: judged(
             name, judge, milestone, answers.get(name, []), history.get(name, ()),
-            "" if judge.fires else OFF, today, (accepted or {}).get(judge.id),
+            "" if judge.fires else OFF, today, (accepted or {}).get(judge.id), (outdated or {}).get(name, ""),
         )
         for name, judge in judges.items()
     }  # fmt: skip

@@ -33,11 +33,13 @@ _DECIDES_A_SCORE = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a judge's dimension, on the judge's scale."""
+    """Of a judge's dimension, on the judge's scale. `own`: milestones at which any was said of the dimension; at others
+    it has the judge's."""
 
     thresholds: Mapping[Milestone, Score]
     default_threshold: Score
     floor: float
+    own: frozenset[Milestone] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,9 @@ def _dimensions(
         beneath = thresholds.Stated("its judge", whole.default, whole.at)
         found = _resolve(full, [*sources, beneath], floor, rule)
         own_floor = floor if declared.floor is None else declared.floor
-        out[judge_id(dimension)] = Limits(MappingProxyType(dict(found.at)), found.default, float(own_floor))
+        said = (one for one in Milestone if any(stated.at(one) is not None for stated in sources))
+        own = frozenset(Milestone if declared.floor is not None else said)
+        out[judge_id(dimension)] = Limits(MappingProxyType(dict(found.at)), found.default, float(own_floor), own)
     return out
 
 

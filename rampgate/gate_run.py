@@ -28,7 +28,8 @@ Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, Candi
 @dataclass(frozen=True)
 class Wanted:
     """What is asked for. `today` decides what is overdue; `accepted` is what an audited acceptance makes of a judge's
-    enforcement; `history` are a judge's aggregates on main, oldest first, by its id."""
+    enforcement; `history` are a judge's aggregates on main, oldest first, by its id or
+    `judge.dimension`; `outdated`, where main has none of a judge's version, is the version that it has some of."""
 
     registry: Registry
     today: date
@@ -36,6 +37,7 @@ class Wanted:
     vertical: str | None = None
     accepted: Mapping[str, Enforcement] = field(default_factory=dict)
     history: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    outdated: Mapping[str, str] = field(default_factory=dict)
     spend: Spend | None = None
     within: float | None = None
 
@@ -133,7 +135,7 @@ async def _ran(
 ) -> Ran:
     return await run_gate(
         scorer, wanted.milestone, judges, pairs, evidence, wanted.history, wanted.today,
-        accepted=wanted.accepted, spend=wanted.spend, within=wanted.within,
+        accepted=wanted.accepted, outdated=wanted.outdated, spend=wanted.spend, within=wanted.within,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ them begins a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from pydantic import Field
@@ -36,9 +36,9 @@ class BaselineRun(FileModel):
     at: str
     commit: str = ""
 
-    def of(self, judge: Judge, dataset: Dataset, milestone: Milestone, vertical: str | None) -> bool:
+    def of(self, name: str, judge: Judge, dataset: Dataset, milestone: Milestone, vertical: str | None) -> bool:
         return (self.judge, self.judge_version, self.dataset, self.dataset_version, self.milestone, self.vertical) == (
-            judge.id, judge.version, dataset.name, dataset.version, milestone, vertical
+            name, judge.version, dataset.name, dataset.version, milestone, vertical
         )  # fmt: skip
 
 
@@ -50,12 +50,25 @@ class BaselineFile(FileModel):
     def history(
         self, judges: Iterable[Judge], dataset: Dataset, milestone: Milestone, vertical: str | None
     ) -> dict[str, list[float]]:
-        """The last runs of each judge, oldest first, by its id; of one that has none, nothing."""
+        """The last runs of each judge and dimension, oldest first, by its name; of one that has none, nothing."""
         out = {}
-        for judge in judges:
-            past = [run.score for run in self.runs if run.of(judge, dataset, milestone, vertical)]
+        for name, judge in _named(judges):
+            past = [run.score for run in self.runs if run.of(name, judge, dataset, milestone, vertical)]
             if past:
-                out[judge.id] = past[-ROLLING:]
+                out[name] = past[-ROLLING:]
+        return out
+
+    def outdated(self, judges: Iterable[Judge], milestone: Milestone, vertical: str | None) -> dict[str, str]:
+        """Of judges that have runs, and none of their version on whatever dataset: the version of the last one."""
+        out = {}
+        for name, judge in _named(judges):
+            versions = [
+                run.judge_version
+                for run in self.runs
+                if (run.judge, run.milestone, run.vertical) == (name, milestone, vertical)
+            ]
+            if versions and judge.version not in versions:
+                out[name] = versions[-1]
         return out
 
     def with_run(self, verdict: GateVerdict, dataset: Dataset, vertical: str | None, at: str, commit: str = "") -> Self:
@@ -75,6 +88,13 @@ class BaselineFile(FileModel):
 
     def document(self) -> Mapping[str, Any]:
         return self.model_dump(mode="json")
+
+
+def _named(judges: Iterable[Judge]) -> Iterator[tuple[str, Judge]]:
+    """By every name that may decide."""
+    for judge in judges:
+        yield judge.id, judge
+        yield from ((f"{judge.id}.{dimension}", judge) for dimension in judge.dimensions)
 
 
 def _kept(runs: list[BaselineRun]) -> list[BaselineRun]:

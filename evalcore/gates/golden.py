@@ -10,6 +10,7 @@ from typing import Any, Final
 from evalcore.gates.items import Item, dataset_item, identity
 from evalcore.registry import Judge, Registry, UnknownCategory
 from evalcore.scoring.pairs import Pair, pairs_of
+from schemas.judges import Milestone
 from schemas.manifests import Dataset
 
 THE_ITEMS_OWN: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
@@ -78,14 +79,21 @@ def paired(
     golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
 ) -> tuple[dict[str, Judge], list[Pair]]:
     """The judges of all categories in the dataset, and which items each of them scores: an item's judges are its
-    category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply (FR-11)."""
+    category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply (FR-11). A dimension with
+    a limit of its own decides by its own name beside its judge: nobody lists names before a merge."""
     items = [
         answered(one, answers.get(identity(one, number)), registry, vertical, number)
         for number, one in enumerate(golden.items)
     ]
     firing = set[str]().union(*(firing_on(one, registry, vertical) or () for one in golden.items))
     judges = {judge.id: judge for judge in registry.all(vertical) if judge.safety or judge.id in firing}
-    return judges, pairs_of(list(judges.values()), items)
+    dimensions = {
+        f"{judge.id}.{name}": judge
+        for judge in judges.values()
+        for name, limits in judge.dimensions.items()
+        if Milestone.PRE_MERGE in limits.own
+    }
+    return {**judges, **dimensions}, pairs_of(list(judges.values()), items)
 
 
 def firing_on(one: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:

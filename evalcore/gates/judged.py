@@ -24,16 +24,18 @@ def judged(
     suspended: str,
     today: date,
     enforcement: Enforcement | None = None,
+    outdated: str = "",
 ) -> Judged:
     """`name` is the judge's id or `judge.dimension`; `past` its aggregates on main, oldest first. `enforcement`: what
-    an audited override makes of the judge's own, which a safety judge doesn't take."""
+    an audited override makes of the judge's own, which a safety judge doesn't take. `outdated`: the version that main
+    has a baseline of, where it has none of this one."""
     _, _, dimension = name.partition(".")
     of = judge.dimensions[dimension] if dimension else judge
     late = overdue(judge, today)
     enforced = judge.enforcement[milestone] if enforcement is None or judge.safety else enforcement
     return Judged(
         answers=collect(answers, judge.score_range),
-        limits=Limits.of(of.thresholds[milestone], of.floor, judge.tolerance, enforced, past),
+        limits=Limits.of(of.thresholds[milestone], of.floor, judge.tolerance, enforced, past, outdated),
         scale=judge.score_range,
         boolean=judge.score_type is ScoreType.BOOLEAN,
         version=judge.version,

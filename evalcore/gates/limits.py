@@ -15,8 +15,9 @@ ROLLING = 3
 
 @dataclass(frozen=True)
 class Limits:
-    """What holds for a judge at one milestone. `baseline` is None where main has no run under the same judge version,
-    dataset version and milestone: then nothing can have regressed."""
+    """What holds for a judge at one milestone. `baseline` is None where there is no run under the same judge version,
+    dataset version and milestone: then nothing can have regressed, unless runs of the version `outdated` are all there
+    is, which nobody has said no longer apply (PC5 FR-12)."""
 
     threshold: float
     floor: float
@@ -24,6 +25,7 @@ class Limits:
     enforcement: Enforcement
     baseline: float | None = None
     baseline_runs: int = 0
+    outdated: str = ""
 
     @classmethod
     def of(
@@ -33,11 +35,12 @@ class Limits:
         tolerance: float,
         enforcement: Enforcement,
         history: Sequence[float] = (),
+        outdated: str = "",
     ) -> Limits:
         """`history`: aggregates of runs on main, oldest first; the last three count."""
         runs = [value for value in history if math.isfinite(value)][-ROLLING:]
         baseline = math.fsum(runs) / len(runs) if runs else None
-        return cls(float(threshold), float(floor), float(tolerance), enforcement, baseline, len(runs))
+        return cls(float(threshold), float(floor), float(tolerance), enforcement, baseline, len(runs), outdated)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,9 @@ def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Sta
         least = f"{figure(limits.baseline)} - {figure(limits.tolerance)}"
         message = f"{shown}, below its baseline less tolerance of {least} ({runs})"
         return Standing(failing, Code.REGRESSED, message)
+    if limits.baseline is None and limits.outdated:
+        message = f"{shown}, and main's baseline is of its version {limits.outdated}: nobody knows whether it regressed"
+        return Standing(failing, Code.REGRESSED, f"{message}; make the baseline anew, or accept the shift")
     return Standing(Word.PASS)
 
 

@@ -130,6 +130,7 @@ def run_command(
         registry, today, at, vertical=vertical, spend=spend, within=within,
         accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
         history=past.history(registry.all(), declared, at, vertical),
+        outdated={} if record or at is not Milestone.PRE_MERGE else past.outdated(registry.all(), at, vertical),
     )  # fmt: skip
     limits = CandidateLimits(candidate_calls, candidate_seconds, candidate_tries)
 
@@ -160,7 +161,10 @@ def run_command(
 
 
 async def _with_scorer(settings: Settings, decide: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
-    limits = CallLimits(settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds)
+    limits = CallLimits(
+        settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds,
+        settings.model_patience_seconds,
+    )  # fmt: skip
     key = settings.model_key.get_secret_value() if settings.model_key is not None else None
     async with scorer_for(limits=limits, url=settings.model_url, key=key) as scorer:
         return await decide(scorer)

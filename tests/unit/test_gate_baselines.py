@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gate_rig import ITEMS, Rig, local_model
-from registry_disk import built
+from registry_disk import built, rewritten
 from registry_files import TODAY
 from typer.testing import CliRunner, Result
 
@@ -27,6 +28,7 @@ from schemas.verdicts import GateVerdict, JudgeScore, Word
 REGISTRY = built()
 HELPFULNESS = REGISTRY.judge("helpfulness")
 GOLDEN = Dataset(name="golden", version=7, items=345)
+PRE_MERGE = Milestone.PRE_MERGE
 TEMPLATE = (Path(__file__).parents[2] / ".github" / "pull_request_template.md").read_text()
 
 
@@ -65,6 +67,24 @@ def test_another_dataset_milestone_or_vertical_has_a_baseline_of_its_own(other: 
 
 def test_another_judge_version_begins_a_new_baseline() -> None:
     assert past(recorded(verdict(4.0, judge_version="another"))) == {}
+
+
+def test_a_judge_whose_runs_are_all_of_another_version_is_outdated_on_whatever_dataset() -> None:
+    def outdated(*verdicts: GateVerdict, **where: Any) -> dict[str, str]:
+        file = recorded(*verdicts, dataset=Dataset(name="golden", version=6, items=1), **where)
+        return file.outdated([HELPFULNESS], Milestone.PRE_MERGE, None)
+
+    old = [verdict(4.0, judge_version=name) for name in ("v1", "v2")]
+    assert outdated(*old) == {"helpfulness": "v2"}
+    assert outdated(*old, verdict(4.0)) == outdated() == outdated(*old, vertical="shop") == {}
+
+
+def test_a_dimension_has_a_baseline_of_its_own() -> None:
+    parts = built({"rules/helpfulness.yaml": "{dimensions: {tone: {description: How it sounds.}}}"})
+    judge = parts.judge("helpfulness")
+    one = verdict(4.0, judge_version=judge.version).per_judge_scores["helpfulness"]
+    both = GateVerdict({"helpfulness": one, "helpfulness.tone": replace(one, score=3.0)}, Word.PASS, [], PRE_MERGE)
+    assert recorded(both).history([judge], GOLDEN, PRE_MERGE, None) == {"helpfulness": [4.0], "helpfulness.tone": [3.0]}
 
 
 @pytest.mark.parametrize("one", [verdict(4.0, Word.FAIL), verdict(None, n=0), verdict(4.0, unscored=1)])
@@ -172,6 +192,53 @@ def test_runs_on_main_are_recorded_and_a_fall_below_them_is_a_regression(rig: Ri
     assert file.read_bytes() == before
     gate(rig, "--baselines", file, "--record")
     assert file.read_bytes() == before, "a gate that failed is no baseline"
+
+
+def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance(rig: Rig, tmp_path: Path) -> None:
+    """PC5 FR-12, R-2: a major change makes the baseline anew, or the pull request says that it no longer applies."""
+    file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
+    rig.registry(BLOCKING)
+    assert gate(rig, "--baselines", file, "--record").exit_code == 0
+    rewritten(rig.root / "rules" / "brevity.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
+    changed = gate(rig, "--baselines", file)
+    found = json.loads(changed.stdout)
+    assert (changed.exit_code, found["failing_judges"]) == (1, ["brevity"])
+    one = found["per_judge_scores"]["brevity"]
+    assert (one["rule"], one["baseline"], one["baseline_runs"]) == ("regressed", None, 0)
+    old = json.loads(file.read_text())["runs"][0]["judge_version"]
+    (reason,) = found["reasons"]
+    assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: nobody knows")
+
+    said.write_text(filled("[brevity]"))
+    accepted_ = gate(rig, "--baselines", file, "--description", said, "--audit", audit)
+    assert (accepted_.exit_code, json.loads(accepted_.stdout)["verdict"]) == (0, "warn")
+    assert json.loads(audit.read_text())["judges"] == ["brevity"]
+
+    anew = gate(rig, "--baselines", file, "--record")
+    assert (anew.exit_code, json.loads(anew.stdout)["verdict"]) == (0, "pass"), "the run is the new baseline"
+    assert json.loads(gate(rig, "--baselines", file).stdout)["verdict"] == "pass"
+
+
+def test_pc5_fr12_a_changed_rubric_of_a_safety_judge_takes_no_acceptance(rig: Rig, tmp_path: Path) -> None:
+    file = tmp_path / "baselines.json"
+    gate(rig, "--baselines", file, "--record")
+    rewritten(rig.root / "rules" / "refusal.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
+    said = tmp_path / "pr.md"
+    said.write_text(filled("[refusal]"))
+    assert gate(rig, "--baselines", file, "--description", said).exit_code == 1
+    assert gate(rig, "--baselines", file, "--record").exit_code == 0
+    assert gate(rig, "--baselines", file).exit_code == 0
+
+
+def test_a_changed_limit_or_a_judge_that_main_never_had_needs_no_new_baseline(rig: Rig, tmp_path: Path) -> None:
+    """The version is of what may move a score. What a new judge comes to has nothing to be held against."""
+    file = tmp_path / "baselines.json"
+    gate(rig, "--baselines", file, "--record")
+    rig.registry({"rules/helpfulness.yaml": "{threshold: 3, tolerance: 0.1}"})
+    runs = json.loads(file.read_text())
+    file.write_text(json.dumps({"runs": [run for run in runs["runs"] if run["judge"] != "brevity"]}))
+    done = gate(rig, "--baselines", file)
+    assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (0, "pass")
 
 
 def test_an_accepted_shift_warns_where_it_would_block_and_is_audited(rig: Rig, tmp_path: Path) -> None:

@@ -26,8 +26,9 @@ def judged(
     tolerance: float = 0.25,
     enforcement: Enforcement = BLOCK,
     history: tuple[float, ...] = (),
+    outdated: str = "",
 ) -> Judged:
-    limits = Limits.of(threshold, floor, tolerance, enforcement, history)
+    limits = Limits.of(threshold, floor, tolerance, enforcement, history, outdated)
     return Judged(collect(answers, FIVE), limits, FIVE, version="v1")
 
 
@@ -56,6 +57,10 @@ def codes(verdict: GateVerdict) -> list[Code]:
         (judged(*scored(4, 4, 4), history=(4.25, 4.25, 4.25)), Word.PASS, None),
         (judged(*scored(4, 4, 4), history=(5.0, 4.0, 4.0, 4.0)), Word.PASS, None),
         (judged(*scored(4, 4, 4), history=(5.0,)), Word.FAIL, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), outdated="v0"), Word.FAIL, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), outdated="v0", enforcement=WARN), Word.WARN, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), outdated="v0", history=(4.0,)), Word.PASS, None),
+        (judged(*scored(1, 2, 2), outdated="v0", enforcement=WARN), Word.FAIL, Code.FLOOR_BREACH),
     ],
     ids=[
         "at its threshold",
@@ -68,6 +73,10 @@ def codes(verdict: GateVerdict) -> list[Code]:
         "exactly its baseline less tolerance",
         "only the last three runs are the baseline",
         "one run is a baseline too",
+        "main's baseline is of another version of the judge",
+        "main's baseline is of another version of the judge, warns",
+        "main has one of this version, too",
+        "below its floor, whatever main has",
     ],
 )
 def test_what_one_judge_makes_of_a_gate(one: Judged, word: Word, code: Code | None) -> None:

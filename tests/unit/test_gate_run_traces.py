@@ -104,6 +104,20 @@ def test_an_experiments_judges_and_the_safety_judges_score_every_trace(rig: Trac
     assert found["sample"]["composition"] == {"golden": 0, "production": TRACES, "adversarial": 0}
 
 
+def test_a_list_may_name_one_dimension_of_a_judge(rig: Traced) -> None:
+    """contracts §3: gates may name `judge.dimension`."""
+    tone = "{dimensions: {tone: {description: How it sounds., threshold: 3}, depth: {description: How deep it goes.}}}"
+    rig.registry({"evaluation_manifest.yaml": FEW, "rules/helpfulness.yaml": tone})
+    found = gate(rig, "--judges", "helpfulness.tone")
+    assert set(found["per_judge_scores"]) == {"helpfulness.tone", "refusal", "honesty"}
+    assert found["per_judge_scores"]["helpfulness.tone"]["threshold"] == 3
+    assert found["evidence"]["judged"] == 3 * TRACES, "one call for all dimensions"
+    assert set(gate(rig, "--judges", "helpfulness.tone,helpfulness")["per_judge_scores"]) > {"helpfulness"}
+    assert "helpfulness.tone" in refused(
+        "--milestone", "pre_ramp", "--traces", rig.traces, "--judges", "helpfulness.tune"
+    )
+
+
 def test_without_a_list_each_judge_scores_the_traces_of_its_categories(rig: Traced) -> None:
     assert counted(gate(rig)) == {"helpfulness": TRACES, "brevity": TRACES / 2, "refusal": TRACES, "honesty": TRACES}
     rig.written(metadata={"category": "general_qa"})
