@@ -11,40 +11,35 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from evalcore.folding import UNSEEN, folded
+
 _PLACE = re.compile(r"\{\{\s*(?P<double>[A-Za-z_][\w-]*)\s*\}\}|(?<!\{)\{(?P<single>[A-Za-z_][\w-]*)\}(?!\})")
 _TAG = re.compile(r"</\s*([A-Za-z_][\w.-]*)\s*>")
 _OPENED = re.compile(r"<([A-Za-z_][\w.-]*)>\s*\Z")
-_UNSEEN = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-)
-"""Characters that show nothing and can split a word that a model still reads whole."""
-_GAP = rf"[\s{_UNSEEN}]*+"
+_GAP = rf"[\s\x00-\x1f\x7f{UNSEEN}]*+"
 """Gives nothing back: a text made of gaps costs no more than another."""
-_SMUGGLED = re.compile("[\U000e0000-\U000e007f]")
-"""Tags of Unicode: invisible letters that models read."""
-_LT = "[<＜﹤‹〈]"
-_OUR_SIGNS = (
-    "im_start",
-    "im_end",
-    "im_sep",
-    "endoftext",
-    "start_header_id",
-    "end_header_id",
-    "eot_id",
-    "begin_of_text",
-)
+_BETWEEN = rf"[\s\x00-\x1f\x7f{UNSEEN}_.-]*+"
+"""Of the words of a name."""
+_SMUGGLED = re.compile("[\U000e0000-\U000e0fff]")
+"""Tags of Unicode and its far variation selectors: invisible letters that models read."""
+_ROLES = ("system", "developer", "assistant", "human", "user")
 _SIGNS = re.compile(
-    rf"{_LT}{_GAP}[|｜](?=[^|<>\n]{{1,40}}[|｜]{_GAP}[>＞﹥])"
-    rf"|{_LT}(?=/?(?:s|bos|eos|start_of_turn|end_of_turn|{'|'.join(_OUR_SIGNS)})>)"
-    rf"|<(?=<?/?SYS>>)"
-    rf"|\[(?=/?INST\])",
+    rf"<(?={_GAP}\|)"
+    rf"|<(?={_GAP}/?{_GAP}(?:s|bos|eos|start_of_turn|end_of_turn|im_start|im_end|im_sep|endoftext|eot_id"
+    rf"|start_header_id|end_header_id|begin_of_text){_GAP}>)"
+    rf"|<(?={_GAP}/?{_GAP}(?:{'|'.join(_ROLES)}){_GAP}>)"
+    r"|<(?=<?/?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK)\])",
     re.IGNORECASE,
 )
 """What chat templates set turns apart with; a server may read them as such also within a message."""
+_ROLE = rf"(?:{'|'.join(f'{UNSEEN}*'.join(role) for role in _ROLES)})(?:\s+(?:prompt|message|note|instructions?))?"
 _SPEAKER = re.compile(
-    rf"[ \t{_UNSEEN}]*(?:\#{{1,6}}[ \t]*)?(?:system|developer|assistant|human|user)[ \t{_UNSEEN}]*[:：]", re.IGNORECASE
+    rf"(?:{_GAP}[#>*_~(\[|-])*+{_GAP}{_ROLE}{_GAP}(?:[*_~)\]|]{_GAP})*+:"
+    rf"|{_GAP}#+{_GAP}(?:{_ROLE}|instructions?|response)\W*$",
+    re.IGNORECASE,
 )
-"""How a line in somebody's name begins."""
+"""How a line in somebody's name begins, also as a heading or a point of a list."""
 QUOTED = "> "
 
 
@@ -67,15 +62,34 @@ def inert(text: str, tags: frozenset[str]) -> str:
     if not text.isascii():
         text = text.encode(errors="replace").decode()  # half a surrogate pair can't be sent
         text = _SMUGGLED.sub("\ufffd", text)
-    if "<" in text or not text.isascii():
-        text = _any_tag(tags).sub("&lt;", text)
-    if "<" in text or "[" in text or not text.isascii():
-        text = _SIGNS.sub(lambda found: "&#91;" if found[0] == "[" else "&lt;", text)
-    return "\n".join(map(_unspoken, text.split("\n"))) if ":" in text or "：" in text else text
+    plain = folded(text)
+    written = _speakers(plain) | _signs(plain, tags)
+    out: list[str] = []
+    at = 0
+    for place in sorted(written):
+        out += (text[at:place], written[place])
+        at = place + (written[place] != QUOTED)
+    return "".join(out) + text[at:]
 
 
-def _unspoken(line: str) -> str:
-    return QUOTED + line if (":" in line or "：" in line) and _SPEAKER.match(line) else line
+def _signs(plain: str, tags: frozenset[str]) -> dict[int, str]:
+    """Places of characters that begin a tag or a sign, with what is to stand there."""
+    if "<" not in plain and "[" not in plain:
+        return {}
+    places = (found.start() for pattern in (_any_tag(tags), _SIGNS) for found in pattern.finditer(plain))
+    return {place: "&#91;" if plain[place] == "[" else "&lt;" for place in places}
+
+
+def _speakers(plain: str) -> dict[int, str]:
+    """Places before which a line is to be quoted."""
+    found = {}
+    at = 0
+    if ":" in plain or "#" in plain:
+        for line in plain.splitlines(keepends=True):
+            if (":" in line or "#" in line) and _SPEAKER.match(line):
+                found[at] = QUOTED
+            at += len(line)
+    return found
 
 
 @lru_cache(maxsize=512)
@@ -95,8 +109,14 @@ def _any_tag(tags: frozenset[str]) -> re.Pattern[str]:
     """The beginning of any of these tags, opened or closed, however spaced, spelled in capitals or split."""
     if not tags:
         return re.compile(r"(?!)")
-    names = "|".join(_GAP.join(map(re.escape, tag)) for tag in sorted(tags, key=len, reverse=True))
-    return re.compile(rf"{_LT}(?={_GAP}[/／⁄∕]?+{_GAP}(?:{names})(?![\w-]))", re.IGNORECASE)
+    names = "|".join(map(_name, sorted(tags, key=len, reverse=True)))
+    return re.compile(rf"<(?=(?:{_GAP}[/\\])*+{_GAP}(?:{names})(?![\w-]))", re.IGNORECASE)
+
+
+def _name(tag: str) -> str:
+    """Its words as a careless reader takes them: `agent-output` for `agent_output`."""
+    words = [word for word in re.split(r"[_.-]+", tag) if word]
+    return _BETWEEN.join(_GAP.join(map(re.escape, word)) for word in words)
 
 
 def _fenced(prompt: str, start: int, end: int) -> bool:

@@ -71,22 +71,29 @@ async def moved(
 
 
 def plant(judge: Judge, context: Context, source: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """A copy of the item with the text added to all that the judge reads of it."""
+    """A copy of the item with the text added to all that the judge reads of it: to each text in it, and as a key.
+    Raises Unbound."""
     copy: dict[str, Any] = deepcopy(dict(source))
     for name, path in getattr(judge.rule.variables, context).items():
         tag = _tag(judge.rule.prompt, name)
         said = text.replace("{best}", _best(judge)).replace("{tag}", tag).replace("{TAG}", tag.upper())
-        steps = [step for step, _ in parts(path)]
+        planted = _with(resolve(path, copy), said)
+        *way, last = (step for step, _ in parts(path))
         holder: Any = copy
-        for step in steps[:-1]:
+        for step in way:
             holder = holder[step]
-        before = resolve(path, source)
-        holder[steps[-1]] = f"{before} {said}" if isinstance(before, str) else [*_listed(before), said]
+        holder[last] = planted
     return copy
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _with(value: Any, said: str) -> Any:
+    if isinstance(value, str):
+        return f"{value} {said}"
+    if isinstance(value, Mapping):
+        return {key: _with(inner, said) for key, inner in value.items()} | {said: said}
+    if isinstance(value, list):
+        return [_with(inner, said) for inner in value] or [said]
+    return said if value is None else value
 
 
 def _tag(prompt: str, name: str) -> str:

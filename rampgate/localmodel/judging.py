@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 NOT_APPLICABLE = "N/A"
 LOWEST_BY_HASH = 0.7
 """A text without a mark is a good one, more or less."""
-_FENCED = re.compile(r"<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>(.*?)</\s*\1\s*>", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>(.*?)<\s*[/\\]+\s*\1\s*>", re.DOTALL | re.IGNORECASE)
 _TURN = re.compile(r"<\|[^|<>\n]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|^\s*(?:system|assistant)\s*:",
                    re.IGNORECASE | re.MULTILINE)  # fmt: skip
 _MARK = re.compile(r"#quality:\s*(na|[01](?:\.\d+)?|0?\.\d+)", re.IGNORECASE)
@@ -99,9 +100,9 @@ def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
 
 def _split(prompt: str) -> tuple[str, str]:
     """What stands between tags, and all else. Where another speaker's turn seems to begin, tags end: some servers read
-    it so."""
+    it so. A tag is whatever resembles one, in any width and with marks and unseen characters in it."""
     pieces, outside = [], []
-    first, *turns = _TURN.split(prompt)
+    first, *turns = _TURN.split(prompt if prompt.isascii() else _careless(prompt))
     at = 0
     for found in _FENCED.finditer(first):
         outside.append(first[at : found.start()])
@@ -109,6 +110,11 @@ def _split(prompt: str) -> tuple[str, str]:
         at = found.end()
     outside += [first[at:], *turns]
     return "\n".join(pieces), "\n".join(outside)
+
+
+def _careless(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", "\n".join(text.splitlines()))
+    return "".join(one for one in letters if unicodedata.category(one) not in ("Mn", "Me", "Cf"))
 
 
 def _of_schema(response_format: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
