@@ -41,7 +41,8 @@ class PooledTraces:
         return draw(await self._store.pools(cells), since, now, size)
 
     async def read(self, drawn: Sequence[Candidate]) -> list[tuple[Candidate, dict[str, Any]]]:
-        """With each its trace. Those whose record is gone, or carries no input and no output, are left out."""
+        """With each its trace. Those whose record is gone, carries no input and no output, or is of a turn that has not
+        ended are left out."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
         found = zip(drawn, await self._records.fetch(places), strict=True)
         traces = ((one, _trace(record.value if record is not None else None)) for one, record in found)
@@ -52,4 +53,6 @@ def _trace(value: bytes | None) -> dict[str, Any] | None:
     """An output of null is carried: the agent gave none, and a sample without such turns would be one of the good
     ones."""
     found = orjson.loads(value) if value is not None else None
-    return found if isinstance(found, dict) and found.get("input") is not None and "output" in found else None
+    if not isinstance(found, dict) or found.get("input") is None or "output" not in found:
+        return None
+    return found if found.get("ended_at") is not None else None

@@ -56,17 +56,23 @@ async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
     assert (await samples.frozen(*wanted)).facts.size == 0, "one that is frozen is there"
 
 
-async def test_a_turn_without_an_output_stays_in_the_sample_as_unscored() -> None:
-    """Left out, an agent that answers every second turn would be judged by the other half (contracts §3, "Missing")."""
+async def test_a_turn_that_ended_without_an_output_stays_in_the_sample_as_unscored() -> None:
+    """Left out, an agent that answers every second turn would be judged by the other half (contracts §3, "Missing"). A
+    turn that is still going on is not in the sample."""
     clock = ManualClock()
     store = MemoryStore(clock)
     now = clock.now_ms()
     asked = read(json.dumps(RAMP_STEP).encode())
     assert isinstance(asked, Asked)
     step = asked.step
-    values = [{"input": "hi", "output": "hello"}, {"input": "hi", "output": None}, {"input": "hi"}]
+    values = [
+        {"input": "hi", "output": "hello", "ended_at": "2026-11-21T12:00:00Z"},
+        {"input": "hi", "output": None, "ended_at": "2026-11-21T12:00:00Z"},
+        {"input": "hi", "ended_at": "2026-11-21T12:00:00Z"},
+        {"input": "hi", "output": None, "ended_at": None},
+    ]
     cell = pool_cell(step.vertical, step.agent_id, step.agent_version, now // HOUR)
-    drawn = [Candidate(bytes([place]) * 16, now - 1, 0, place) for place in range(3)]
+    drawn = [Candidate(bytes([place]) * 16, now - 1, 0, place) for place in range(len(values))]
     members = {one.pack(): one.number for one in drawn}
     await store.apply(Change(pools={cell: Pool(now + HOUR, 600, members)}))
 
@@ -77,4 +83,4 @@ async def test_a_turn_without_an_output_stays_in_the_sample_as_unscored() -> Non
     records: Any = Records()
     sample = await pooled(store, records, clock).frozen(asked, Milestone.PRE_RAMP, built())
     assert sorted(item.missing for item in sample.items) == ["", "the agent gave no output"]
-    assert "1 of those drawn" in sample.shortage
+    assert "2 of those drawn" in sample.shortage
