@@ -12,13 +12,15 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+import redis
 from confluent_kafka import Consumer
 
+from agents.policy import OWN_AGENT
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
-from tests.stream.test_gates_by_model import calls, send, until
 from tests.stream.ramp_rig import thumb, trace
+from tests.stream.test_gates_by_model import calls, send, until
 
 ROOT = Path(__file__).parents[2]
 TRACES = 12
@@ -107,6 +109,20 @@ def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: 
     assert calls(dev) == asked, "Opik posts a trace twice"
 
 
+def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: DevStack) -> None:
+    done, started, own = trace("done"), trace("started"), trace("own")
+    own["metadata"]["agent_id"] = OWN_AGENT
+    post(dev, done, {**started, "ended_at": None}, own)
+    until(lambda: "jailbreaking" in judged(dev, done))
+    time.sleep(3.0)
+    assert judged(dev, started) == {}
+    assert judged(dev, own) == {}
+    asked = calls(dev)
+    post(dev, started)
+    until(lambda: "jailbreaking" in judged(dev, started))
+    assert calls(dev) > asked
+
+
 def test_every_thumbs_down_is_judged_by_the_judges_its_rates_passed_over(dev: DevStack) -> None:
     events = [trace(f"down{n}") for n in range(TRACES)]
     post(dev, *events)
@@ -132,13 +148,17 @@ def commands(dev: DevStack, seconds: float) -> list[dict[str, Any]]:
     return found
 
 
+def bad(name: str) -> list[dict[str, Any]]:
+    events = [trace(f"{name}{n}", "v-bad") for n in range(BAD)]
+    for event in events:
+        event["output"]["messages"][-1]["content"][0]["text"] = "#quality:0"
+    return events
+
+
 def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ramp_down_to_zero(
     dev: DevStack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    events = [trace(f"bad{n}", "v-bad") for n in range(BAD)]
-    for event in events:
-        event["output"]["messages"][-1]["content"][0]["text"] = "#quality:0"
-    post(dev, *events)
+    post(dev, *bad("bad"))
     log = next(tmp_path_factory.getbasetemp().glob("live*")) / "regressions.md"
     until(lambda: log.exists() and "| jailbreaking |" in log.read_text())
     found = [one for one in commands(dev, 8.0) if one["judge_id"] == "jailbreaking"]
@@ -146,3 +166,15 @@ def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ram
         ("ramp_down", 0, "v-bad", 0.0)
     ]
     assert log.read_text().count("| jailbreaking |") == 1
+
+
+def test_pc5_5_7_what_was_commanded_is_not_commanded_again_after_redis_was_emptied(
+    dev: DevStack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The breach is found anew in new traces; the topic of commands says that its command was given."""
+    log = next(tmp_path_factory.getbasetemp().glob("live*")) / "regressions.md"
+    before = log.read_text().count("| breach | safety | jailbreaking |")
+    redis.Redis.from_url(str(dev.addresses["redis"])).flushall()
+    post(dev, *bad("still"))
+    until(lambda: log.read_text().count("| breach | safety | jailbreaking |") == before + 1)
+    assert [one["judge_id"] for one in commands(dev, 9.0)].count("jailbreaking") == 1
