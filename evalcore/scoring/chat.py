@@ -14,6 +14,7 @@ import httpx
 
 from evalcore.scoring.asking import Ask
 from evalcore.scoring.calls import CallFailed, Failure, Reply
+from schemas.dead_letters import clean
 
 PATH = "/chat/completions"
 LONGEST_MESSAGE = 200
@@ -113,16 +114,25 @@ def _reply(response: Answered) -> Reply:
     try:
         choice = found["choices"][0]
         message = choice["message"]
-        text, refusal = message.get("content"), message.get("refusal")
+        text = said(message.get("content"), message.get("refusal"), choice.get("finish_reason"))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise CallFailed(Failure.SLIP, "the model's server answers 200 without a chat completion") from error
-    if not isinstance(text, str) or not text.strip():
-        why = "refused to answer" if refusal else f"ended without a text ({str(choice.get('finish_reason'))[:40]})"
-        raise CallFailed(Failure.SLIP, f"the model {why}")
     usage = found.get("usage")
     tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
     counted = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
     return Reply(text, tokens if counted else None)
+
+
+def said(content: Any, refusal: Any, finish: Any) -> str:
+    """The text of a model's message. Raises CallFailed where there is none, and where it is not what the model
+    had to say: beside a refusal, or what a filter has left of it."""
+    if refusal:
+        raise CallFailed(Failure.SLIP, "the model refused to answer")
+    if finish == "content_filter":
+        raise CallFailed(Failure.SLIP, "the model's answer was cut by a content filter")
+    if not isinstance(content, str) or not content.strip():
+        raise CallFailed(Failure.SLIP, f"the model ended without a text ({clean(str(finish), 40)})")
+    return content
 
 
 def _json(response: Answered) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from evalcore.scoring.asking import Ask
 from evalcore.scoring.calls import CallFailed, Failure, Reply
-from evalcore.scoring.chat import kind_of, retry_after
+from evalcore.scoring.chat import kind_of, retry_after, said
 
 
 class OpikModel:
@@ -35,9 +35,12 @@ class OpikModel:
             )
         except Exception as error:
             raise failure(error) from error
-        text = found.choices[0].message.content if found.choices else None
-        if not isinstance(text, str) or not text.strip():
-            raise CallFailed(Failure.SLIP, "the model ended without a text")
+        if not found.choices:
+            raise CallFailed(Failure.SLIP, "the model ended without an answer")
+        choice = found.choices[0]
+        text = said(
+            choice.message.content, getattr(choice.message, "refusal", None), getattr(choice, "finish_reason", None)
+        )
         usage = getattr(found, "usage", None)
         return Reply(text, getattr(usage, "total_tokens", None))
 
