@@ -92,6 +92,30 @@ def test_no_field_of_a_manifest_kept_by_hand_is_wrong_in_silence() -> None:
     assert list(escaped(some(MANIFEST, 3 * A_FILE), shipped(by_hand=True))) == []
 
 
+SAMPLE = b"""
+sample:
+  scope: agent
+  candidate:
+    url: https://agents.internal/{agent_id}/{agent_version}/answer?by={agent_version}
+    at_once: 4
+    seconds: 30
+    tries: 2
+  adversarial: {name: red-team, version: 3, items: 120, project: consumer-agent}
+  refresh_seconds: 86400
+  size: {pre_ramp: 250, pre_full: 900}
+"""
+
+
+def test_no_field_of_a_manifests_sample_is_wrong_in_silence() -> None:
+    """What the gates of a rollout judge (PC5 §5.5) is an edit that shows, or it is caught."""
+    files = kept_by_hand(FILES)
+    raw = files.files[MANIFEST] + SAMPLE
+    registry = Shipped(files.with_file(MANIFEST, raw))
+    every = [one for one in yaml_mutants(MANIFEST, raw, ()) if one.field.startswith("sample")]
+    assert len(every) > 250
+    assert list(escaped(every, registry)) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES.files)
 def test_no_field_of_a_shipped_file_is_wrong_in_silence_whatever_is_done_to_it(name: str) -> None:

@@ -1,0 +1,69 @@
+"""Where a candidate is asked: what a request says of itself changes neither host nor path (contracts §3)."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from schemas.endpoints import address
+from schemas.manifests import CandidateEndpoint
+
+URL = "https://agents.internal:8443/run/{agent_id}/{agent_version}/answer?by={agent_version}"
+
+
+@given(st.text(min_size=1, max_size=60), st.text(min_size=1, max_size=60))
+def test_no_id_leaves_its_place_in_the_address(agent: str, version: str) -> None:
+    if agent in (".", "..") or version in (".", ".."):
+        with pytest.raises(ValueError, match="can't be a part of the candidate's address"):
+            address(URL, agent, version)
+        return
+    made = urlsplit(address(URL, agent, version))
+    assert (made.scheme, made.netloc, made.fragment) == ("https", "agents.internal:8443", "")
+    assert [unquote(part) for part in made.path.split("/")] == ["", "run", agent, version, "answer"]
+    assert made.query.count("&") == 0
+    assert unquote(made.query) == f"by={version}"
+
+
+def test_what_a_request_says_is_not_read_as_a_place() -> None:
+    assert address("http://h/{agent_id}/{agent_version}", "{agent_version}", "v1") == "http://h/%7Bagent_version%7D/v1"
+
+
+def test_a_name_that_has_no_place_may_be_anything() -> None:
+    assert address("http://h/{agent_id}", "a", "..") == "http://h/a"
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        address("http://h/{agent_id}", "\ud800", "v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("ftp://h/a", "http:// or https://"),
+        ("h:80/a", "http:// or https://"),
+        ("http:///a", "names a host"),
+        ("http://h:70000/a", "names a host"),
+        ("http://{agent_id}.internal/a", "lets a request choose the host"),
+        ("http://h:{agent_version}/a", "http:// or https://"),
+        ("http://user:secret@h/a", "RAMPGATE_CANDIDATE_KEY"),
+        ("http://h/{version}", "has a place {version}"),
+        ("http://h/{agent_id", "a brace without its other half"),
+        ("http://h/{{agent_id}}", "a brace without its other half"),
+        ("http://h/a#b", "a fragment"),
+        ("http://h/a b", "percent-encoded"),
+        ("http://h/a\n", "percent-encoded"),
+        ("", "at least 1 character"),
+    ],
+)
+def test_what_is_no_address_is_refused_with_the_reason(url: str, says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        CandidateEndpoint.model_validate({"url": url})
+
+
+def test_an_address_may_name_no_version_at_all() -> None:
+    assert CandidateEndpoint.model_validate({"url": "http://[::1]:80/a"}).url == "http://[::1]:80/a"
