@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rampgate.cli.common import run
+from rampgate.cli.options import JsonOption, KafkaOption, RedisOption
 from schemas.letters import MAX_ATTEMPTS
 
 dead_letters = typer.Typer(
@@ -23,9 +24,6 @@ TopicOption = Annotated[
 KeyOption = Annotated[str | None, typer.Option("--key", help="The response id")]
 StageOption = Annotated[str | None, typer.Option("--stage", help="Where it failed, such as thumbs.decode")]
 ReplayIdOption = Annotated[str | None, typer.Option("--replay-id", help="One record, over all its attempts")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
-KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
-RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL")]
 
 
 def register(app: typer.Typer) -> None:

@@ -15,8 +15,8 @@ from rich.table import Table
 from evalcore.gates.planning import Plan, plan
 from rampgate.cli.common import Failure, print_json
 from rampgate.cli.gate_run import run_command
+from rampgate.cli.options import JsonOption
 from rampgate.cli.override_audit import append, plain_entry, read_description
-from rampgate.cli.queries import JsonOption
 
 group = typer.Typer(name="gate", help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
 

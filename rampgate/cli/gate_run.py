@@ -24,9 +24,8 @@ from rampgate import gate_run
 from rampgate.baseline_file import read_baselines, write_baselines
 from rampgate.cli.common import Failure, print_json, run
 from rampgate.cli.findings import Format
+from rampgate.cli.options import ConfigsOption, JsonOption, MetricsOption
 from rampgate.cli.override_audit import append, read_description
-from rampgate.cli.queries import JsonOption
-from rampgate.cli.registries import ConfigsOption
 from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.gate_reports import console
 from rampgate.gate_reports.files import Reports
@@ -38,9 +37,6 @@ from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Word
 from streams.candidate import CandidateLimits, ask_candidate
 
-MetricsFile = Annotated[
-    Path | None, typer.Option("--metrics-file", help="leave the metrics there, for a textfile collector")
-]
 LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
 """By whether it is pre_merge."""
 
@@ -85,7 +81,7 @@ def run_command(
     junit: Annotated[Path | None, typer.Option(help="leave a JUnit report there")] = None,
     markdown: Annotated[Path | None, typer.Option(help="append a report, as to $GITHUB_STEP_SUMMARY")] = None,
     html: Annotated[Path | None, typer.Option(help="leave a page there, with the scores' distributions")] = None,
-    metrics_file: MetricsFile = None,
+    metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
     format: Annotated[Format, typer.Option(help="text, json, or github for annotations on stderr")] = Format.TEXT,
     as_json: JsonOption = False,

@@ -9,17 +9,21 @@ from typing import Annotated
 import typer
 
 from rampgate.cli.findings import Format
-from rampgate.cli.registries import ConfigsOption
+from rampgate.cli.options import (
+    ConfigsOption,
+    DryRunOption,
+    FormatOption,
+    JsonOption,
+    MetricsOption,
+    OpikOption,
+    VerticalOption,
+    YesOption,
+)
 
 manifest = typer.Typer(
     help="The evaluation manifest: which judges fire on which category, and what they have to score.",
     no_args_is_help=True,
 )
-
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
-FormatOption = Annotated[
-    Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -91,16 +95,12 @@ def show_command(
 
 @manifest.command("sync")
 def sync_command(
-    vertical: Annotated[
-        str | None, typer.Option("--vertical", help="Only this vertical; default: all registered")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing")] = False,
+    vertical: VerticalOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
-    opik: Annotated[str | None, typer.Option("--opik", help="Opik URL")] = None,
-    metrics_file: Annotated[
-        Path | None, typer.Option("--metrics-file", help="Leave the metrics there, for a textfile collector")
-    ] = None,
+    opik: OpikOption = None,
+    metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
 ) -> None:
     """Bring a changed manifest to Opik, whose copies of the judges carry its thresholds: `rules sync` of all judges.

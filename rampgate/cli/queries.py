@@ -10,6 +10,7 @@ import typer
 
 from rampgate.cli import query_view as view
 from rampgate.cli.common import Failure, print_json, run
+from rampgate.cli.options import JsonOption, OpikOption, RedisOption
 from rampgate.logs import configure_logs
 from rampgate.settings import load_settings, shown_settings
 from schemas.answers import Answer
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT", bound=Answer)
 PATIENCE = 20.0
 
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
 WindowOption = Annotated[str | None, typer.Option("--window", help="90, 15m, 24h or 7d; default: the lookback window")]
-RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL")]
-OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")]
 
 

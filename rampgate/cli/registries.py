@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from evalcore import loading
 from evalcore.tree import Tree
 from rampgate.cli.common import Failure
 from rampgate.settings import load_settings
-
-ConfigsOption = Annotated[
-    Path | None, typer.Option("--configs", help="The registry's folder; default: RAMPGATE_CONFIGS, else configs")
-]
 
 
 def root_of(configs: Path | None) -> Path:

@@ -9,21 +9,21 @@ from typing import Annotated
 import typer
 
 from rampgate.cli.findings import Format
-from rampgate.cli.registries import ConfigsOption
+from rampgate.cli.options import (
+    ConfigsOption,
+    DryRunOption,
+    FormatOption,
+    JsonOption,
+    MetricsOption,
+    OpikOption,
+    VerticalOption,
+    YesOption,
+)
 
 rules = typer.Typer(
     help="The judges' rule files: what is wrong with them, what they say, and their copies in Opik.",
     no_args_is_help=True,
 )
-
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
-VerticalOption = Annotated[str | None, typer.Option("--vertical", help="Only this vertical; default: all registered")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
-OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
-MetricsOption = Annotated[
-    Path | None, typer.Option("--metrics-file", help="Leave the metrics there, for a textfile collector")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +38,7 @@ def validate_command(
             metavar="[PATH]...", help="Rule files or folders; default: the whole registry", show_default=False
         ),
     ] = None,
-    format: Annotated[
-        Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
-    ] = Format.TEXT,
+    format: FormatOption = Format.TEXT,
     as_json: JsonOption = False,
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.registries import ConfigsOption
+from rampgate.cli.options import ConfigsOption, JsonOption
 
 vertical = typer.Typer(help="Verticals that judge their turns with this registry.", no_args_is_help=True)
 
@@ -40,7 +40,7 @@ def scaffold_command(
     ] = None,
     ticket: Annotated[str | None, typer.Option("--ticket", help="The seeds' calibration_ref, such as PLT-1234")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout")] = False,
+    as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
     """Write the files a new vertical begins with: valid as they are, with comments that say what to fill in.
