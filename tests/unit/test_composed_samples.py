@@ -3,108 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from registry_disk import built
+from sample_world import FULL, GOLDEN, MINUTE, RED_TEAM, WEEK, World, asked, known
 
 from agents.counting import HOUR
 from agents.gate_ports import Sample
-from agents.memory import ManualClock, MemoryStore
-from agents.policy import Policy
-from agents.pools import pool_cell
-from agents.ports import Change, Pool, Unauthorized, Unavailable
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
-from evalcore.gates.requests import Asked, read
-from evalcore.gates.sampling import Candidate
-from evalcore.registry import Registry
-from schemas.gate_examples import RAMP_STEP
-from schemas.judges import Milestone
-from schemas.manifests import CandidateEndpoint, Dataset
-from schemas.ramps import RampStep
-from streams.pooled_traces import PooledTraces
-from streams.samples import PooledSamples
-
-MERGE, RAMP, FULL = Milestone
-GOLDEN, ADVERSARIAL = 4, 3
-WEEK = 604_800_000
-MINUTE = 60_000
-
-
-def known(**sample: Any) -> Registry:
-    said = {"candidate": {"url": "http://agents"}, "size": {"pre_ramp": 14, "pre_full": 27}, **sample}
-    content = {
-        "dataset": {"items": GOLDEN},
-        "sample": {name: value for name, value in said.items() if value is not None},
-        "gates": {"minimum_sample": {"pre_ramp": 5, "pre_full": 5}},
-    }
-    return built({"evaluation_manifest.yaml": json.dumps(content)})
-
-
-RED_TEAM = {"name": "red-team", "version": 2, "items": ADVERSARIAL}
-
-
-def asked(request_id: str = "r-1", **changes: Any) -> Asked:
-    found = read(json.dumps({**RAMP_STEP, "request_id": request_id, "agent_version": "v2", **changes}).encode())
-    assert isinstance(found, Asked)
-    return found
-
-
-@dataclass
-class World:
-    """All that a sample is drawn from. `seen`: the inputs that the candidate was run on, call by call."""
-
-    clock: ManualClock = field(default_factory=lambda: ManualClock(2_000 * WEEK))
-    store: MemoryStore = field(init=False)
-    topic: list[Any] = field(default_factory=list)
-    datasets: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    out_of_reach: Exception | None = None
-    seen: list[list[str]] = field(default_factory=list)
-    down: bool = False
-
-    def __post_init__(self) -> None:
-        self.store = MemoryStore(self.clock)
-        category = {"category": "general_qa"}
-        self.datasets["golden"] = [{"input": f"golden {n}", "metadata": {"id": str(n), **category}} for n in range(4)]
-        self.datasets["red-team"] = [{"input": f"red {n}", "metadata": {"id": str(n)}} for n in range(ADVERSARIAL)]
-
-    async def traced(self, count: int, version: str = "v1", environment: str = "production") -> None:
-        now, step = self.clock.now_ms(), asked().step
-        versions = (version, None) if environment == "production" else (version,)
-        for _ in range(count):
-            place = len(self.topic)
-            metadata = {"agent_version": version, "vertical": step.vertical, "category": "general_qa"}
-            said = {"input": f"turn {place}", "output": f"said by {version}", "ended_at": "2026-11-21T12:00:00Z"}
-            self.topic.append({**said, "metadata": metadata})
-            one = Candidate(place.to_bytes(16, "big"), now - 1, 0, place)
-            for whose in versions:
-                cell = pool_cell(step.vertical, step.agent_id, whose, now // HOUR)
-                await self.store.apply(Change(pools={cell: Pool(now + WEEK, 600, {one.pack(): one.number})}))
-
-    async def fetch(self, places: Sequence[Any]) -> list[Any]:
-        found = [self.topic[offset] for _, _, offset in places]
-        return [None if one is None else SimpleNamespace(value=json.dumps(one).encode()) for one in found]
-
-    async def read(self, wanted: Dataset) -> GoldenSet | None:
-        if self.out_of_reach is not None:
-            raise self.out_of_reach
-        items = self.datasets.get(wanted.name)
-        return GoldenSet(items, wanted.name, wanted.name, wanted.version) if items is not None else None
-
-    async def to(
-        self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep
-    ) -> list[CandidateAnswer]:
-        self.seen.append([str(item["input"]) for item in items])
-        return [Failed("down") if self.down else {"output": f"{step.agent_version} says"} for _ in items]
-
-    async def sample(self, request: Asked | None = None, registry: Registry | None = None, at: Any = RAMP) -> Sample:
-        this: Any = self
-        traces = PooledTraces(self.store, this, "traces", self.clock)
-        samples = PooledSamples(self.store, traces, Policy(), self.clock, self.read, this)
-        return await samples.frozen(request or asked(), at, registry or known())
+from agents.ports import Unauthorized, Unavailable
 
 
 def made_of(sample: Sample) -> tuple[int, int, int, int]:
