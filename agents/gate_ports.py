@@ -24,7 +24,6 @@ class Sample:
 
     items: Sequence[Item]
     facts: SampleFacts
-    dataset_version: str = ""
     mismatches: tuple[str, ...] = ()
     shortage: str = ""
 

@@ -109,8 +109,8 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
 
 
 def _line(asked: Asked, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:
-    step, scope = asked.step, sample.facts.scope
-    return Line(name, judge.version, milestone, step.agent_id, step.vertical, sample.dataset_version, scope)
+    step, facts = asked.step, sample.facts
+    return Line(name, judge.version, milestone, step.agent_id, step.vertical, facts.dataset_version, facts.scope)
 
 
 def _seconds_left(asked: Asked, now: datetime) -> float | None:

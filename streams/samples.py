@@ -92,7 +92,7 @@ class PooledSamples:
             topped_up=len(more),
             dataset_version=dataset_version(taking_part),
         )
-        return Sample(items, facts, facts.dataset_version, tuple(answered.wrong), _looked(asked, registry, facts, lost))
+        return Sample(items, facts, tuple(answered.wrong), _looked(asked, registry, facts, lost))
 
     async def _freeze(self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry) -> bytes:
         now, step, sample = self._clock.now_ms(), asked.step, registry.sample

@@ -63,8 +63,10 @@ class Scripted:
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
         items = [Item(f"t{number}", "online", {}) for number in range(self.size)]
-        facts = SampleFacts("version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21")
-        return Sample(items, facts, "7")
+        facts = SampleFacts(
+            "version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21", dataset_version="7"
+        )
+        return Sample(items, facts)
 
     async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
         await asyncio.sleep(self.seconds)
