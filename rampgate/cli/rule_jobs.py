@@ -74,7 +74,7 @@ def sync_rules(settings: Settings, asked: SyncAsked) -> int:
             return 0
         run(sync.carry_out)
         worker = finish(settings, sync, registry, console)
-    seconds = time.monotonic() - began - waited
+    seconds = round(time.monotonic() - began - waited, 3)
     if asked.metrics_file is not None:
         metrics = Metrics()
         metrics.rules_sync_duration.observe(seconds)
@@ -87,7 +87,7 @@ def sync_rules(settings: Settings, asked: SyncAsked) -> int:
                 "config_hash": registry.config_hash,
                 "verticals": [part.document() for part in sync.parts],
                 "worker": worker,
-                "duration_seconds": round(seconds, 3),
+                "duration_seconds": seconds,
                 **asked.beside,
             }
         )

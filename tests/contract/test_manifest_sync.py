@@ -14,6 +14,7 @@ import pytest
 
 from rampgate.localopik.server import start
 from tests.unit.registry_copies import Ran, copied, edit, run
+from tests.unit.test_rule_history import git
 
 
 @pytest.fixture
@@ -55,6 +56,36 @@ def test_a_changed_threshold_reaches_each_verticals_copy_of_the_judge(opik: str,
         assert [one["judge"] for one in updated] == ["data_integrity"]
         assert "thresholds" in updated[0]["changes"]
     assert part(sync(configs), "receipts")["update"] == []
+
+
+def test_pc5_ac7_a_bad_threshold_of_the_manifest_is_reverted_in_git_and_synced_back(opik: str, tmp_path: Path) -> None:
+    """PC5 §5.7, §10.3: the same path as for a rule; the judge's version never changed, so its baselines hold."""
+    configs = copied(tmp_path)
+    git(tmp_path, "init", "-q")
+    for message, threshold in (("shipped", "0.9"), ("too strict for anybody", "0.999")):
+        edit(configs / "manifest-base.yaml", "data_integrity: 0.9\n", f"data_integrity: {threshold}\n")
+        assert run(configs, "manifest", "resolve").code == 0
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-qm", message)
+        assert sync(configs).code == 0
+    bad = in_opik(opik, "data_integrity")
+    git(tmp_path, "revert", "--no-edit", "HEAD")
+    assert run(configs, "manifest", "resolve", "--check").code == 0, "what is reverted together fits together"
+    left = tmp_path / "sync.prom"
+    ran = sync(configs, "--metrics-file", str(left))
+    assert [one["judge"] for one in part(ran, "receipts")["update"]] == ["data_integrity"]
+    good = in_opik(opik, "data_integrity")
+    assert [one["thresholds"]["pre_ramp"] for one in (bad, good)] == [0.999, 0.9]
+    assert bad["version"] == good["version"]
+    assert f"rampgate_rules_sync_duration_seconds_sum {ran.json['duration_seconds']}" in left.read_text()
+
+
+def in_opik(opik: str, judge: str) -> dict[str, Any]:
+    """What receipts' copy of the judge says of it."""
+    listed = httpx.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100}).json()
+    told = [json.loads(one["code"]["variables"]["rampgate_metadata"]) for one in listed["content"]]
+    [found] = [one for one in told if one["judge_id"] == judge and one["vertical"] == "receipts"]
+    return dict(found)
 
 
 def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_moves_nobody_elses(
