@@ -120,6 +120,7 @@ def gate_on(
     evidence = Evidence(
         size=len(items),
         minimum=registry.gates.minimum_sample[milestone],
+        scored=registry.gates.scored(milestone),
         coverage=coverage,
         coverage_floor=registry.gates.coverage_floor if coverage is not None else None,
     )

@@ -64,6 +64,7 @@ class Composite(FileModel):
 
 
 _SAMPLES = {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
+_SCORED = {Milestone.PRE_MERGE: 1, Milestone.PRE_RAMP: 5, Milestone.PRE_FULL: 15}
 _WINDOWS = {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
 _SIZES = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
 
@@ -79,13 +80,22 @@ class GateDefaults(FileModel):
     minimum_sample: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=1)]], _beside(_SAMPLES)] = Field(
         default_factory=lambda: dict(_SAMPLES)
     )
-    """Scored turns a judge needs at a milestone; fewer is insufficient_sample."""
-    coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.05
-    """The join's coverage below which a gate on traffic does not pass."""
+    """Items that the sample of a gate needs; fewer is insufficient_sample."""
+    minimum_scored: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=1)]], _beside(_SCORED)] = Field(
+        default_factory=lambda: dict(_SCORED)
+    )
+    """Of them, what each judge needs to have as its own to score, after its filter, its sampling rate and what was not
+    applicable. Where `minimum_sample` asks for fewer, so does this."""
+    coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.01
+    """The join's coverage below which a gate on traffic does not pass. Few users press a thumb."""
     window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=7_776_000)]], _beside(_WINDOWS)] = (
         Field(default_factory=lambda: dict(_WINDOWS))
     )
     """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
+
+    def scored(self, milestone: Milestone) -> int:
+        """Items that each judge must score at the milestone."""
+        return min(self.minimum_scored[milestone], self.minimum_sample[milestone])
 
 
 class CandidateEndpoint(FileModel):

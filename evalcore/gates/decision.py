@@ -34,13 +34,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of the sample as a whole. `size` items, of which the gate needs `minimum`. `coverage` is the join's rate, None
-    where no turn has any; it is asked for at gates on traffic only, by a `coverage_floor`. `production` of the items
-    are production's, None where none are asked for. `mismatches`: what of the datasets is not what the manifest
-    says."""
+    """Of the sample as a whole. `size` items, of which the gate needs `minimum`; `scored` of them must be each judge's
+    own. `coverage` is the join's rate, None where no turn has any; it is asked for at gates on traffic only, by a
+    `coverage_floor`. `production` of the items are production's, None where none are asked for. `mismatches`: what of
+    the datasets is not what the manifest says."""
 
     size: int
     minimum: int
+    scored: int = 1
     coverage: float | None = None
     coverage_floor: float | None = None
     production: int | None = None
@@ -68,8 +69,10 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
     if not judged:
         gate.say(Word.FAIL, Code.INVALID_REQUEST, "no judge to decide by")
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
-    worst = {name: _stands(name, one, aggregates[name].worst, milestone) for name, one in judged.items()}
-    best = {name: _stands(name, one, aggregates[name].best, milestone) for name, one in judged.items()}
+    # Of a sample that is too small anyway, nobody needs to hear that each judge had too little of it.
+    least = evidence.scored if evidence.size >= evidence.minimum else 1
+    worst = {name: _stands(name, one, aggregates[name].worst, milestone, least) for name, one in judged.items()}
+    best = {name: _stands(name, one, aggregates[name].best, milestone, least) for name, one in judged.items()}
     late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
     anyway = [*gate.words, *(standing.word for standing in late.values())]
     known = combined([*anyway, *_words(worst)]) is combined([*anyway, *_words(best)])
@@ -113,13 +116,16 @@ def _looked(evidence: Evidence) -> str:
     return f"; {evidence.shortage}" if evidence.shortage else ""
 
 
-def _stands(name: str, one: Judged, score: float | None, milestone: Milestone) -> Standing:
+def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, least: int) -> Standing:
+    """`least`: items that the judge must have had to score. A few that fall short decide all the same."""
     if one.suspended:
         return Standing(Word.FAIL, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
-    if score is None:
-        message = f"{name} has no item to score, {one.answers.not_applicable} were not applicable"
-        return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
-    return stands(name, score, one.limits, milestone)
+    found = stands(name, score, one.limits, milestone) if score is not None else Standing(Word.PASS)
+    if not found.passed or (score is not None and one.answers.n >= least):
+        return found
+    had = f"{one.answers.n} of the {least} items that it needs" if score is not None else "no item"
+    message = f"{name} has {had} to score, {one.answers.not_applicable} were not applicable"
+    return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
 
 
 def _unknown(name: str, one: Judged, found: Aggregate, word: Word) -> Standing:

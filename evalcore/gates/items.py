@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -69,6 +69,19 @@ def identity(one: Mapping[str, Any], number: int = 0) -> str:
         if isinstance(known, (str, int)) and not isinstance(known, bool) and known != "":
             return str(known)
     return f"#{number + 1}"
+
+
+def served(items: Iterable[Item], known: Collection[str]) -> str | None:
+    """The vertical all of whose traces these are, if it is known: what it tightened holds also for a request that does
+    not name it."""
+    found = set()
+    for item in items:
+        metadata = item.source.get("metadata")
+        named = metadata.get("vertical") if isinstance(metadata, Mapping) else None
+        if item.context == "online":
+            found.add(named if isinstance(named, str) else "")
+    only, *others = found or {""}
+    return only if not others and only in known else None
 
 
 def completed(one: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

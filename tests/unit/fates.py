@@ -144,7 +144,7 @@ def strayed(name: str, found: tuple[Change, ...]) -> Iterator[str]:
 
 def relaxed(before: Registry, after: Registry) -> Iterator[str]:
     gates = after.gates
-    if min(gates.minimum_sample.get(milestone, 0) for milestone in Milestone) < 1 or not gates.coverage_floor > 0:
+    if min(gates.scored(milestone) for milestone in Milestone) < 1 or not gates.coverage_floor > 0:
         yield "a gate asks for no sample, or for no coverage"
     if not {Milestone.PRE_RAMP, Milestone.PRE_FULL} <= gates.window_seconds.keys():
         yield "a gate on traffic has no window"

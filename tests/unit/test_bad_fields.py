@@ -145,7 +145,7 @@ BAD = [
         "categories.general_qa.archetypes",
     ),
     Bad(
-        MANIFEST, "  coverage_floor: 0.05", "  coverage_floor: 0", "out-of-range", "gates.coverage_floor", "more than 0"
+        MANIFEST, "  coverage_floor: 0.01", "  coverage_floor: 0", "out-of-range", "gates.coverage_floor", "more than 0"
     ),
     Bad(BASE, "    pre_merge: 20", "    pre_merge: 0", "out-of-range", "gates.minimum_sample.pre_merge", "at least 1"),
     Bad(BASE, "    pre_ramp: 86400", "    pre_ramp: 1d", "wrong-type", "gates.window_seconds.pre_ramp", "whole number"),

@@ -168,7 +168,7 @@ def test_too_few_items_and_too_little_coverage_fail() -> None:
     assert codes(decide(given=items(3))) == ["insufficient_sample"]
     assert "insufficient_sample" in codes(decide(given=[]))
     traces = [trace(n) for n in range(100)]
-    assert codes(decide("pre_ramp", traces, coverage=0.01)) == ["coverage_too_low"]
+    assert codes(decide("pre_ramp", traces, coverage=0.005)) == ["coverage_too_low"]
     assert decide("pre_ramp", traces, coverage=0.4).verdict == "pass"
 
 

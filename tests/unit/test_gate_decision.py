@@ -193,3 +193,29 @@ def test_a_suspended_judge_fails() -> None:
 
 def test_a_gate_without_judges_fails() -> None:
     assert gate().verdict is Word.FAIL
+
+
+def few(*values: float, rest: int, enforcement: Enforcement = BLOCK) -> Judged:
+    return judged(*scored(*values), *[NotApplicable()] * rest, enforcement=enforcement)
+
+
+def test_a_judge_with_too_little_of_the_sample_of_its_own_says_nothing_good_about_it() -> None:
+    wants_five = Evidence(100, 20, scored=5)
+    made = gate(wants_five, tone=few(5, 5, 5, 5, rest=96))
+    assert (made.verdict, codes(made)) == (Word.FAIL, [Code.INSUFFICIENT_SAMPLE])
+    assert made.reasons[0].message == "tone has 4 of the 5 items that it needs to score, 96 were not applicable"
+    assert gate(wants_five, tone=few(5, 5, 5, 5, rest=96, enforcement=Enforcement.WARN)).verdict is Word.WARN
+    assert gate(wants_five, tone=few(5, 5, 5, 5, 5, rest=95)).verdict is Word.PASS
+
+
+def test_the_little_that_a_judge_had_decides_where_it_falls_short() -> None:
+    assert codes(gate(Evidence(100, 20, scored=5), tone=few(1, rest=99))) == [Code.FLOOR_BREACH]
+
+
+def test_what_could_not_be_scored_was_the_judges_own_all_the_same() -> None:
+    one = judged(*scored(5, 5, 5, 5), Unscored("the model was away"), threshold=3.0)
+    assert gate(Evidence(100, 20, scored=5), tone=one).verdict is Word.PASS
+
+
+def test_of_a_sample_that_is_too_small_each_judge_need_not_say_so_too() -> None:
+    assert codes(gate(Evidence(3, 20, scored=5), tone=judged(*scored(5, 5, 5)))) == [Code.INSUFFICIENT_SAMPLE]

@@ -17,6 +17,11 @@ def test_a_milestone_that_is_left_out_keeps_its_default() -> None:
     assert gates.window_seconds == {RAMP: 86_400, FULL: 3600}
 
 
+def test_no_judge_needs_more_items_of_its_own_than_the_sample_has() -> None:
+    gates = GateDefaults.model_validate({"minimum_sample": {"pre_ramp": 3}, "minimum_scored": {"pre_full": 40}})
+    assert [gates.scored(milestone) for milestone in Milestone] == [1, 3, 40]
+
+
 @pytest.mark.parametrize("said", [{}, {"minimum_sample": {}, "window_seconds": {}}])
 def test_nothing_said_is_not_nothing_asked(said: dict[str, object]) -> None:
     assert GateDefaults.model_validate(said) == GateDefaults()
@@ -30,6 +35,7 @@ def test_nothing_said_is_not_nothing_asked(said: dict[str, object]) -> None:
         {"minimum_sample": {"premerge": 20}},
         {"window_seconds": {"pre_ramp": 59}},
         {"window_seconds": {"pre_ramp": 86_400_000}},
+        {"minimum_scored": {"pre_ramp": 0}},
         {"coverage_floor": 0},
         {"coverage_floor": 1.5},
     ],
