@@ -10,7 +10,7 @@ from schemas.judges import Enforcement, Milestone, Score
 from schemas.verdicts import Code, Word
 
 ROLLING = 3
-"""Runs on main that make a baseline."""
+"""Runs that make a baseline."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Limits:
         history: Sequence[float] = (),
         outdated: str = "",
     ) -> Limits:
-        """`history`: aggregates of runs on main, oldest first; the last three count."""
+        """`history`: aggregates of earlier runs, oldest first; the last three count."""
         runs = [value for value in history if math.isfinite(value)][-ROLLING:]
         baseline = math.fsum(runs) / len(runs) if runs else None
         return cls(float(threshold), float(floor), float(tolerance), enforcement, baseline, len(runs), outdated)
@@ -68,7 +68,7 @@ def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Sta
         message = f"{shown}, below its threshold of {figure(limits.threshold)} at {milestone}"
         return Standing(failing, Code.BELOW_THRESHOLD, message)
     if limits.baseline is not None and _below(score, limits.baseline - limits.tolerance):
-        runs = f"last {limits.baseline_runs} run{'s' if limits.baseline_runs != 1 else ''} on main"
+        runs = f"its last {limits.baseline_runs} run{'s' if limits.baseline_runs != 1 else ''}"
         least = f"{figure(limits.baseline)} - {figure(limits.tolerance)}"
         message = f"{shown}, below its baseline less tolerance of {least} ({runs})"
         return Standing(failing, Code.REGRESSED, message)
