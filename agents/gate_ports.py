@@ -14,7 +14,7 @@ from evalcore.registry import Judge, Registry
 from schemas.judges import Milestone
 from schemas.verdicts import SampleFacts
 
-__all__ = ["GatePorts", "History", "Item", "JoinCoverage", "Sample", "Samples", "Scoring"]
+__all__ = ["GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample", "Samples", "Scoring"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Sample:
     shortage: str = ""
 
 
+class OutOfTime(Exception):
+    """The judges' model answers, and would have needed longer."""
+
+
 class Samples(Protocol):
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
         """The sample of this request's gate: drawn at the first call, the same one at every later call."""
@@ -35,9 +39,12 @@ class Samples(Protocol):
 
 
 class Scoring(Protocol):
-    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
         """Every judge's answer for every item that is its to judge, by judge id, and by `judge.dimension` where it has
-        some. Never raises for a judge or an item; what was answered before costs nothing."""
+        some. Never raises for a judge or an item; what was answered before costs nothing. After `within` seconds the
+        rest is unscored where the model answers nobody; where it does and was too slow, raises OutOfTime."""
         ...
 
 

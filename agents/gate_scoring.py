@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.gate_ports import Item
+from agents.gate_ports import Item, OutOfTime
 from evalcore.gates.answers import Answer
 from evalcore.registry import Judge
-from evalcore.scoring import Judgement, Scorer, Spend, by_name
+from evalcore.scoring import Failure, Judgement, Scorer, Spend, by_name
 from evalcore.scoring.pairs import NO_MODEL, Pair, pairs_of, score_pairs, task_of
 
 __all__ = ["NO_MODEL", "JudgeScoring", "NoScoring", "answers_of"]
@@ -21,16 +21,23 @@ class JudgeScoring:
         """`calls` and `tokens`: what one gate may spend; None: no limit."""
         self._scorer, self._calls, self._tokens = scorer, calls, tokens
 
-    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
         pairs = pairs_of(judges, items)
         spend = Spend(self._calls, self._tokens)
-        return answers_of(pairs, await score_pairs(self._scorer, request_id, pairs, spend=spend))
+        found = await score_pairs(self._scorer, request_id, pairs, spend=spend, within=within)
+        if any(one.failure is Failure.OUT_OF_TIME for one in found):
+            raise OutOfTime
+        return answers_of(pairs, found)
 
 
 class NoScoring:
     """Where no model is configured: every answer is missing, so every gate fails closed and says why."""
 
-    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
         pairs = pairs_of(judges, items)
         return answers_of(pairs, await score_pairs(None, request_id, pairs))
 

@@ -78,7 +78,7 @@ class Gates:
         self._client = ModelClient(at_once, seconds)
         model = ChatModel(self._client, settings.model_url, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
-        limits = CallLimits(at_once, settings.model_calls_per_minute, seconds)
+        limits = CallLimits(at_once, settings.model_calls_per_minute, seconds, settings.model_patience_seconds)
         self.scorer = Scorer(model, cache, limits)
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 

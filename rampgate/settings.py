@@ -57,6 +57,9 @@ class Settings(BaseModel):
     model_calls_at_once: int = Field(20, ge=1, description="For all gates of a worker together")
     model_calls_per_minute: float | None = Field(None, gt=0)
     model_call_seconds: float = Field(60.0, gt=0, description="One call may take so long; it is tried again")
+    model_patience_seconds: float = Field(
+        30.0, ge=0, description="How long a gate waits for a model that answers none of its calls"
+    )
     candidate_key: SecretStr | None = Field(None, description="Bearer token of the candidate that gates run")
     candidate_key_file: Path | None = None
     gate_calls: int | None = Field(None, ge=1, description="Model calls that one gate may make; None: no limit")

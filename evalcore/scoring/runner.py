@@ -18,10 +18,11 @@ from evalcore import scores
 from evalcore.bindings import Unbound
 from evalcore.scoring.asking import Ask, Task, ask, key
 from evalcore.scoring.cache import ScoreCache, kept, written
-from evalcore.scoring.calls import CallFailed, Failure, Model
+from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model
 from evalcore.scoring.judgements import Judgement, judgement
+from evalcore.scoring.outages import Patience
 from evalcore.scoring.spending import Spend
-from evalcore.scoring.trying import Caller, CallLimits
+from evalcore.scoring.trying import Caller, CallLimits, Gate
 
 __all__ = ["Judgement", "Scorer"]
 log = structlog.get_logger(__name__)
@@ -30,6 +31,8 @@ CHUNK = 100
 AHEAD = 64
 RECENT = 4_096
 CACHED = "cached"
+ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
+"""Failures that another gate may not have."""
 
 
 @dataclass
@@ -54,7 +57,7 @@ class Scorer:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cache, self._limits, self._observe = cache, limits or CallLimits(), observe
-        self._caller = Caller(model, self._limits, now, observe)
+        self._now, self._caller = now, Caller(model, self._limits, now, observe)
         self._flights: dict[str, _Flight] = {}
         self._recent: OrderedDict[str, scores.Answer] = OrderedDict()
         self._cache_works = True
@@ -63,14 +66,16 @@ class Scorer:
         self, gate: str, tasks: Sequence[Task], *, spend: Spend | None = None, within: float | None = None
     ) -> list[Judgement]:
         """In the order of the tasks. What is not scored `within` seconds, or is over the limit of `spend`, is unscored
-        and says so. Raises nothing but CancelledError; what was answered by then is kept."""
-        run = _Run(self, gate, tasks, spend or Spend())
+        and says so: OUT_OF_TIME, or DOWN where the model answered nobody any more. Raises nothing but CancelledError;
+        what was answered by then is kept."""
+        patience = Patience(self._limits.patience, self._now)
+        run = _Run(self, Gate(gate, spend or Spend(), patience), tasks)
         try:
             async with asyncio.timeout(within):
                 await run.all()
         except TimeoutError:
             late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
-            run.rest(late)
+            run.rest(patience.down() or late)
         except Exception:
             log.exception("scoring_failed", gate=gate)
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
@@ -87,9 +92,7 @@ class Scorer:
         found = (kept(value, task.judge) for value, task in zip(held, tasks, strict=True))
         return [answer or self._recent.get(name) for answer, name in zip(found, keys, strict=True)]
 
-    async def judge(
-        self, gate: str, task: Task, name: str, asked: Ask, spend: Spend
-    ) -> tuple[scores.Answer | CallFailed, bool]:
+    async def judge(self, gate: Gate, task: Task, name: str, asked: Ask) -> tuple[scores.Answer | CallFailed, bool]:
         """An answer to the task whose key is `name`, and whether it came without a call."""
         while True:
             if name in self._recent:
@@ -97,7 +100,7 @@ class Scorer:
             flight = self._flights.get(name)
             mine = flight is None
             if flight is None:
-                call = asyncio.create_task(self._fly(gate, task, name, asked, spend))
+                call = asyncio.create_task(self._fly(gate, task, name, asked))
                 flight = self._flights[name] = _Flight(call)
                 call.add_done_callback(partial(self._landed, name))
             flight.waiting += 1
@@ -108,13 +111,13 @@ class Scorer:
                 if not flight.waiting and not flight.call.done():
                     self._landed(name, flight.call)
                     flight.call.cancel()
-            if mine or not isinstance(found, CallFailed) or found.kind is not Failure.OVER_LIMIT:
+            if mine or not isinstance(found, CallFailed) or found.kind not in ONES_OWN:
                 return found, not mine
-            # The gate that made the call has spent what it may; this one has not.
+            # The gate that made the call has spent what it may, or waited as long as it does; this one has not.
 
-    async def _fly(self, gate: str, task: Task, name: str, asked: Ask, spend: Spend) -> scores.Answer | CallFailed:
+    async def _fly(self, gate: Gate, task: Task, name: str, asked: Ask) -> scores.Answer | CallFailed:
         try:
-            answer = await self._caller.score(gate, task.judge, asked, spend)
+            answer = await self._caller.score(gate, task.judge, asked)
         except CallFailed as failure:
             return failure
         except Exception as error:
@@ -154,8 +157,8 @@ class Scorer:
 class _Run:
     """One gate's tasks: one looks them up and hands on what has to be asked, several ask."""
 
-    def __init__(self, scorer: Scorer, gate: str, tasks: Sequence[Task], spend: Spend) -> None:
-        self._scorer, self._gate, self._tasks, self._spend = scorer, gate, tasks, spend
+    def __init__(self, scorer: Scorer, gate: Gate, tasks: Sequence[Task]) -> None:
+        self._scorer, self._gate, self._tasks = scorer, gate, tasks
         self.found: list[Judgement | None] = [None] * len(tasks)
         self._open: asyncio.Queue[tuple[int, str, Ask] | None] = asyncio.Queue(AHEAD)
 
@@ -196,7 +199,7 @@ class _Run:
         while (one := await self._open.get()) is not None:
             place, name, asked = one
             task = self._tasks[place]
-            answer, cached = await self._scorer.judge(self._gate, task, name, asked, self._spend)
+            answer, cached = await self._scorer.judge(self._gate, task, name, asked)
             self.found[place] = judgement(task, answer, cached)
 
     def _cached(self, place: int, answer: scores.Answer) -> None:

@@ -30,8 +30,3 @@ class Spend:
         """What the call cost; None where nobody knows, then what was set aside stands."""
         if tokens is not None:
             self.tokens += tokens - reserved
-
-    def give_back(self, reserved: int) -> None:
-        """No call was made."""
-        self.calls -= 1
-        self.tokens -= reserved

@@ -13,7 +13,7 @@ from evalcore.scores import Answer, Unscored, read
 from evalcore.scoring.asking import Ask
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply
 from evalcore.scoring.fair import FairRoom
-from evalcore.scoring.outages import Outages
+from evalcore.scoring.outages import Patience, Respite
 from evalcore.scoring.spending import Spend
 from evalcore.views import Judge
 
@@ -23,17 +23,25 @@ SLIPS = 1
 
 @dataclass(frozen=True)
 class CallLimits:
-    """For all gates of a process together. Seconds; `tries` are calls for one score, `outage_seconds` how long a model
-    may answer nobody before it counts as down."""
+    """For all gates of a process together. Seconds; `patience`: how long each gate waits for a model that answers none
+    of its calls."""
 
     at_once: int = 20
     calls_per_minute: float | None = None
     call_seconds: float = 60.0
-    tries: int = 6
+    patience: float = 30.0
     first_pause: float = 0.5
-    longest_pause: float = 20.0
+    longest_pause: float = 5.0
     jitter: float = 1.0
-    outage_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whose calls these are: what it may spend, and how long it waits."""
+
+    name: str
+    spend: Spend
+    patience: Patience
 
 
 class Caller:
@@ -45,9 +53,9 @@ class Caller:
         self.model, self._limits, self._observe = model, limits, observe
         self._room = FairRoom(limits.at_once)
         self._rate = _rate(limits.calls_per_minute)
-        self._outages = Outages(limits.outage_seconds, limits.at_once, now)
+        self._respite = Respite(now)
 
-    async def score(self, gate: str, judge: Judge, asked: Ask, spend: Spend) -> Answer:
+    async def score(self, gate: Gate, judge: Judge, asked: Ask) -> Answer:
         """Raises CallFailed, of the last try."""
         slips = 0
 
@@ -58,16 +66,16 @@ class Caller:
             if error.kind is Failure.SLIP:
                 slips += 1
                 return 0.0 if slips <= SLIPS else False
-            return error.kind in PASSING
+            return error.kind in PASSING and not gate.patience.over
 
         limits = self._limits
         async for attempt in stamina.retry_context(
-            on=again, attempts=limits.tries, timeout=None,
+            on=again, attempts=None, timeout=None,
             wait_initial=limits.first_pause, wait_max=limits.longest_pause, wait_jitter=limits.jitter,
         ):  # fmt: skip
             with attempt:
-                async with self._room.place(gate):
-                    reply = await self._call(asked, spend)
+                async with self._room.place(gate.name):
+                    reply = await self._call(gate, asked)
                 try:
                     return read(reply.text, judge)
                 except Unscored as error:
@@ -75,37 +83,33 @@ class Caller:
                     raise CallFailed(Failure.SLIP, str(error)) from error
         raise AssertionError
 
-    async def _call(self, asked: Ask, spend: Spend) -> Reply:
+    async def _call(self, gate: Gate, asked: Ask) -> Reply:
+        if gate.patience.over and (down := gate.patience.down()) is not None:
+            raise down
+        await self._respite.over()
         if self._rate is not None:
             await self._rate.acquire()
-        reserved = spend.reserve(asked.tokens)
-        try:
-            await self._outages.pass_or_wait()
-        except BaseException:
-            spend.give_back(reserved)
-            raise
+        reserved = gate.spend.reserve(asked.tokens)
         seconds = self._limits.call_seconds
         try:
             async with asyncio.timeout(seconds):
                 reply = await self.model.complete(asked)
         except TimeoutError as error:
             failure = CallFailed(Failure.TIMEOUT, f"the model gave no answer in {seconds:g} s")
-            raise self._noted(failure, spend, reserved) from error
+            raise self._noted(failure, gate, reserved) from error
         except CallFailed as failure:
-            raise self._noted(failure, spend, reserved) from None
-        except BaseException:  # cancelled, or a defect: nothing is known of the server
-            self._outages.left()
-            raise
-        self._outages.succeeded()
+            raise self._noted(failure, gate, reserved) from None
+        gate.patience.answered()
         self._observe("ok")
-        spend.settle(reserved, reply.tokens)
+        gate.spend.settle(reserved, reply.tokens)
         return reply
 
-    def _noted(self, failure: CallFailed, spend: Spend, reserved: int) -> CallFailed:
-        self._outages.failed(failure)
+    def _noted(self, failure: CallFailed, gate: Gate, reserved: int) -> CallFailed:
+        gate.patience.failed(failure)
+        self._respite.asked(failure.retry_after)
         self._observe(failure.kind)
         if failure.kind not in (Failure.TIMEOUT, Failure.SLIP):
-            spend.settle(reserved, 0)  # nothing was answered, nothing is charged
+            gate.spend.settle(reserved, 0)  # nothing was answered, nothing is charged
         return failure
 
 

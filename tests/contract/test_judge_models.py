@@ -45,7 +45,7 @@ async def test_both_ways_give_the_same_scores_for_every_shipped_judge(local: Run
     scores = []
     async with make_client(4, 20.0) as client:
         for model in (ChatModel(client, local.url, KEY), OpikModel(api_base=local.url, api_key=KEY)):
-            found = await Scorer(model, MemoryScoreCache(), CallLimits(at_once=4, tries=1)).score("g", tasks)
+            found = await Scorer(model, MemoryScoreCache(), CallLimits(at_once=4, patience=0.0)).score("g", tasks)
             assert not [one.failure for one in found if one.failure]
             scores.append([(one.answer, one.dimensions) for one in found])
     assert scores[0] == scores[1]

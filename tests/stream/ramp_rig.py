@@ -41,7 +41,9 @@ class ScriptedScoring:
     hold: asyncio.Event | None = None
     began: list[str] = field(default_factory=list)
 
-    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
         self.began.append(request_id)
         if self.hold is not None and request_id.startswith("long"):
             await self.hold.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from registry_disk import built
@@ -12,7 +13,10 @@ from evalcore.scoring.asking import Ask
 
 REGISTRY = built({"rules/brevity.yaml": "{dimensions: {tone-of-voice: {description: T}, facts: {description: F}}}"})
 JUDGE = REGISTRY.judge("helpfulness")
-QUICK = CallLimits(at_once=4, tries=4, first_pause=0.001, longest_pause=0.004, jitter=0.0, call_seconds=0.5)
+CALL = 1_000.0
+"""Seconds that a call takes by the scorer's clock, so that patience ends after a number of calls and not with the
+machine's load."""
+QUICK = CallLimits(at_once=4, patience=3 * CALL, first_pause=0.001, longest_pause=0.004, jitter=0.0, call_seconds=0.5)
 GOOD = '{"score": 4, "reason": "fine"}'
 
 
@@ -52,6 +56,7 @@ def many(count: int, start: str = "o") -> list[Task]:
 
 
 def scorer(model: Model, cache: ScoreCache | None = None, limits: CallLimits = QUICK, **more: Any) -> Scorer:
+    more = {"now": lambda: time.monotonic() + CALL * len(model.calls), **more}
     return Scorer(model, MemoryScoreCache() if cache is None else cache, limits, **more)
 
 

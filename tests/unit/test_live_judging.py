@@ -14,7 +14,7 @@ from builders import trace as trace_event
 from hypothesis import given
 from hypothesis import strategies as st
 from registry_disk import built
-from scoring_rig import QUICK, Model, down
+from scoring_rig import Model, down, scorer
 from uuid6 import uuid7
 from world import World
 
@@ -26,7 +26,7 @@ from evalcore.gates.answers import Scored, collect
 from evalcore.gates.live_traces import chance, chosen, judges_of, weight
 from evalcore.gates.sampling import share
 from evalcore.registry import Judge, Registry
-from evalcore.scoring import Failure, MemoryScoreCache, Reply, Scorer
+from evalcore.scoring import Failure, MemoryScoreCache, Reply
 from evalcore.scoring.asking import Ask
 from schemas.outcomes import Cause, Kind
 from streams.letter_states import settled
@@ -119,9 +119,8 @@ class Rig:
         async def whole(trace_id: str) -> dict[str, Any] | None:
             return self.in_opik.get(trace_id)
 
-        scorer = Scorer(self.model, self.cache, QUICK)
-        topic = world.topics["traces"]
-        return LiveJudging(world.ports, world.policy, scorer, lambda: self.registry, whole, self.left, topic)
+        topic, ours = world.topics["traces"], scorer(self.model, self.cache)
+        return LiveJudging(world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic)
 
     async def traces(self, *events: dict[str, Any]) -> None:
         sent = self.world.send(Kind.TRACE, *events)

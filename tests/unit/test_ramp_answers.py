@@ -6,9 +6,10 @@ import asyncio
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +59,21 @@ class Scripted:
     rate: float | None = 0.4
     seconds: float = 0.0
     past: list[float] = field(default_factory=list)
+    verticals: tuple[str, ...] = ()
     lines: list[Line] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
-        items = [Item(f"t{number}", "online", {}) for number in range(self.size)]
+        whose = cycle([{"metadata": {"vertical": one}} for one in self.verticals] or [{}])
+        items = [Item(f"t{number}", "online", next(whose)) for number in range(self.size)]
         facts = SampleFacts(
             "version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21", dataset_version="7"
         )
         return Sample(items, facts)
 
-    async def score(self, request_id: str, judges: Sequence[Judge], items: Sequence[Item]) -> dict[str, list[Answer]]:
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
         await asyncio.sleep(self.seconds)
         self.asked += [judge.id for judge in judges]
         if self.down:
@@ -132,6 +137,21 @@ def test_a_failed_pre_full_halts_at_the_last_step_that_passed() -> None:
     assert (found.milestone, found.halt_at_percent) == (Milestone.PRE_FULL, 50.0)
 
 
+@pytest.mark.parametrize(
+    ("verticals", "threshold"),
+    [(("receipts",), 4.5), (("receipts", "shopping"), 4.0), (("nobody",), 4.0), ((), 4.0)],
+)
+def test_what_a_vertical_tightened_holds_though_the_request_does_not_name_it(
+    verticals: tuple[str, ...], threshold: float
+) -> None:
+    tightened = replace(registry().judge("ux_quality", "receipts"), thresholds=dict.fromkeys(Milestone, 4.5))
+    known = replace(registry(), judges={**registry().judges, ("ux_quality", "receipts"): tightened})
+    platform = replace(registry().judge("ux_quality"), thresholds=dict.fromkeys(Milestone, 4.0))
+    known = replace(known, judges={**known.judges, ("ux_quality", None): platform})
+    found = verdict(Scripted(verticals=verticals), known, vertical=None)
+    assert found.gates[0].per_judge_scores["ux_quality"].threshold == threshold
+
+
 def test_inherited_safety_judges_run_though_no_request_names_them() -> None:
     found = verdict(Scripted(scores={"jailbreaking": 0.0}))
     assert found.failing_judges == ["jailbreaking"]
@@ -156,7 +176,7 @@ def test_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_el
 
 
 def test_coverage_below_the_floor_fails() -> None:
-    assert codes(verdict(Scripted(rate=0.01))) == {Code.COVERAGE_TOO_LOW}
+    assert codes(verdict(Scripted(rate=0.005))) == {Code.COVERAGE_TOO_LOW}
 
 
 @pytest.mark.parametrize(

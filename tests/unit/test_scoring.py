@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from scoring_rig import GOOD, JUDGE, REGISTRY, Model, down, scorer, tasks
+from scoring_rig import CALL, GOOD, JUDGE, REGISTRY, Model, down, scorer, tasks
 
 from evalcore.gates.answers import NotApplicable, Scored, Unscored
 from evalcore.scoring import CallLimits, Failure, MemoryScoreCache, Task, by_name
@@ -62,7 +62,7 @@ async def test_a_refusal_is_not_tried_again(kind: Failure) -> None:
     assert (found.answer, found.failure, len(model.calls)) == (Unscored(f"it is {kind}", 3.0), kind, 1)
 
 
-async def test_tries_are_bounded_and_the_last_reason_is_told() -> None:
+async def test_tries_end_with_the_gates_patience_and_the_last_reason_is_told() -> None:
     model = Model(down())
     (found,) = await scorer(model).score("g", tasks("a"))
     assert (found.answer, len(model.calls)) == (Unscored("it is unavailable"), 4)
@@ -89,7 +89,7 @@ async def test_an_answer_that_is_no_score_is_asked_for_once_more_and_then_unscor
 
 
 async def test_a_call_that_takes_too_long_is_given_up() -> None:
-    limits = CallLimits(at_once=2, tries=2, call_seconds=0.02, first_pause=0.0, jitter=0.0)
+    limits = CallLimits(at_once=2, patience=CALL, call_seconds=0.02, first_pause=0.0, jitter=0.0)
     model = Model(seconds=60)
     (found,) = await asyncio.wait_for(scorer(model, limits=limits).score("g", tasks("a")), 2)
     assert (found.failure, len(model.calls), model.now) == (Failure.TIMEOUT, 2, 0)

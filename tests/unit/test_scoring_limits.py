@@ -52,8 +52,8 @@ async def test_what_a_server_asks_to_wait_all_calls_wait() -> None:
         at.append(time.monotonic() - began)
         return down(Failure.RATE_LIMITED, 0.25) if len(at) == 1 else GOOD
 
-    limits = CallLimits(at_once=1, tries=3, first_pause=0.001, jitter=0.0)
-    found = await scorer(Model(limited), limits=limits).score("g", tasks("a", "b", "c"))
+    limits = CallLimits(at_once=1, first_pause=0.001, jitter=0.0)
+    found = await scorer(Model(limited), limits=limits, now=time.monotonic).score("g", tasks("a", "b", "c"))
     assert [one.answer for one in found] == [Scored(4.0)] * 3
     assert at[1] >= 0.25
 
@@ -77,8 +77,10 @@ async def test_a_limit_of_tokens_is_not_overspent_by_calls_at_once() -> None:
 
 async def test_calls_that_were_not_answered_are_not_charged_as_tokens() -> None:
     spend = Spend(tokens=100_000)
-    await scorer(Model(down(Failure.UNREACHABLE))).score("g", many(3), spend=spend)
-    assert (spend.calls, spend.tokens) == (12, 0)
+    model = Model(down(Failure.UNREACHABLE))
+    await scorer(model).score("g", many(3), spend=spend)
+    assert (spend.calls, spend.tokens) == (len(model.calls), 0)
+    assert spend.calls > 3
 
 
 async def test_one_gates_empty_purse_is_not_anothers() -> None:
