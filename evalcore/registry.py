@@ -79,6 +79,11 @@ class Registry:
         except KeyError:
             return of.thresholds[_word(Milestone, milestone)]
 
+    def members(self, name: str) -> list[str]:
+        """The judges that a composite stands for; of anything else, itself."""
+        composite = self.composites.get(name)
+        return [name] if composite is None or (judge_id(name), None) in self.judges else composite.judges
+
     def spelled(self, name: str) -> str:
         """The one spelling of a judge's id, or of `judge.dimension`. Raises UnknownJudge."""
         self._limits(name, None)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
@@ -19,6 +20,10 @@ from schemas.judges import Milestone
 from schemas.ramps import RampStep
 
 LONGEST_ID = 512
+LONGEST_NUMBER = 300
+"""Digits; a longer one is told as infinite."""
+MOST_TOLD = 20
+"""Reasons; what else is wrong is only counted, since a verdict has to fit a record."""
 
 
 @dataclass(frozen=True)
@@ -64,25 +69,31 @@ def read(raw: bytes | None) -> Request:
     if raw is None:
         return Unreadable("the value is null; a ramp-step request was expected")
     try:
-        data = json.loads(raw, parse_constant=_no_constant)
+        data = json.loads(raw, parse_int=_whole, parse_float=_number, object_pairs_hook=_Object)
+        if not isinstance(data, _Object):
+            return Unreadable("not an object; a ramp-step request was expected")
+        body = body_hash(data)
     except (ValueError, RecursionError) as error:
         return Unreadable(f"not JSON: {error}")
-    if not isinstance(data, dict):
-        return Unreadable("not an object; a ramp-step request was expected")
     request_id = data.get("request_id")
-    if not isinstance(request_id, str) or not 0 < len(request_id) <= LONGEST_ID:
-        return Unreadable("request_id: a text of 1 to 512 characters is required")
-    body = body_hash(data)
+    if type(request_id) is int:
+        request_id = str(request_id)
+    if not _usable(request_id) or "request_id" in data.twice:
+        return Unreadable("request_id: one text of 1 to 512 characters is required")
+    wrong = [f"{name}: stands twice" for name in _twice(data)]
     try:
         step = RampStep.model_validate(data)
     except ValidationError as error:
-        known = {name: data[name] for name in _IDS if isinstance(data.get(name), str) and len(data[name]) <= LONGEST_ID}
-        return Invalid(request_id, known, _told(error), body)
+        wrong += _told(error)
+    if wrong:
+        known = {name: data[name] for name in _IDS if _usable(data.get(name))}
+        rest = [f"{len(wrong) - MOST_TOLD} more fields are wrong"] if len(wrong) > MOST_TOLD else []
+        return Invalid(request_id, known, (*wrong[:MOST_TOLD], *rest), body)
     return Asked(step, body)
 
 
 def body_hash(data: Mapping[str, Any]) -> str:
-    """Of content: the order of keys and the spelling of numbers make no difference."""
+    """Of content: neither the order of keys nor, once read, the spelling of numbers makes a difference."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -95,26 +106,53 @@ def judges_of(asked: Asked, milestone: Milestone, registry: Registry) -> tuple[l
 
 def named(listed: Sequence[str], field: str, registry: Registry, vertical: str | None) -> tuple[list[str], list[str]]:
     """Names in the registry's spelling, each once, the inherited safety judges behind them; and what is wrong in the
-    list. `judge.dimension` is a judge of its own."""
+    list. `judge.dimension` is a judge of its own; a composite stands for its members."""
     wrong = [] if listed else [f"{field}: the list is empty; name the judges that decide"]
     names: dict[str, None] = {}
     for place, name in enumerate(listed):
         try:
-            names[registry.spelled(name)] = None
+            names |= dict.fromkeys(map(registry.spelled, registry.members(name)))
         except UnknownJudge as error:
             wrong.append(f"{field}[{place}]: {error}")
     names |= dict.fromkeys(judge.id for judge in registry.all(vertical) if judge.safety)
     return list(names), wrong
 
 
-def _told(error: ValidationError) -> tuple[str, ...]:
+def _told(error: ValidationError) -> list[str]:
     found = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
         found.append(f"{place}: {message}" if place else message)
-    return tuple(dict.fromkeys(found))
+    return list(dict.fromkeys(found))
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+class _Object(dict[str, Any]):
+    """As JSON's parser makes one, with the names that it found `twice`: which value was meant, nobody knows."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = Counter(name for name, _ in pairs) if len(self) < len(pairs) else Counter[str]()
+        self.twice = {name for name, times in names.items() if times > 1}
+
+
+def _twice(data: _Object) -> list[str]:
+    """Of the fields we read."""
+    gates = data.get("eval_gates")
+    inner = [f"eval_gates.{name}" for name in gates.twice] if isinstance(gates, _Object) else []
+    return sorted([*(name for name in data.twice if name in RampStep.model_fields), *inner])
+
+
+def _usable(value: Any) -> TypeGuard[str]:
+    """A text that an answer can carry: half a surrogate pair has no bytes."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= LONGEST_NUMBER else float(digits)
+
+
+def _number(text: str) -> float:
+    """5.0 is 5."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
