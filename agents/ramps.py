@@ -11,9 +11,10 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from agents.gate_ports import GatePorts, Sample
+from agents.gate_ports import GatePorts, OutOfTime, Sample
 from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.history import Line
+from evalcore.gates.items import served
 from evalcore.gates.judged import OFF, judged
 from evalcore.gates.requests import Asked, Invalid, judges_of
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
@@ -21,6 +22,8 @@ from evalcore.registry import Judge, Registry
 from schemas.judges import Milestone
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict
 
+MARGIN = 0.5
+"""Seconds for deciding and publishing, once judges were asked."""
 NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category is known"
 
 
@@ -54,9 +57,10 @@ async def answer(
     scope = asyncio.timeout(left)
     try:
         async with scope:
-            gates = [await _gate(request, milestone, registry, ports, now.date()) for milestone in request.milestones]
-    except TimeoutError:
-        if not scope.expired():
+            ends = began + left if left is not None else None
+            gates = [await _gate(request, one, registry, ports, now.date(), ends) for one in request.milestones]
+    except (TimeoutError, OutOfTime) as error:
+        if isinstance(error, TimeoutError) and not scope.expired():
             raise
         reasons = [_too_late(request, time.monotonic() - began)]
         return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
@@ -80,16 +84,19 @@ class _Gate:
     coverage: float | None
 
 
-async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: GatePorts, today: date) -> _Gate:
+async def _gate(
+    asked: Asked, milestone: Milestone, registry: Registry, ports: GatePorts, today: date, ends: float | None
+) -> _Gate:
+    """`ends`: when its deadline passes, by the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
-    vertical = asked.step.vertical
-    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
     sample = await ports.samples.frozen(asked, milestone, registry)
+    vertical = asked.step.vertical or served(sample.items, registry.verticals)
+    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
     window = registry.gates.window_seconds.get(milestone)
     # Read with the sample: what becomes of the counts while judges are asked is nothing that this gate looked at.
     rate = await ports.coverage.rate(vertical, window) if window is not None else None
     distinct = {judge.id: judge for judge in judges.values()}
-    answers = await ports.scoring.score(asked.request_id, list(distinct.values()), sample.items)
+    answers = await ports.scoring.score(asked.request_id, list(distinct.values()), sample.items, _within(ends))
     beside = {}
     for name, judge in judges.items():
         given = answers.get(name, [])
@@ -99,6 +106,7 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
     evidence = Evidence(
         size=len(sample.items),
         minimum=registry.gates.minimum_sample[milestone],
+        scored=registry.gates.scored(milestone),
         coverage=rate,
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
         production=sample.facts.composition.production,
@@ -111,6 +119,14 @@ async def _gate(asked: Asked, milestone: Milestone, registry: Registry, ports: G
 def _line(asked: Asked, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:
     step, facts = asked.step, sample.facts
     return Line(name, judge.version, milestone, step.agent_id, step.vertical, facts.dataset_version, facts.scope)
+
+
+def _within(ends: float | None) -> float | None:
+    """How long judges may take, for a verdict before the deadline and not at it."""
+    if ends is None:
+        return None
+    left = ends - time.monotonic()
+    return max(left - min(MARGIN, left / 10), 0.0)
 
 
 def _seconds_left(asked: Asked, now: datetime) -> float | None:
