@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks import judges, latency, memory, profile, registry, report, restart, scaling, throughput
+from benchmarks import judges, latency, memory, profile, registry, report, restart, scaling, throughput, verdicts
 from benchmarks.lab import Lab
 from benchmarks.options import Options, say
 
 Part = Callable[[Lab, Options, dict[str, Any]], dict[str, Any]]
-ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {"registry": registry.run, "judges": judges.run}
-"""Parts that need nothing of the lab, and are measured before it is set up."""
+ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "registry": registry.run,
+    "judges": judges.run,
+    "verdicts": verdicts.run,
+}
+"""Parts that are measured before the lab of the others is set up."""
 PARTS: dict[str, Part] = {
     "throughput": lambda lab, options, _: throughput.run(lab, options),
     "profile": lambda lab, options, _: profile.run(lab, options),

@@ -80,7 +80,9 @@ class Lab:
         self._children.append(child)
         return child
 
-    def worker(self, prefix: str, group: str, *, profile: Path | None = None) -> ChildProcess:
+    def worker(
+        self, prefix: str, group: str, *, profile: Path | None = None, settings: dict[str, str] | None = None
+    ) -> ChildProcess:
         """Our worker as shipped, not started yet; with `profile`, the same under the sampler."""
         port = reserve_port()
         self._ports.append(port)
@@ -93,6 +95,7 @@ class Lab:
             "RAMPGATE_CONFIGS": str(ROOT / "configs"),
             "RAMPGATE_HTTP": f"127.0.0.1:{port}",
             "RAMPGATE_WRITE": "true",
+            **(settings or {}),
         }
         command = [str(Path(sys.executable).with_name("rampgate")), "worker"]
         if profile is not None:

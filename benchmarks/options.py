@@ -16,11 +16,20 @@ class Options:
     paced_seconds: float = 20.0
     restarts: int = 3
     memory_turns: int = 200_000
+    verdicts: int = 200
     letters: str = "abcde"
 
     @classmethod
     def quick(cls) -> Options:
-        return cls(rounds=1, events=60_000, soak_events=300_000, paced_seconds=5.0, restarts=1, memory_turns=50_000)
+        return cls(
+            rounds=1,
+            events=60_000,
+            soak_events=300_000,
+            paced_seconds=5.0,
+            restarts=1,
+            memory_turns=50_000,
+            verdicts=20,
+        )
 
 
 STDERR = Console(stderr=True)

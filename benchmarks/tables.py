@@ -174,6 +174,49 @@ def judges(found: Found) -> list[str]:
     return [*table(head, rows), "", f"{at_once} calls at once; medians of {found['rounds']} rounds."]
 
 
+def verdicts(found: Found) -> list[str]:
+    goal, before, at_once = found["goals"]["decided_p95"], found["scored_before"], found["at_once"]
+    parts = {
+        "record_to_verdict": "from the request handed to Kafka to the verdict in a plain consumer's hands",
+        "inside": "of it, from the request's decoding to its published verdict",
+        "deciding": "of that, deciding (`evidence.duration_seconds`)",
+    }
+    rows = [
+        [
+            text,
+            milliseconds(before[part]["p50"]),
+            f"**{milliseconds(before[part]['p95'])}**",
+            milliseconds(before[part]["max"]),
+            milliseconds(goal) if part == "inside" else "",
+        ]
+        for part, text in parts.items()
+    ]
+    shares = [
+        [
+            text,
+            f"{min(one['took']):.1f} s",
+            f"{max(one['took']):.1f} s",
+            f"**{one['spread']:.2f}**",
+            ", ".join(f"{size} traces: {share:.2f}" for size, share in one["share"].items()),
+        ]
+        for text, one in (
+            (f"{at_once['gates']} alike", at_once["equal"]),
+            (f"a small one beside {at_once['gates'] - 1} larger", at_once["small"]),
+        )
+    ]
+    return [
+        *table(["", "p50", "p95", "longest", "goal for p95"], rows),
+        "",
+        f"{before['requests']} requests one after another about {found['sample']} traces × {found['judges']} judges, "
+        f"all scored before. The first, which asked the model, took {before['first']:.1f} s.",
+        "",
+        *table(["gates at once", "first verdict", "last verdict", "slowest / fastest", "times its fair share"], shares),
+        "",
+        f"{milliseconds(at_once['latency'])} a call; a fair share is what the model's places would give it, were they "
+        "shared evenly and nothing else cost time.",
+    ]
+
+
 TABLES: dict[str, Callable[[Found], list[str]]] = {
     "throughput": throughput,
     "profile": profile,
@@ -183,6 +226,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "memory": memory,
     "registry": registry,
     "judges": judges,
+    "verdicts": verdicts,
 }
 TITLES = {
     "throughput": "Events a second, side by side",
@@ -193,4 +237,5 @@ TITLES = {
     "memory": "Memory",
     "registry": "The registry",
     "judges": "Judges",
+    "verdicts": "Verdicts",
 }
