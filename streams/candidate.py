@@ -55,7 +55,10 @@ class Candidate:
     async def _one(self, item: Mapping[str, Any]) -> CandidateAnswer:
         if not self._answered and self._failed >= GIVEN_UP_AFTER:
             return Failed(f"not asked: the candidate answered none of the first {self._failed} items")
-        body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+        try:
+            body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+        except orjson.JSONEncodeError as error:
+            return Failed(f"the item can't be sent to the candidate: {error}")
         for attempt in range(self._limits.tries):
             answer, pause = await self._ask(body)
             if not isinstance(answer, Failed):

@@ -23,6 +23,7 @@ from schemas.manifests import CandidateEndpoint
 from schemas.ramps import RampStep
 from streams.candidate import Candidate, CandidateLimits
 
+NOWHERE: Cell = "a:"
 LARGEST = 256 * 1024
 """Bytes of an answer; a larger one is asked for again."""
 
@@ -61,9 +62,10 @@ class CandidateAnswers:
         return await asyncio.gather(*map(one, items, cells, held))
 
     async def _keep(self, cell: Cell, answer: Mapping[str, Any]) -> None:
-        content = orjson.dumps(answer)
-        if len(content) <= LARGEST:
-            with suppress(Unavailable):  # then it is asked for again, should the gate be resumed
+        """What can't be kept is asked for again, should the gate be resumed."""
+        with suppress(Unavailable, orjson.JSONEncodeError):
+            content = orjson.dumps(answer)
+            if cell != NOWHERE and len(content) <= LARGEST:
                 until = self._clock.now_ms() + self._policy.lookback
                 await self._store.apply(Change(sets={cell: (content, until)}))
 
@@ -71,5 +73,8 @@ class CandidateAnswers:
 def _cell(url: str, step: RampStep, item: Mapping[str, Any]) -> Cell:
     """By all that the answer depends on: an address may be that of whatever version runs there."""
     asked = [url, step.agent_id, step.agent_version, item.get("input"), item.get("metadata")]
-    text = orjson.dumps(asked, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    try:
+        text = orjson.dumps(asked, default=str, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return NOWHERE  # nested too deep to be told from others
     return f"a:{hashlib.sha256(text).hexdigest()[:40]}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -22,6 +23,9 @@ from streams.pooled_traces import PooledTraces
 
 LARGEST = 64 * 1024
 """Bytes of what went into a trace; a larger one is not drawn."""
+SPARE = 2
+"""Times as many are looked at as are needed: some may be gone from their topic, or be no inputs."""
+AT_ONCE = 100
 TRIES = 5
 
 
@@ -44,7 +48,7 @@ class ProductionInputs:
             known = [held[at : at + 16] for at in range(0, len(held), 16)]
             if len(known) >= size:
                 break
-            new = await self._new(step, registry.gates.window_seconds[milestone], size, known)
+            new = await self._new(step, milestone, registry, size, known)
             if not new:
                 break
             change = Change(checks={cell: held}, sets={cell: (held + b"".join(new), until)})
@@ -58,15 +62,26 @@ class ProductionInputs:
         held = await self._store.read([_cell(trace) for trace in traces])
         return [orjson.loads(content) if content else None for content in held]
 
-    async def _new(self, step: RampStep, window: int, size: int, known: Sequence[bytes]) -> dict[bytes, bytes]:
-        had = frozenset(known)
+    async def _new(
+        self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
+        had, window = frozenset(known), registry.gates.window_seconds[milestone]
+        drawn = await self._traces.drawn(step.vertical, step.agent_id, None, window, SPARE * size)
+        new = [one for one in drawn if one.trace not in had]
         found: dict[bytes, bytes] = {}
-        drawn = await self._traces.drawn(step.vertical, step.agent_id, None, window, size)
-        for one, trace in await self._traces.read([one for one in drawn if one.trace not in had]):
-            content = orjson.dumps(went_in(trace))
-            if len(content) <= LARGEST:
-                found[one.trace] = content
-        return dict(list(found.items())[: size - len(known)])
+        while new and len(found) < size - len(known):
+            these, new = new[:AT_ONCE], new[AT_ONCE:]
+            found |= {one.trace: content for one, trace in await self._traces.read(these) if (content := _kept(trace))}
+        return dict(islice(found.items(), size - len(known)))
+
+
+def _kept(trace: dict[str, Any]) -> bytes | None:
+    """What went in; None where that is too large, or nested too deep to be sent to anybody."""
+    try:
+        content = orjson.dumps(went_in(trace))
+    except orjson.JSONEncodeError:
+        return None
+    return content if len(content) <= LARGEST else None
 
 
 def _cell(trace: bytes) -> str:

@@ -23,6 +23,7 @@ from evalcore.gates.composition import (
     GOLDEN,
     Part,
     dataset_version,
+    looked,
     of_part,
     parts,
     production_wanted,
@@ -43,6 +44,9 @@ from streams.production_inputs import ProductionInputs
 NO_ANSWER = "the agent gave no output"
 Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
 """The dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
+
+
+_Traces = list[tuple[Candidate, dict[str, Any]]]
 
 
 @dataclass
@@ -71,11 +75,9 @@ class PooledSamples:
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
         cell = f"f:{milestone}:{hashlib.sha256(asked.body.encode()).hexdigest()[:32]}"
-        (held,) = await self._store.read([cell])
-        drawn = orjson.loads(held or await self._freeze(cell, asked, milestone, registry))
-        candidates = [Candidate.unpack(bytes.fromhex(member)) for member in drawn["members"]]
-        own = [_item(one, trace) for one, trace in await self._traces.read(candidates)]
-        lost = drawn["lost"] + len(candidates) - len(own)
+        drawn, traces = await self._drawn(cell, asked, milestone, registry)
+        own = [_item(one, trace) for one, trace in traces]
+        lost = drawn["lost"] + len(drawn["members"]) - len(own)
         taking_part = parts(registry, milestone)
         inputs = [bytes.fromhex(trace) for trace in drawn["inputs"]]
         answered = await self._run(asked, registry, taking_part, inputs)
@@ -92,23 +94,37 @@ class PooledSamples:
             topped_up=len(more),
             dataset_version=dataset_version(taking_part),
         )
-        return Sample(items, facts, tuple(answered.wrong), _looked(asked, registry, facts, lost))
+        return Sample(items, facts, tuple(answered.wrong), looked(asked.step, registry, facts, lost))
 
-    async def _freeze(self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry) -> bytes:
+    async def _drawn(self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry) -> tuple[Any, _Traces]:
+        """What is frozen, and its traces."""
+        (held,) = await self._store.read([cell])
+        if not held:
+            content, traces = await self._freeze(cell, asked, milestone, registry)
+            if traces is not None:
+                return orjson.loads(content), traces
+            held = content
+        drawn = orjson.loads(held)
+        return drawn, await self._traces.read([Candidate.unpack(bytes.fromhex(one)) for one in drawn["members"]])
+
+    async def _freeze(
+        self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry
+    ) -> tuple[bytes, _Traces | None]:
+        """The traces are None where another one froze theirs first."""
         now, step, sample = self._clock.now_ms(), asked.step, registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone)
         version = step.agent_version if sample.scope == "version" else None
         drawn = await self._traces.drawn(step.vertical, step.agent_id, version, window, wanted)
-        whole = [one for one, _ in await self._traces.read(drawn)]
+        whole = await self._traces.read(drawn)
         inputs: list[bytes] = []
         if version is not None and sample.candidate is not None and len(whole) < wanted:
-            had = {one.trace for one in whole}
+            had = {one.trace for one, _ in whole}
             found = await self._inputs.drawn(step, milestone, registry, wanted)
             inputs = [trace for trace in found if trace not in had][: wanted - len(whole)]
         content = orjson.dumps(
             {
                 "scope": sample.scope,
-                "members": [one.pack().hex() for one in whole],
+                "members": [one.pack().hex() for one, _ in whole],
                 "inputs": [trace.hex() for trace in inputs],
                 "lost": len(drawn) - len(whole),
                 "window_seconds": window,
@@ -116,10 +132,10 @@ class PooledSamples:
             }
         )
         change = Change(checks={cell: b""}, sets={cell: (content, now + self._policy.lookback)})
-        if await self._store.apply(change):
-            (held,) = await self._store.read([cell])
-            return held or content
-        return content
+        if not await self._store.apply(change):
+            return content, whole
+        (held,) = await self._store.read([cell])
+        return (held, None) if held else (content, whole)
 
     async def _run(
         self, asked: Asked, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
@@ -170,18 +186,3 @@ def _wrong(part: Part, golden: GoldenSet | None, registry: Registry) -> list[str
     if part.name == GOLDEN:
         return list(mismatches(golden, part.dataset, registry))
     return list(unlike(golden, part.dataset, part.field))
-
-
-def _looked(asked: Asked, registry: Registry, facts: SampleFacts, lost: int) -> str:
-    step, made = asked.step, facts.composition
-    whose = f"{step.agent_id} {step.agent_version}" if facts.scope == "version" else f"{step.agent_id} in production"
-    said = (
-        f"{made.production - facts.topped_up} are traces of {whose} that ended in the last {facts.window_seconds} s"
-        f"{f' under {step.vertical}' if step.vertical else ''}"
-    )
-    if lost:
-        said += f" ({lost} of those drawn are no longer on their topic, or carry no input and output)"
-    if registry.sample.candidate is None:
-        return f"{said}; no sample.candidate is named that could be run on more"
-    said += f", {facts.topped_up} production inputs that the candidate was run on, {made.golden} golden items"
-    return said + (f", {made.adversarial} adversarial ones" if made.adversarial else "")

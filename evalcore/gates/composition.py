@@ -17,6 +17,8 @@ from evalcore.gates.sampling import POOL, share
 from evalcore.registry import Registry
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
+from schemas.ramps import RampStep
+from schemas.verdicts import SampleFacts
 
 GOLDEN: Final = "golden"
 ADVERSARIAL: Final = "adversarial"
@@ -95,3 +97,19 @@ def topped_up(trace: bytes, source: Mapping[str, Any], answer: CandidateAnswer, 
         return Item(known, "online", {**source, "metadata": metadata}, share=share(trace), missing=answer.why)
     given = {name: answer[name] for name in OF_AN_ANSWER if name in answer}
     return Item(known, "online", {"tool_calls": [], **source, "metadata": metadata, **given}, share=share(trace))
+
+
+def looked(step: RampStep, registry: Registry, facts: SampleFacts, lost: int) -> str:
+    """Where a sample's items were looked for, and how many were found there; `lost` were drawn and are gone."""
+    made = facts.composition
+    whose = f"{step.agent_id} {step.agent_version}" if facts.scope == "version" else f"{step.agent_id} in production"
+    said = (
+        f"{made.production - facts.topped_up} are traces of {whose} that ended in the last {facts.window_seconds} s"
+        f"{f' under {step.vertical}' if step.vertical else ''}"
+    )
+    if lost:
+        said += f" ({lost} of those drawn are no longer on their topic, or carry no input and output)"
+    if registry.sample.candidate is None:
+        return f"{said}; no sample.candidate is named that could be run on more"
+    said += f", {facts.topped_up} production inputs that the candidate was run on, {made.golden} golden items"
+    return said + (f", {made.adversarial} adversarial ones" if made.adversarial else "")

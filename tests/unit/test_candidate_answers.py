@@ -120,3 +120,13 @@ async def test_an_answer_too_large_to_keep_is_used_and_asked_for_again(monkeypat
     for _ in range(2):
         assert outputs(await answers(agent, store).to(ITEMS[:1], ENDPOINT, step())) == ["x" * 200]
     assert len(agent.asked) == 2
+
+
+async def test_an_item_nested_too_deep_to_be_sent_fails_alone() -> None:
+    deep: Any = "down here"
+    for _ in range(400):
+        deep = [deep]
+    agent = Agent()
+    found = outputs(await answers(agent).to([{"input": deep}, ITEMS[0]], ENDPOINT, step()))
+    assert "can't be sent to the candidate" in found[0]
+    assert found[1] == "so i0"

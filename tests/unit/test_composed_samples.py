@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from registry_disk import built
@@ -175,3 +176,15 @@ async def test_a_dataset_that_is_not_the_manifests_is_told() -> None:
         "golden has 3 items, the manifest's dataset.items is 4",
         "Opik has no dataset 'red-team', version 2 (sample.adversarial)",
     )
+
+
+async def test_a_turn_that_can_not_be_sent_or_kept_is_no_input_and_breaks_no_gate() -> None:
+    world = World()
+    await world.traced(12)
+    deep: Any = "down here"
+    for _ in range(400):
+        deep = [deep]
+    world.topic[0]["input"], world.topic[1]["input"] = deep, "x" * 100_000
+    sample = await world.sample()
+    assert made_of(sample) == (4, 10, 0, 10)
+    assert not {"x" * 100_000, str(deep)} & {*world.seen[0]}
