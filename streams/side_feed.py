@@ -48,7 +48,8 @@ class _Place:
     looked: float = 0.0
 
     @property
-    def done(self) -> int:
+    def whole(self) -> int:
+        """The offset before which everything is done."""
         return min((record.offset for record in self.parked), default=self.read)
 
 
@@ -78,8 +79,8 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
 
     @property
     def done(self) -> dict[TopicPartition, int]:
-        """Of each assigned partition the offset before which everything is done."""
-        return {tp: place.done for tp, place in self._places.items()}
+        """Of each assigned partition the next offset, less what is parked: as many as its end is ahead of this wait."""
+        return {tp: place.read - len(place.parked) for tp, place in self._places.items()}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -157,7 +158,7 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
             await self._commit(places)
 
     async def _commit(self, places: Mapping[TopicPartition, _Place]) -> None:
-        moved = {tp: place.done for tp, place in places.items() if place.done != place.committed}
+        moved = {tp: place.whole for tp, place in places.items() if place.whole != place.committed}
         if moved and self._consumer is not None:
             await self._consumer.commit(moved)
             for tp, offset in moved.items():

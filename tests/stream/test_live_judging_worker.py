@@ -71,6 +71,16 @@ def judged(dev: DevStack, event: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {score["name"]: score for score in scores if not score["name"].startswith("user_signal_")}
 
 
+def waiting(dev: DevStack) -> dict[str, float]:
+    """Records that wait for each reader beside the join, as its metric says."""
+    with urllib.request.urlopen(f"{dev.addresses['http']}/metrics", timeout=10) as answer:  # noqa: S310 - our own server
+        lines = re.findall(r'rampgate_side_lag_records{.*reader="(\w+)".*} (\S+)', answer.read().decode())
+    found: dict[str, float] = {}
+    for reader, lag in lines:
+        found[reader] = found.get(reader, 0.0) + float(lag)
+    return found
+
+
 def post(dev: DevStack, *events: dict[str, Any]) -> None:
     """As tracing does: into Opik, and onto the topic."""
     traces = [
@@ -107,6 +117,7 @@ def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: 
     send(dev, "traces", *events)
     time.sleep(4.0)
     assert calls(dev) == asked, "Opik posts a trace twice"
+    until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
 
 
 def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: DevStack) -> None:
