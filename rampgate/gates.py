@@ -79,7 +79,7 @@ class Gates:
         model = ChatModel(self._client, settings.model_url, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
         limits = CallLimits(at_once, settings.model_calls_per_minute, seconds, settings.model_patience_seconds)
-        self.scorer = Scorer(model, cache, limits)
+        self.scorer = Scorer(model, cache, limits, observe=self.parts.metrics.judge_answered)
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 
     async def start(self) -> None:

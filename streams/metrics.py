@@ -25,6 +25,10 @@ WRITTEN: Final[Values] = (Kind.THUMBS.value, Kind.REROLL.value)
 CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
 MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
 VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
+JUDGE_ANSWERS: Final[Values] = (
+    "ok", "cached", "timeout", "rate_limited", "unavailable", "unreachable", "refused", "unauthorized", "slip"
+)  # fmt: skip
+"""How a call of a judge's model ends (`evalcore.scoring.Failure`), and answers that needed none."""
 JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
 TIERS: Final[Values] = ("safety", "quality")
 REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
@@ -59,6 +63,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left it without types
         self.registry = registry or CollectorRegistry(auto_describe=True)
+        self._answered = {"ok": 0, "cached": 0}
         self.specs: list[MetricSpec] = []
         self._correlation()
         self._gates_and_judges()
@@ -132,6 +137,11 @@ class Metrics:
             SCORES,
             judge_id=OPEN,
             milestone=MILESTONES,
+        )
+        self.judge_calls = self._counter(
+            "rampgate_judge_calls_total",
+            "Calls of the judges' model by how they ended, tries included; cached is an answer that needed no call.",
+            outcome=JUDGE_ANSWERS,
         )
         self.live_scores = self._counter(
             "rampgate_live_judge_scores_total",
@@ -281,7 +291,8 @@ class Metrics:
             "rampgate_suite_turnaround_seconds", "From the start of a suite to its report.", RUNS
         )
         self.judge_cache_hits = self._gauge(
-            "rampgate_judge_cache_hit_ratio", "Judgements answered from the cache / all, in the last suite."
+            "rampgate_judge_cache_hit_ratio",
+            "Judgements answered from the cache / all answered: of a worker since it started, else of the last suite.",
         )
         self.suite_detection = self._gauge(
             "rampgate_suite_detection_ratio", "Planted regressions found / planted, in the last check.", slice=OPEN
@@ -301,6 +312,13 @@ class Metrics:
                 bucket.inc(upto - last)
                 last = upto
         histogram._sum.inc(sum(ordered) / 1000)
+
+    def judge_answered(self, outcome: str) -> None:
+        """What a `Scorer` observes: the end of a call, or an answer without one."""
+        self.judge_calls.labels(outcome).inc()
+        if outcome in self._answered:
+            self._answered[outcome] += 1
+            self.judge_cache_hits.set(self._answered["cached"] / sum(self._answered.values()))
 
     def exposition(self) -> bytes:
         """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""

@@ -200,7 +200,10 @@ class _Run:
             place, name, asked = one
             task = self._tasks[place]
             answer, cached = await self._scorer.judge(self._gate, task, name, asked)
-            self.found[place] = judgement(task, answer, cached)
+            if cached and not isinstance(answer, CallFailed):
+                self._cached(place, answer)
+            else:
+                self.found[place] = judgement(task, answer, cached)
 
     def _cached(self, place: int, answer: scores.Answer) -> None:
         self.found[place] = judgement(self._tasks[place], answer, True)
