@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +54,14 @@ class Composed:
     def red_team(self) -> dict[str, Any]:
         return {"name": "red-team", "version": 1, "items": ADVERSARIAL, "project": self.project}
 
-    async def start(self) -> None:
+    async def work(self) -> Worker:
         parts = make_parts(self.rig.settings)
         worker = Worker(parts, Gates(parts))
         self.rig.workers.append((worker, parts, asyncio.create_task(worker.run())))
+        return worker
+
+    async def start(self) -> None:
+        worker = await self.work()
         await self.rig.send("traces", *(turn(n, "v1") for n in range(40)), *(turn(n, "v2") for n in range(40, 44)))
         await self.rig.send("thumbs", *(thumb(f"r{n}") for n in range(20)))
         await until(lambda: worker.first_event_at)
@@ -164,6 +169,33 @@ async def test_contracts_3_scope_agent_judges_production_traces_of_any_version(c
     assert of(found["sample"]) == ("agent", {"golden": 6, "production": 14, "adversarial": 0}, 0, "golden v1")
     assert found["verdict"] == "fail", "what v1 said then was bad"
     assert sorted(inputs(composed.fake.seen)) == [f"golden {number}" for number in range(GOLDEN)]
+
+
+async def test_a_gate_that_is_resumed_asks_the_candidate_only_for_what_it_has_not_answered(composed: Composed) -> None:
+    composed.manifest()
+    answered: list[str] = []
+    go_on = threading.Event()
+
+    def slowly(body: dict[str, Any], _: int) -> tuple[int, Any]:
+        if len(answered) >= 7:
+            go_on.wait(60)
+        answered.append(inputs([body])[0])
+        return 200, {"output": said(answered[-1])}
+
+    composed.fake.says = slowly
+    await composed.start()
+    judged = {"pre_ramp": ["helpfulness"], "pre_full": []}
+    await composed.rig.send("ramp-steps", step("resumed", vertical="shop", eval_gates=judged))
+    await until(lambda: len(answered) >= 7)
+    await asyncio.sleep(0.5)
+    await composed.rig.stop()
+    before = answered[:7]
+    go_on.set()
+    await composed.work()
+    found = by_request(await composed.rig.verdicts(1, 90.0))["resumed"]
+    assert (found["verdict"], of(found["sample"])[1]) == ("pass", {"golden": 6, "production": 14, "adversarial": 0})
+    asked = inputs(composed.fake.seen)
+    assert [one for one in before if asked.count(one) > 1] == []
 
 
 async def test_a_dataset_that_is_not_there_and_a_candidate_that_is_down_are_named(composed: Composed) -> None:
