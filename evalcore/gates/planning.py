@@ -78,7 +78,8 @@ def plan(changed: Iterable[str], labels: Iterable[str] = (), description: str = 
 
 def triggered(file: str) -> Triggered:
     path = file.replace("\\", "/").removeprefix("./")
-    for pattern, gates in PATHS:
+    climbs = ".." in path.split("/")  # docs/../prompts/x is not below docs
+    for pattern, gates in () if climbs else PATHS:
         if _pattern(pattern).fullmatch(path):
             return Triggered(file, pattern, gates)
     return Triggered(file, ANYTHING_ELSE, ALL)

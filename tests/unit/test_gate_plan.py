@@ -59,7 +59,17 @@ def test_each_path_of_the_table_triggers_its_gates(file: str, gates: int) -> Non
     assert len(triggered(file).gates) == gates
 
 
-@pytest.mark.parametrize("file", ["streams/pipeline.py", "configs/verticals/x.yaml", "docsy/x", "xsetup.py", "a.mdx"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "streams/pipeline.py",
+        "configs/verticals/x.yaml",
+        "docsy/x",
+        "xsetup.py",
+        "a.mdx",
+        "docs/../configs/rules/x.yaml",
+    ],
+)
 def test_what_the_table_does_not_know_triggers_all_gates(file: str) -> None:
     assert triggered(file).gates == tuple(Milestone)
     assert triggered(file).rule == ANYTHING_ELSE
