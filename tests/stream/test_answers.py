@@ -20,7 +20,7 @@ from uuid6 import uuid7
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
-from tests.unit.test_metrics import SPECIFIED
+from tests.unit.specified_metrics import SPECIFIED
 
 JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "fetch_legal": 1.0}
 PROJECT = "receipts-eval"
