@@ -6,10 +6,12 @@ import asyncio
 import json
 
 import pytest
-from scoring_rig import CALL, GOOD, JUDGE, REGISTRY, Model, down, scorer, tasks
+from scoring_rig import CALL, GOOD, JUDGE, REGISTRY, Model, down, many, scorer, tasks
 
 from evalcore.gates.answers import NotApplicable, Scored, Unscored
 from evalcore.scoring import CallLimits, Failure, MemoryScoreCache, Task, by_name
+from evalcore.scoring.calls import PASSING
+from streams.metrics import JUDGE_ANSWERS, Metrics
 
 
 async def test_answers_come_in_the_order_of_the_tasks_with_their_weights() -> None:
@@ -108,3 +110,23 @@ async def test_a_defect_or_a_missing_field_costs_one_answer_and_no_error_comes_o
     assert "output" in found[2].answer.reason
     strange = [Task(JUDGE, "x", "nowhere", {"input": "x", "output": "y"})]  # type: ignore[arg-type]
     assert [one.failure for one in await scorer(model).score("g", strange)] == [Failure.BROKEN]
+
+
+async def test_a_judges_calls_and_its_answers_without_a_call_are_counted() -> None:
+    """Contracts §6; issue 5: a repeated gate costs nothing, and it shows."""
+    metrics, wrong = Metrics(), {"o0": down(Failure.UNAVAILABLE), "o1": "prose"}
+    model = Model(lambda output, attempt: wrong.get(output, GOOD) if attempt == 1 else GOOD)
+    ours = scorer(model, observe=metrics.judge_answered)
+    for _ in range(4):
+        await ours.score("g", many(5))
+
+    def counted(name: str, **labels: str) -> float | None:
+        return metrics.registry.get_sample_value(name, labels)
+
+    found = {outcome: counted("rampgate_judge_calls_total", outcome=outcome) for outcome in JUDGE_ANSWERS}
+    # A slip is an answer, too: the call ended well.
+    assert {name: count for name, count in found.items() if count} == {
+        "ok": 6, "unavailable": 1, "slip": 1, "cached": 15
+    }  # fmt: skip
+    assert counted("rampgate_judge_cache_hit_ratio") == 15 / 21
+    assert {kind.value for kind in Failure} >= set(JUDGE_ANSWERS) - {"ok", "cached"} >= {kind.value for kind in PASSING}
