@@ -98,8 +98,7 @@ class Worker:
                 self.operators.start()
             return await self._until_ended(consumption)
         finally:
-            await self.operators.close()
-            await self.live_judges.close()
+            await asyncio.gather(self.operators.close(), self.live_judges.close())
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
