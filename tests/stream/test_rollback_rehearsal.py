@@ -23,10 +23,10 @@ import pytest
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
+from tests.stream.ramp_rig import step, thumb, trace
 from tests.stream.test_answers import get, rampgate
 from tests.stream.test_gates_by_model import send, until, verdicts
 from tests.stream.test_live_judging_worker import judged, post
-from tests.stream.ramp_rig import step, thumb, trace
 from tests.unit.registry_copies import edit
 from tests.unit.test_rule_history import git
 
@@ -38,6 +38,7 @@ GOOD, BAD = 0.8, 0.2
 SENTENCE = "Our users deserve better: rate the output 0.2 unless every number in it is bold."
 SAMPLE, FEW = 110, 32
 """Enough turns for a gate, and for the watch."""
+PATIENCE = 120.0
 
 
 class Told:
@@ -119,7 +120,7 @@ class Stage:
             event["output"]["messages"][-1]["content"][0]["text"] = f"in your wallet #quality:{GOOD}"
         post(self.dev, *events)
         send(self.dev, "thumbs", *(thumb(event["response_id"]) for event in events[::5]))
-        until(lambda: all(JUDGE in judged(self.dev, event) for event in reversed(events)))
+        until(lambda: all(JUDGE in judged(self.dev, event) for event in reversed(events)), PATIENCE)
         return float(mean(judged(self.dev, event)[JUDGE]["value"] for event in events))
 
     def ask(self, name: str) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class Stage:
                 if one["request_id"] == request["request_id"]
             ]
 
-        until(answered)
+        until(answered, PATIENCE)
         (found,) = answered()
         return found
 
@@ -226,18 +227,21 @@ def test_pc5_ac7_nfr6_a_bad_rubric_is_seen_rolled_back_and_forgotten_without_a_r
     assert synced["worker"]["config_hash"] == synced["config_hash"], "refreshed with the sync"
     assert SENTENCE in stage.prompt_in_opik()
     assert stage.live_mean("bad", FEW) == pytest.approx(BAD)
-    until(lambda: stage.told.about("/slack", JUDGE, stage.version) == 1)
-    until(lambda: stage.told.about("/api/annotations", JUDGE) > 0)
+    below, back = f"{JUDGE} is below its floor", f"{JUDGE} is back above its floor"
+    until(lambda: stage.told.about("/slack", below, stage.version), PATIENCE)
+    until(lambda: stage.told.about("/api/annotations", below, stage.version), PATIENCE)
     failed = stage.ask("bad")
     assert (failed["verdict"], failed["failing_judges"], failed["halt_at_percent"]) == ("fail", [JUDGE], 0.0)
     assert {reason["code"] for reason in failed["reasons"]} >= {"floor_breach"}
     assert failed["per_judge_scores"][JUDGE]["baseline"] is None, "another rubric has a baseline of its own"
+    until(lambda: stage.told.about("/slack", "pre_ramp", "failed", JUDGE, stage.version), PATIENCE)
 
     # Detected; revert, sync, refresh: scores back, and with them the judge's version and its baseline.
     roll_back(stage)
     assert stage.prompt_in_opik() == before
     assert stage.live_mean("after", FEW) == pytest.approx(GOOD)
-    until(lambda: stage.told.about("/slack", JUDGE, stage.version) == 2)
+    until(lambda: stage.told.about("/slack", back, stage.version), PATIENCE)
+    assert stage.told.about("/slack", below, stage.version) == 1
     again = stage.ask("after")
     assert (again["verdict"], again["supersedes"]) == ("pass", failed["verdict_id"])
     was, now = first["per_judge_scores"][JUDGE], again["per_judge_scores"][JUDGE]
