@@ -122,20 +122,6 @@ async def test_what_breaks_on_the_way_passes_by_itself(error: Exception, kind: F
     assert kind in PASSING
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        httpx.Response(200, text="<html>"), httpx.Response(200, json=[]), httpx.Response(200, json={"choices": []}),
-        completion(None), completion(""), completion([{"type": "text", "text": "x"}]),
-        httpx.Response(200, json={"choices": [{"message": {"content": None, "refusal": "I can't"}}]}),
-    ],
-)  # fmt: skip
-async def test_a_200_without_a_text_is_no_score(response: httpx.Response) -> None:
-    with pytest.raises(CallFailed) as raised:
-        await scripted(response)[0].complete(asked())
-    assert raised.value.kind is Failure.SLIP
-
-
 async def test_an_endpoint_that_knows_no_schemas_is_asked_without_one_from_then_on() -> None:
     no = httpx.Response(400, json={"error": {"message": "response_format 'json_schema' is not supported"}})
     model, seen = scripted(no, completion(), completion())
