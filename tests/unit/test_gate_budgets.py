@@ -1,0 +1,63 @@
+"""How long gates may take, with the limits as shipped and a model that answers in two seconds (PC5 NFR-2, NFR-3).
+
+By the number of calls, and not by the clock: calls × latency ÷ calls at once. How near to that a gate comes is what
+`benchmarks/judges.py` measures, 1.15 times at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from pathlib import Path
+
+import pytest
+from scoring_rig import Model
+
+from evalcore.gates.items import Item
+from evalcore.loading import read_tree
+from evalcore.registry import Registry, build
+from evalcore.scoring import CallLimits, MemoryScoreCache, Scorer
+from evalcore.scoring.pairs import pairs_of, score_pairs
+from evalcore.validation import checked
+from rampgate.settings import Settings
+
+LATENCY = 2.0
+AT_ONCE = Settings().model_calls_at_once
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return build(checked(read_tree(Path("configs")), date(2026, 11, 21))[0])
+
+
+def seconds(calls: int) -> float:
+    return calls * LATENCY / AT_ONCE
+
+
+def test_pc5_nfr_2_the_345_items_of_the_shipped_dataset_are_judged_within_five_minutes(registry: Registry) -> None:
+    """Items of all categories alike, each scored by its category's judges."""
+    items = registry.manifest["dataset"]["items"]
+    categories = sorted(registry.category_files)
+    calls = sum(len(registry.category(categories[number % len(categories)])) for number in range(items))
+    assert items == 345
+    assert seconds(calls) < 300
+
+
+def test_pc5_nfr_3_a_hundred_traces_by_every_judge_there_is_are_judged_within_ten_minutes(registry: Registry) -> None:
+    assert seconds(100 * len(registry.all())) < 600
+
+
+async def test_pc5_nfr_3_a_gate_makes_one_call_for_each_trace_and_judge_and_uses_every_place(
+    registry: Registry,
+) -> None:
+    """What the figures above stand on."""
+    judges = [registry.judge(name) for name in ("jailbreaking", "safety_restricted", "sensitive_topics")]
+    texts = [{"input": {"messages": [{"content": f"{n}?"}]}, "output": {"messages": [{"content": [{"text": f"{n}"}]}]}}
+             for n in range(100)]  # fmt: skip
+    items = [Item(f"t{number}", "online", text) for number, text in enumerate(texts)]
+    model = Model('{"score": true, "reason": "r"}', seconds=0.001)
+    ours = Scorer(model, MemoryScoreCache(), CallLimits(AT_ONCE))
+    pairs = pairs_of(judges, items)
+    found = await asyncio.wait_for(score_pairs(ours, "g", pairs), 60)
+    assert (len(model.calls), model.busiest) == (len(pairs), AT_ONCE) == (300, 20)
+    assert not [one.failure for one in found if one.failure]
