@@ -114,7 +114,7 @@ def runs_of(verdict: Record) -> Iterator[tuple[Line, Run]]:
             continue
         facts = gate.get("sample") or sample
         for judge, score in gate["per_judge_scores"].items():
-            if score["score"] is None or not isfinite(score["score"]) or not score["n"] or score["unscored"]:
+            if score["score"] is None or not isfinite(score["score"]) or score["unscored"]:
                 continue
             line = Line(
                 judge, score["judge_version"], gate["milestone"], agent, verdict.get("vertical"),

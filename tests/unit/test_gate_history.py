@@ -160,6 +160,7 @@ STEP = {name: verdict(0)[name] for name in ("experiment_id", "agent_id", "agent_
         ({"agent_id": "other"}, None),
         ({"experiment_id": "e-2"}, None),
         ({"to_percent": 10.0}, None),
+        ({"from_percent": 2.0}, None),
         ({"from_percent": 5.0, "to_percent": 100.0}, None),
         ({"from_percent": 0, "to_percent": 5, "vertical": None}, "verdict 2"),
     ],
