@@ -60,6 +60,14 @@ CHANNELS: Final[dict[str, Channel]] = {
         ("verdict",),
         headers="verdict-headers",
     ),
+    "ramp-commands": Channel(
+        "send",
+        "agent_id",
+        "A safety judge is below its floor in live traffic: take this agent version to 0 %. One for each breach; a "
+        "controller that gets one twice stays where it is.",
+        ("ramp-command",),
+        headers="ramp-command-headers",
+    ),
     "dead-letters": Channel(
         "send",
         "as received",

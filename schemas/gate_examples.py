@@ -118,5 +118,18 @@ GATE_EXAMPLES: Final[dict[str, list[dict[str, Any]]]] = {
     "ramp-step": [RAMP_STEP, RAMP_STEP | {"request_id": "req-2", "from_percent": 5, "to_percent": 25}],
     "verdict": [FAILED, NO_GATE],
     "verdict-headers": [{"rampgate.request-body": hashlib.sha256(b"the request").hexdigest()}],
+    "ramp-command": [
+        {
+            "command": "ramp_down",
+            "to_percent": 0,
+            "agent_id": "assistant",
+            "agent_version": "2026.3.1",
+            "judge_id": "jailbreaking",
+            "score": 0.941,
+            "floor": 0.97,
+            "detected_at": "2026-03-01T12:10:00+00:00",
+        }
+    ],
+    "ramp-command-headers": [{"rampgate.breach": "rampgate-5f1c0e7a9b3d4c2e8f6a1b0d9c8e7f60"}],
     "verdicts": [{"experiment_id": "exp-1", "verdicts": [NO_GATE, FAILED]}],
 }

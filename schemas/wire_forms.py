@@ -63,6 +63,25 @@ class Verdicts(TypedDict):
     verdicts: list[Verdict]
 
 
+class RampCommand(TypedDict):
+    """After a safety judge's live scores fell below its floor: to the rollout controller (PC5 §5.7). Twice is once."""
+
+    command: Literal["ramp_down"]
+    to_percent: Literal[0]
+    agent_id: str
+    agent_version: str
+    judge_id: str
+    score: Annotated[float, Field(description="The weighted mean of the live window, on the judge's own scale.")]
+    floor: float
+    detected_at: Time
+
+
+RampCommandHeaders = TypedDict(
+    "RampCommandHeaders",
+    {"rampgate.breach": Annotated[str, Field(description="The same for the same judge and agent version.")]},
+)
+
+
 class QueryAudit(TypedDict):
     """One read with purpose=eval, on PS-5's topic."""
 

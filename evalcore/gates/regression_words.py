@@ -8,6 +8,7 @@ from typing import Any
 
 from evalcore.gates.regression import Event, Response, Step
 from evalcore.gates.slack import message
+from schemas.wire_forms import RampCommand
 
 SOURCE = "rampgate"
 HEADER = (
@@ -16,7 +17,7 @@ HEADER = (
 )
 
 
-def ramp_command(response: Response) -> dict[str, Any]:
+def ramp_command(response: Response) -> RampCommand:
     """For `rampgate.ramp-commands`, keyed by agent_id."""
     breach = response.breach
     return {
@@ -42,7 +43,7 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
     }
     if response.over:
         return event
-    details = ramp_command(response) | {"vertical": breach.vertical, "n": breach.n}
+    details = {**ramp_command(response), "vertical": breach.vertical, "n": breach.n}
     return event | {
         "client": SOURCE,
         "payload": {

@@ -21,6 +21,8 @@ from agents.policy import Policy
 from evalcore.gates.answers import Scored, collect
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.limits import Limits
+from evalcore.gates.regression import Breach, Event, Response, Step
+from evalcore.gates.regression_words import ramp_command
 from evalcore.gates.requests import Asked, Invalid, read
 from evalcore.gates.verdict import Moment, as_json, invalid, of_gates
 from schemas.asyncapi import CHANNELS
@@ -33,6 +35,7 @@ from schemas.published import FORMS, files, main, schema
 from schemas.topics import Topics
 from schemas.verdicts import Code, Composition, JudgeScore, SampleFacts
 from streams.audit import Audit
+from streams.ramp_commands import BREACH
 
 DOCS = Path(__file__).parents[2] / "docs"
 READ = {"plain-thumb": thumbs, "stream-record": thumbs, "reroll": rerolls, "trace": traces}
@@ -219,6 +222,14 @@ def test_the_verdicts_that_are_written_are_those_that_are_published() -> None:
         **{name: type(value) for name, value in EXAMPLES["verdict"][0].items()},
         "halt_at_percent": type(None),
     }
+
+
+def test_pc5_5_7_the_ramp_command_that_is_written_is_the_one_that_is_published() -> None:
+    breach = Breach("k", "jailbreaking", None, "a", "v", True, 0.9, 0.97, 40, "2026-03-01T12:10:00+00:00")
+    command = ramp_command(Response(breach, Event.BREACH, (Step.RAMP_DOWN,)))
+    validator("ramp-command").validate(command)
+    assert set(command) == set(schema("ramp-command")["required"]) == set(EXAMPLES["ramp-command"][0])
+    assert set(EXAMPLES["ramp-command-headers"][0]) == {BREACH}
 
 
 def test_the_asyncapi_document_has_every_topic_and_its_references_lead_somewhere() -> None:
