@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from streams.model_client import ModelClient
 from streams.pooled_traces import PooledTraces
 from streams.samples import PooledSamples
 from streams.verdict_log import VerdictLog
+from streams.wholeness import Wholeness
 
 LISTED = 100
 CANDIDATE_CALLS = 64
@@ -54,16 +55,16 @@ class Gates:
             parts.access, parts.producer, parts.topics["verdicts"], parts.clock, max(parts.policy.lookback, REMEMBERED)
         )
         ports = parts.ports
-        self.rebuilding: Callable[[], bool] = lambda: False
-        """Whether the join state is being made anew; set by the worker."""
+        joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
+        self._state = Wholeness(ports.store, parts.access, parts.settings.group, joined)
         samples = self._samples(ports)
-        coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals))
+        coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.held)
         self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage)
 
     def _samples(self, ports: Ports) -> PooledSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
         topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
-        traces = PooledTraces(ports.store, ports.records, topic, clock, lambda: self.rebuilding())
+        traces = PooledTraces(ports.store, ports.records, topic, clock, self._state.held)
         key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
         answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
         datasets = partial(read_whole, settings, verticals=verticals)
@@ -87,6 +88,7 @@ class Gates:
 
     async def close(self) -> None:
         await self.verdicts.close()
+        await self._state.close()
         await self._candidates.aclose()
         if self._client is not None:
             await self._client.aclose()

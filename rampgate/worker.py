@@ -44,8 +44,6 @@ class Worker:
         self._stop = asyncio.Event()
         self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuilding)
         self.consumption: Consumption | None = None
-        if gates is not None:
-            gates.rebuilding = self.replaying
 
     def stop(self) -> None:
         self._stop.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -12,6 +13,7 @@ from agents.ports import Clock, Store, Unavailable
 from evalcore.gates.history import Line
 from evalcore.gates.requests import Asked
 from streams.coverage import of_one, read_counts
+from streams.pooled_traces import Whole
 from streams.verdict_log import VerdictLog
 
 LEASE_MS = 60_000
@@ -43,11 +45,12 @@ class VerdictHistory:
 class WindowCoverage:
     """The gates' `JoinCoverage`."""
 
-    def __init__(self, store: Store, clock: Clock, registered: Sequence[str]) -> None:
-        self._store, self._clock, self._registered = store, clock, registered
+    def __init__(self, store: Store, clock: Clock, registered: Sequence[str], whole: Whole = nullcontext) -> None:
+        self._store, self._clock, self._registered, self._whole = store, clock, registered, whole
 
     async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
-        counts = await read_counts(self._store, self._clock.now_ms(), window_seconds)
+        async with self._whole():
+            counts = await read_counts(self._store, self._clock.now_ms(), window_seconds)
         if vertical is not None:
             return of_one(counts, vertical, self._registered, window_seconds).rate
         total = sum(counts.values())

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import orjson
 
 from agents.counting import HOUR
 from agents.pools import pool_cell
-from agents.ports import Clock, Records, Store, Unavailable
+from agents.ports import Clock, Records, Store
 from evalcore.gates.sampling import Candidate, draw
+
+Whole = Callable[[], AbstractAsyncContextManager[None]]
+"""What is read of the state inside is of a whole one; raises Unavailable (`streams.wholeness`)."""
 
 
 class PooledTraces:
@@ -22,23 +26,23 @@ class PooledTraces:
         records: Records,
         topic: str,
         clock: Clock,
-        rebuilding: Callable[[], bool] = lambda: False,
+        whole: Whole = nullcontext,
     ) -> None:
-        """`rebuilding`: are the pools being made anew? Nothing is drawn from half of them; the request waits."""
+        """Nothing is drawn from half of the pools, while they are being made anew: the request waits."""
         self._store, self._records, self._topic = store, records, topic
-        self._clock, self._rebuilding = clock, rebuilding
+        self._clock, self._whole = clock, whole
 
     async def drawn(
         self, vertical: str | None, agent: str, version: str | None, window: int, size: int
     ) -> list[Candidate]:
         """At most `size` that ended in the last `window` seconds. `version` None: of any version, from production."""
-        if self._rebuilding():
-            raise Unavailable("the pools of traces are being made anew from their topic")
         now = self._clock.now_ms()
         since = now - window * 1000
         hours = range(since // HOUR, now // HOUR + 1)
         cells = [pool_cell(vertical, agent, version, hour) for hour in hours]
-        return draw(await self._store.pools(cells), since, now, size)
+        async with self._whole():
+            pools = await self._store.pools(cells)
+        return draw(pools, since, now, size)
 
     async def read(self, drawn: Sequence[Candidate]) -> list[tuple[Candidate, dict[str, Any]]]:
         """With each its trace. Those whose record is gone, carries no input and no output, or is of a turn that has not

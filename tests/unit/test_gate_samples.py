@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ from evalcore.gates.sampling import Candidate
 from evalcore.registry import Registry
 from schemas.gate_examples import RAMP_STEP
 from schemas.judges import Milestone
-from streams.pooled_traces import PooledTraces
+from streams.pooled_traces import PooledTraces, Whole
 from streams.samples import PooledSamples
 
 
@@ -29,22 +30,25 @@ class NoRecords:
         return [None for _ in places]
 
 
-def pooled(
-    store: MemoryStore, records: Any, clock: ManualClock, rebuilding: Callable[[], bool] = lambda: False
-) -> PooledSamples:
+def pooled(store: MemoryStore, records: Any, clock: ManualClock, whole: Whole = nullcontext) -> PooledSamples:
     """Where no candidate is named: nobody is to ask Opik or a candidate."""
     nobody: Any = None
-    return PooledSamples(
-        store, PooledTraces(store, records, "traces", clock, rebuilding), Policy(), clock, nobody, nobody
-    )
+    return PooledSamples(store, PooledTraces(store, records, "traces", clock, whole), Policy(), clock, nobody, nobody)
 
 
 async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
     """Else a Redis that came back empty would fail the gate with insufficient_sample."""
     rebuilding = True
+
+    @asynccontextmanager
+    async def whole() -> AsyncIterator[None]:
+        yield
+        if rebuilding:
+            raise Unavailable("made anew")
+
     clock = ManualClock()
     records: Any = NoRecords()
-    samples = pooled(MemoryStore(clock), records, clock, lambda: rebuilding)
+    samples = pooled(MemoryStore(clock), records, clock, whole)
     asked = read(json.dumps(RAMP_STEP).encode())
     assert isinstance(asked, Asked)
     wanted: tuple[Asked, Milestone, Registry] = (asked, Milestone.PRE_RAMP, built())
