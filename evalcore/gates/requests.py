@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -104,12 +104,18 @@ def judges_of(asked: Asked, milestone: Milestone, registry: Registry) -> tuple[l
     return named(listed, f"eval_gates.{milestone}", registry, asked.step.vertical)
 
 
-def named(listed: Sequence[str], field: str, registry: Registry, vertical: str | None) -> tuple[list[str], list[str]]:
+def named(
+    listed: Iterable[object], field: str, registry: Registry, vertical: str | None
+) -> tuple[list[str], list[str]]:
     """Names in the registry's spelling, each once, the inherited safety judges behind them; and what is wrong in the
     list. `judge.dimension` is a judge of its own; a composite stands for its members."""
+    listed = list(listed)
     wrong = [] if listed else [f"{field}: the list is empty; name the judges that decide"]
     names: dict[str, None] = {}
     for place, name in enumerate(listed):
+        if not isinstance(name, str):
+            wrong.append(f"{field}[{place}]: a judge's id is a text")
+            continue
         try:
             names |= dict.fromkeys(map(registry.spelled, registry.members(name)))
         except UnknownJudge as error:

@@ -173,10 +173,17 @@ def test_too_few_items_and_too_little_coverage_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judges", "field"), [(["nobody"], "judge_ids[0]"), ([], "judge_ids"), (["helpfulness", "x.y"], "judge_ids[1]")]
+    ("judges", "field"),
+    [
+        (["nobody"], "judge_ids[0]"),
+        ([], "judge_ids"),
+        (iter(()), "judge_ids"),
+        (["helpfulness", "x.y"], "judge_ids[1]"),
+        (["helpfulness", None], "judge_ids[1]"),
+    ],
 )
-def test_a_judge_that_is_not_there_makes_an_invalid_request(judges: list[str], field: str) -> None:
-    found = decide(judges=judges)
+def test_a_judge_that_is_not_there_makes_an_invalid_request(judges: Any, field: str) -> None:
+    found = evaluate_gate("pre_merge", items(), judges, model=Model(), registry=REGISTRY, today=TODAY)
     assert (found.verdict, codes(found)) == ("fail", ["invalid_request"])
     assert found.reasons[0].message.startswith(f"{field}:")
 
