@@ -7,9 +7,11 @@ has committed, until their records were read again. So each worker can tell, als
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 
+from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from faust.types import TP
@@ -27,7 +29,7 @@ class GroupOffsets:
     """What a consumer group has committed, asked over a connection of its own. Raises Unavailable."""
 
     def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str]) -> None:
-        self._options, self._group, self._topics = client_options(access), group, frozenset(topics)
+        self._options, self._group, self._topics = client_options(access), group, list(topics)
         self._client: AIOKafkaAdminClient | None = None
         self._lock = asyncio.Lock()
 
@@ -36,12 +38,14 @@ class GroupOffsets:
             try:
                 async with asyncio.timeout(SECONDS):
                     client = await self._connected()
-                    found = await client.list_consumer_group_offsets(self._group)
+                    # By name: librdkafka's built-in broker knows no question after all of them.
+                    places = [(name, number) for name in self._topics for number in await partitions(client, name)]
+                    wanted = [TopicPartition(*place) for place in places]
+                    found = await client.list_consumer_group_offsets(self._group, partitions=wanted)
             except (KafkaError, OSError, TimeoutError) as error:
                 await self._drop()
                 raise Unavailable(f"Kafka: committed offsets: {type(error).__name__}: {error}") from error
-        places = ((tp.topic, tp.partition, at.offset) for tp, at in found.items())
-        return {(topic, number): offset for topic, number, offset in places if topic in self._topics and offset > 0}
+        return {(tp.topic, tp.partition): at.offset for tp, at in found.items() if at.offset > 0}
 
     async def close(self) -> None:
         async with self._lock:
@@ -49,7 +53,7 @@ class GroupOffsets:
 
     async def _connected(self) -> AIOKafkaAdminClient:
         if self._client is None:
-            self._client = AIOKafkaAdminClient(**self._options)
+            self._client = AIOKafkaAdminClient(**self._options, metadata_max_age_ms=30_000)
             await self._client.start()
         return self._client
 
@@ -58,6 +62,10 @@ class GroupOffsets:
         if client is not None:
             with suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(client.close(), 2.0)
+
+
+async def partitions(client: AIOKafkaAdminClient, topic: str) -> Iterable[int]:
+    return cast("Iterable[int]", await client._client._wait_on_metadata(topic))
 
 
 class Wholeness:
