@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import found_trace, reroll, thumb, trace
 from faust.types import TP
+from world import World
 
 from agents import thumbs
 from agents.items import TraceFacts
@@ -19,7 +21,6 @@ from agents.steps import Batch
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline
 from streams.positions import Positions
-from tests.unit.builders import World, found_trace, reroll, thumb, trace
 
 PLACE = TP("rampgate.thumbs", 0)
 

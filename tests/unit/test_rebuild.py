@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import found_trace
 from faust.types import TP
 from redis.exceptions import ResponseError
+from world import World
 
 from agents.items import TraceFacts
 from streams.rebuild import Rebuild
-from tests.unit.builders import World, found_trace
 
 PLACE = TP("rampgate.thumbs", 0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders import NOW, Rec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from schemas.letters import Letter, read_letter
 from schemas.outcomes import Cause
 from streams.dead_letters import Doubles, LetterFilter
 from streams.letter_listing import iso, printable
-from tests.unit.builders import NOW, Rec
 
 HEADERS = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=50)), max_size=5)
 LIMIT = 1_000_000

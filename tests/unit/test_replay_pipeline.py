@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import structlog
+from builders import thumb, trace
 from opik.rest_api.core.api_error import ApiError
+from world import World
 
 from agents import thumbs
 from agents.ports import Unauthorized, Unavailable, Write
@@ -19,7 +21,6 @@ from schemas.outcomes import Cause, Kind
 from streams.opik_client import OutOfTries, persist
 from streams.opik_scores import OpikScores
 from streams.pipeline import Pipeline, TooManyBad
-from tests.unit.builders import World, thumb, trace
 
 
 class Ours:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from builders import DAY, NOW, Rec, encode, reroll, thumb, trace
+from world import AGENTS, World
 
 from agents.items import Decoded
 from agents.ports import Unavailable
@@ -18,7 +20,6 @@ from schemas.outcomes import Cause, Kind
 from streams.letter_listing import Listing
 from streams.letter_states import LetterStates
 from streams.replay import Replay
-from tests.unit.builders import AGENTS, DAY, NOW, Rec, World, encode, reroll, thumb, trace
 
 NAMES = {"thumbs": Kind.THUMBS, "rerolls": Kind.REROLL, "traces": Kind.TRACE}
 PARTITIONS = {"rampgate.thumbs": 4, "rampgate.rerolls": 4, "rampgate.traces": 4}

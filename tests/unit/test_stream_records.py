@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from builders import NOW, Rec
+
 from agents.policy import Attributes, Policy
 from agents.thumbs import decode
 from streams.stream_records import message_of
-from tests.unit.builders import NOW, Rec
 
 NAMES = Attributes()
 

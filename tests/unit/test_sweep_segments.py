@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+from builders import NOW
+from world import World
+
 from agents.ports import Unavailable
 from streams.dynamo import Busy, Dynamo
 from streams.opik_traces import OpikTraces
 from streams.sweep import Sweep
 from streams.sweep_log import start
-from tests.unit.builders import NOW, World
 
 
 class Table:

@@ -6,6 +6,8 @@ import itertools
 from typing import Any
 
 import pytest
+from builders import DAY, HOUR, MINUTE, NOW, SECOND, change, reroll, thumb, trace, trace_id
+from world import World
 
 from agents import rerolls, thumbs
 from agents.items import TraceFacts
@@ -15,7 +17,6 @@ from agents.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.turn import Origin
 from schemas.outcomes import Kind
 from streams.sweep_events import Sessions, reroll_event
-from tests.unit.builders import DAY, HOUR, MINUTE, NOW, SECOND, World, change, reroll, thumb, trace, trace_id
 
 READ = NOW + 30 * SECOND
 
