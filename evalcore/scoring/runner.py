@@ -6,13 +6,12 @@ Equal questions are asked once: over time by the cache, at one moment by sharing
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-
-import structlog
 
 from evalcore import scores
 from evalcore.bindings import Unbound
@@ -25,7 +24,7 @@ from evalcore.scoring.spending import Spend
 from evalcore.scoring.trying import Caller, CallLimits, Gate
 
 __all__ = ["Judgement", "Scorer"]
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 CHUNK = 100
 """Tasks whose prompts are made and looked up in one go; the loop is free in between."""
 AHEAD = 64
@@ -77,7 +76,7 @@ class Scorer:
             late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
             run.rest(patience.down() or late)
         except Exception:
-            log.exception("scoring_failed", gate=gate)
+            log.exception("scoring_failed: %s", gate)
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
         return [found for found in run.found if found is not None]
 
@@ -121,7 +120,7 @@ class Scorer:
         except CallFailed as failure:
             return failure
         except Exception as error:
-            log.exception("judge_call_failed", judge=task.judge.id)
+            log.exception("judge_call_failed: %s", task.judge.id)
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
         self._recent[name] = answer
         if len(self._recent) > RECENT:
@@ -139,7 +138,7 @@ class Scorer:
 
     def _without_cache(self, error: Exception) -> None:
         if self._cache_works:
-            log.warning("judge_cache_unavailable", error=f"{type(error).__name__}: {error}"[:200])
+            log.warning("judge_cache_unavailable: %s", f"{type(error).__name__}: {error}"[:200])
         self._cache_works = False
 
     @property

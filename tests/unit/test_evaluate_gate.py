@@ -241,3 +241,16 @@ def test_what_the_schema_does_not_require_may_be_missing() -> None:
     assert one.source["metadata"] == {"id": "x", "expected_tools": None}
     assert (one.id, one.source["tool_calls"], one.source["expected_output"]) == ("x", [], None)
     assert items_of([{"input": "i"}], Milestone.PRE_MERGE, {})[0].missing
+
+
+def test_a_defect_goes_to_the_callers_log_and_shows_neither_turn_nor_key(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A caller's stdout is the caller's (`--json`), and a log has no locals: they hold prompts and credentials."""
+    held = Model(lambda asked: KeyError("what went wrong"))
+    held.key = "sk-secret"  # type: ignore[attr-defined]
+    found = decide(given=items(25, output="SAID BY A USER"), model=held)
+    assert codes(found) == ["judge_unavailable"] * 3
+    assert "judge_call_failed: helpfulness" in caplog.text
+    shown = "".join(capsys.readouterr()) + caplog.text
+    assert not any(word in shown for word in ("SAID BY A USER", "sk-secret"))
