@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
-from tests.stream.test_answers import get
 from tests.stream.ramp_rig import thumb, trace
+from tests.stream.test_answers import get
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pc6_subscriber.py"
 ENOUGH, FOR_THE_FIRST_STEP = 304, 104
