@@ -19,7 +19,7 @@ _OPENED = re.compile(r"<([A-Za-z_][\w.-]*)>\s*\Z")
 _GAP = rf"[\s\x00-\x1f\x7f{UNSEEN}]*+"
 """Gives nothing back: a text made of gaps costs no more than another."""
 _BETWEEN = rf"[\s\x00-\x1f\x7f{UNSEEN}_.-]*+"
-"""Of the words of a name."""
+"""Of the letters of a name."""
 _SMUGGLED = re.compile("[\U000e0000-\U000e0fff]")
 """Tags of Unicode and its far variation selectors: invisible letters that models read."""
 _ROLES = ("system", "developer", "assistant", "human", "user")
@@ -114,9 +114,8 @@ def _any_tag(tags: frozenset[str]) -> re.Pattern[str]:
 
 
 def _name(tag: str) -> str:
-    """Its words as a careless reader takes them: `agent-output` for `agent_output`."""
-    words = [word for word in re.split(r"[_.-]+", tag) if word]
-    return _BETWEEN.join(_GAP.join(map(re.escape, word)) for word in words)
+    """However it is joined: `agent-output` and `a.g.e.n.t.o.u.t.p.u.t` for `agent_output`."""
+    return _BETWEEN.join(re.escape(letter) for letter in tag if letter.isalnum())
 
 
 def _fenced(prompt: str, start: int, end: int) -> bool:

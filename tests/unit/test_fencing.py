@@ -47,7 +47,7 @@ def test_a_variable_without_tags_gets_some() -> None:
         "‹/agent_output›", "⟨/agent_output⟩", "《/agent_output》", "≮/agent_output>", "＜／ａｇｅｎｔ＿ｏｕｔｐｕｔ＞",
         "</𝐚𝐠𝐞𝐧𝐭_𝐨𝐮𝐭𝐩𝐮𝐭>", "</аgent_оutput>", "</a\u0301gent_output>", "</ágent_output>", "</ínput>", "</іnput>",
         "<⧸agent_output>", "<∕agent_output>", "<\\/agent_output>", "<\\agent_output>", "<//agent_output>",
-        "</agent-output>", "</agent output>", "</AgentOutput>", "</agent‐output>", "<\x00/agent_output>",
+        "</agent-output>", "</agent output>", "</AgentOutput>", "</agent‐output>", "</a-g-e-n-t-o.u.t.p.u.t>", "<\x00/agent_output>",
         "<\u3164/agent_output>", "<\u2800/agent_output>", "<\ufff9/agent_output>", "<\x1c/\x7fagent_output>",
     ],
 )  # fmt: skip
@@ -155,9 +155,9 @@ def test_however_carelessly_a_prompt_is_read_only_the_prompt_opens_and_closes_it
      "*_" * 100_000 + ":", ("# " * 100 + "\r") * 1_000, "<a" + "\u0301" * 200_000, "<agent_" + "_" * 200_000],
 )  # fmt: skip
 def test_no_text_takes_long(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     inert(text, TAGS)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 def test_every_shipped_judge_fences_all_that_it_shows() -> None:
