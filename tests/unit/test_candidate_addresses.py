@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from gate_rig import candidate
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evalcore.scoring.chat import make_client
 from schemas.endpoints import address
 from schemas.manifests import CandidateEndpoint
+from streams.candidate import Candidate
+from streams.model_client import ModelClient
 
 URL = "https://agents.internal:8443/run/{agent_id}/{agent_version}/answer?by={agent_version}"
 
@@ -67,3 +72,19 @@ def test_what_is_no_address_is_refused_with_the_reason(url: str, says: str) -> N
 
 def test_an_address_may_name_no_version_at_all() -> None:
     assert CandidateEndpoint.model_validate({"url": "http://[::1]:80/a"}).url == "http://[::1]:80/a"
+
+
+@pytest.mark.parametrize(
+    "version", ["v1", "../../admin", "a%2Fb", "%2e%2e", "x?y=1&z#f", "v 1", "é", "a\\b", "@evil", "..;"]
+)
+@pytest.mark.parametrize("make", [lambda: ModelClient(4, 5.0), lambda: make_client(4, 5.0)])
+async def test_no_client_reads_an_encoded_name_as_a_part_of_the_path(version: str, make: Any) -> None:
+    with candidate() as fake:
+        client = make()
+        url = address(f"{fake.url}/{{agent_version}}/end?by={{agent_version}}", "a", version)
+        answer = await Candidate(client, url).answer({"input": "hi"})
+        await client.aclose()
+    assert answer == {"output": "so: hi #quality:1"}
+    path, _, query = fake.paths[0].partition("?")
+    assert [unquote(part) for part in path.split("/")] == ["", "answer", version, "end"]
+    assert parse_qs(query, keep_blank_values=True) == {"by": [version]}

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from registry_disk import built
 
 from evalcore.bindings import bind
+from evalcore.consumers import differing
 from evalcore.gates.composition import dataset_version, of_part, parts, production_wanted, told, topped_up, went_in
 from evalcore.gates.golden import Failed
 from evalcore.gates.items import Item
 from evalcore.gates.sampling import share
+from evalcore.loading import read_tree
 from evalcore.registry import Registry
+from evalcore.resolving import resolve
 from evalcore.scoring.pairs import pairs_of
 from schemas.judges import Milestone
+from schemas.manifests import ManifestFile
 
 MERGE, RAMP, FULL = Milestone
 CANDIDATE = {"url": "http://agents/{agent_version}"}
@@ -134,3 +141,19 @@ def test_a_candidate_is_told_what_was_asked_and_not_by_whom() -> None:
 
 def test_a_trace_without_metadata_can_be_asked_again_too() -> None:
     assert told(went_in({"input": "hi", "output": THEN})) == {"input": "hi", "metadata": {}}
+
+
+def test_pf9_fr7_the_resolved_manifest_carries_the_section_over_and_every_vertical_is_asked() -> None:
+    tree, sample = read_tree(Path("configs")), {"candidate": CANDIDATE, "adversarial": RED_TEAM, "scope": "agent"}
+    base = tree.files["manifest-base.yaml"] + f"\nsample: {json.dumps(sample)}\n".encode()
+    trees = (tree, tree.with_file("manifest-base.yaml", base))
+    before, after = (resolve(one, date(2026, 11, 21)).text for one in trees)
+    was, now = (ManifestFile.model_validate(yaml.safe_load(text or "")) for text in (before, after))
+    assert now.sample.model_dump(mode="json", exclude_unset=True) == sample
+    assert differing(was, now).everything
+    assert not differing(was, was).everything
+
+
+def test_a_changed_section_changes_the_config_hash() -> None:
+    hashes = {registry(sample).config_hash for sample in (None, {"scope": "agent"}, {"size": {"pre_ramp": 300}})}
+    assert len(hashes) == 3
