@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from rampgate.cli.common import Failure
-from rampgate.services.stack import Name
 from rampgate.services.unavailable import ServiceUnavailable
+
+if TYPE_CHECKING:
+    from rampgate.services.stack import Name
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Any
 
 from rich.console import Console
 
 from evalcore.problems import Problem, Severity, ValidationResult
 from rampgate.cli.common import print_json
+from rampgate.cli.options import Format
 from rampgate.cli.query_view import plain
 from schemas.dead_letters import clean
 
 PER_LEVEL = 10
 """GitHub shows that many annotations of a level for each step of a job, and drops the rest without a word."""
 LONGEST = 2_000
-
-
-class Format(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    GITHUB = "github"
 
 
 def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:

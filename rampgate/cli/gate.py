@@ -6,17 +6,19 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from evalcore.gates.planning import Plan, plan
 from rampgate.cli.common import Failure, print_json
 from rampgate.cli.gate_run import run_command
 from rampgate.cli.options import JsonOption
 from rampgate.cli.override_audit import append, plain_entry, read_description
+
+if TYPE_CHECKING:
+    from evalcore.gates.planning import Plan
 
 group = typer.Typer(name="gate", help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
 
@@ -45,6 +47,8 @@ def plan_command(
 
     Example: rampgate gate plan --changed configs/rules/ux_quality.yaml README.md
     """
+    from evalcore.gates.planning import plan
+
     names = [*(changed or []), *(files or [])]
     if not names:
         raise Failure("say which files changed: rampgate gate plan --changed FILE [FILE]...")

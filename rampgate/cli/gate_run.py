@@ -1,44 +1,14 @@
-"""`rampgate gate run`: a gate from CI (PC5 §5.5, AC-3; contracts §5)."""
+"""`rampgate gate run` (PC5 §5.5, AC-3; contracts §5). What it does is in `gate_run_job`, imported on use."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from evalcore import loading
-from evalcore.evaluating import scorer_for
-from evalcore.gates.baselines import BaselineFile
-from evalcore.gates.golden import CandidateAnswer, GoldenSet
-from evalcore.gates.overrides import accepted
-from evalcore.gates.traced import Traced, traced
-from evalcore.live import BrokenRegistry, LiveRegistry
-from evalcore.registry import Registry
-from evalcore.scoring import CallLimits, Scorer, Spend
-from rampgate import gate_run
-from rampgate.baseline_file import read_baselines, write_baselines
-from rampgate.cli.common import Failure, print_json, run
-from rampgate.cli.findings import Format
-from rampgate.cli.options import ConfigsOption, JsonOption, MetricsOption
-from rampgate.cli.override_audit import append, read_description
-from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs, read_traces
-from rampgate.gate_reports import console
-from rampgate.gate_reports.files import Reports
-from rampgate.gate_run import Outcome, Wanted
-from rampgate.logs import configure_logs
-from rampgate.settings import Settings, load_settings
-from schemas.dead_letters import clean
-from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Word
-from streams.candidate import CandidateLimits, ask_candidate
-
-LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
-"""By whether it is pre_merge."""
+from rampgate.cli.options import ConfigsOption, Format, FormatOption, JsonOption, MetricsOption
+from schemas.judges import Milestone
 
 
 def run_command(
@@ -83,7 +53,7 @@ def run_command(
     html: Annotated[Path | None, typer.Option(help="leave a page there, with the scores' distributions")] = None,
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
-    format: Annotated[Format, typer.Option(help="text, json, or github for annotations on stderr")] = Format.TEXT,
+    format: FormatOption = Format.TEXT,
     as_json: JsonOption = False,
 ) -> None:
     """Run the candidate on the manifest's dataset, or take traces; let the judges score them, and decide.
@@ -94,130 +64,17 @@ def run_command(
 
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
-    at = _milestone(milestone)
-    _asked_for(
-        at,
-        {"dataset": dataset, "candidate": candidate, "outputs": outputs, "description": description},
-        {"traces": traces, "judges": judges, "coverage": coverage},
-    )
-    if record and baselines is None:
-        raise Failure("--record: say where: --baselines FILE")
-    reports = Reports(junit, markdown, html, metrics_file)
-    reports.check()
-    settings = load_settings({"configs": configs, "candidate_key": candidate_key})
-    configure_logs("error", "console")
-    registry = registry_of(settings, vertical)
-    spend = Spend(settings.gate_calls, settings.gate_tokens)
-    today = loading.today()
-    try:
-        past = read_baselines(baselines, may_be_new=record) if baselines is not None else BaselineFile()
-        golden = read_dataset(dataset, dataset_name, dataset_version) if dataset is not None else None
-        given = read_outputs(outputs) if outputs is not None else None
-        sample = _traced(traces, judges, at, registry, vertical) if traces is not None else None
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    shift, refused = accepted(read_description(description), registry, today)
-    for wrong in refused:
-        sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
-    if shift is not None:
-        append(audit, "baseline_shift", pull_request, [asdict(shift)])
-    declared = gate_run.manifest_dataset(registry)
-    wanted = Wanted(
-        registry, today, at, vertical=vertical, spend=spend, within=within,
-        accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
-        history=past.history(registry.all(), declared, at, vertical),
-        outdated={} if record or at is not Milestone.PRE_MERGE else past.outdated(registry.all(), at, vertical),
+    from rampgate.cli.gate_run_job import Asked, decide
+
+    asked = Asked(
+        milestone=milestone, vertical=vertical, within=within, configs=configs,
+        dataset=dataset, dataset_name=dataset_name, dataset_version=dataset_version, outputs=outputs,
+        candidate=candidate, candidate_key=candidate_key, candidate_calls=candidate_calls,
+        candidate_seconds=candidate_seconds, candidate_tries=candidate_tries,
+        traces=traces, judges=judges, coverage=coverage,
+        baselines=baselines, record=record, commit=commit,
+        description=description, pull_request=pull_request, audit=audit,
+        junit=junit, markdown=markdown, html=html, metrics_file=metrics_file,
+        format=format, as_json=as_json,
     )  # fmt: skip
-    limits = CandidateLimits(candidate_calls, candidate_seconds, candidate_tries)
-
-    async def read() -> GoldenSet | None:
-        return golden if golden is not None else await from_opik(settings, registry)
-
-    async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
-        if given is not None:
-            return given
-        key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
-        return await ask_candidate(str(candidate), items, key, limits)
-
-    async def decide(scorer: Scorer | None) -> Outcome:
-        if sample is not None:
-            return await gate_run.run_traced(wanted, sample, coverage, scorer)
-        return await gate_run.run(wanted, read, answer, scorer)
-
-    outcome = run(partial(_with_scorer, settings, decide))
-    reports.write(outcome)
-    if record and baselines is not None:
-        made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, commit)
-        try:
-            write_baselines(baselines, made)
-        except BadFile as error:
-            raise Failure(str(error)) from error
-    tell(outcome, format, as_json)
-    raise typer.Exit(1 if outcome.verdict.verdict is Word.FAIL else 0)
-
-
-async def _with_scorer(settings: Settings, decide: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
-    limits = CallLimits(
-        settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds,
-        settings.model_patience_seconds,
-    )  # fmt: skip
-    key = settings.model_key.get_secret_value() if settings.model_key is not None else None
-    async with scorer_for(limits=limits, url=settings.model_url, key=key) as scorer:
-        return await decide(scorer)
-
-
-def _traced(traces: Path, judges: str | None, at: Milestone, registry: Registry, vertical: str | None) -> Traced:
-    """Raises Failure, BadFile."""
-    listed = [name.strip() for name in judges.split(",") if name.strip()] if judges is not None else None
-    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, vertical)
-    if wrong:
-        raise Failure("; ".join(wrong))
-    return found
-
-
-def registry_of(settings: Settings, vertical: str | None) -> Registry:
-    """Raises Failure where the files hold an error, or no such vertical."""
-    try:
-        registry = LiveRegistry(settings.configs, ttl=None).current()
-    except BrokenRegistry as error:
-        raise Failure(f"{error}; `rampgate manifest validate` tells all") from error
-    if "dataset" not in registry.manifest:
-        raise Failure(f"{settings.configs}: there is no evaluation manifest")
-    if vertical is not None and vertical not in registry.verticals:
-        raise Failure(f"--vertical: no vertical {vertical!r}; there are {', '.join(sorted(registry.verticals))}")
-    return registry
-
-
-def tell(outcome: Outcome, format: Format, as_json: bool) -> None:
-    """`--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
-    if outcome.unknown:
-        few = ", ".join(clean(name, 80) for name in outcome.unknown[:3])
-        sys.stderr.write(f"rampgate: {len(outcome.unknown)} answers are to no item of the dataset: {few}\n")
-    if format is Format.GITHUB:
-        sys.stderr.write("".join(f"{line}\n" for line in console.commands(outcome)))
-    if as_json or format is Format.JSON:
-        print_json(outcome.document())
-    elif format is Format.TEXT:
-        console.show(outcome)
-
-
-def _milestone(word: str) -> Milestone:
-    try:
-        return Milestone(word)
-    except ValueError:
-        raise Failure(f"--milestone: no milestone {word!r}; there are {', '.join(Milestone)}") from None
-
-
-def _asked_for(at: Milestone, before_a_merge: Mapping[str, Any], on_traces: Mapping[str, Any]) -> None:
-    """What a gate looks at is said, by options that are its own."""
-    merging = at is Milestone.PRE_MERGE
-    strange = [f"--{name}" for name, value in (on_traces if merging else before_a_merge).items() if value is not None]
-    if strange:
-        raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {LOOKS_AT[merging]}")
-    if not merging and on_traces["traces"] is None:
-        raise Failure(f"{at} looks at traces: --traces FILE")
-    candidate, outputs = before_a_merge["candidate"], before_a_merge["outputs"]
-    if merging and (candidate is None) == (outputs is None):
-        raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
-    if candidate is not None and not candidate.startswith(("http://", "https://")):
-        raise Failure(f"--candidate: {candidate!r} is no http:// or https:// address")
+    raise typer.Exit(decide(asked))

@@ -16,9 +16,10 @@ from evalcore.staleness import departures, difference, same
 from evalcore.tree import BASE, EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.validation import checked, validate_manifest, validate_sources
 from rampgate.cli.common import Failure, print_json
-from rampgate.cli.findings import Format, document, show_text, tell
+from rampgate.cli.findings import document, show_text, tell
 from rampgate.cli.findings import show as show_findings
 from rampgate.cli.manifest_view import show_category, show_difference, show_manifest
+from rampgate.cli.options import Format
 from rampgate.cli.registries import root_of, tree_of
 from rampgate.registry_view import UnknownName, eval_config, served
 from rampgate.replacing import replace_file

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rampgate.cli.findings import Format
+
+class Format(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
 
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
 ConfigsOption = Annotated[

@@ -13,7 +13,8 @@ from evalcore.rule_diff import changes
 from evalcore.tree import EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
 from rampgate.cli.common import Failure, print_json
-from rampgate.cli.findings import Format, tell
+from rampgate.cli.findings import tell
+from rampgate.cli.options import Format
 from rampgate.cli.registries import root_of, tree_of
 from rampgate.cli.rule_view import show_changes, show_judges
 from rampgate.metrics_files import leave

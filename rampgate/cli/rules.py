@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.findings import Format
 from rampgate.cli.options import (
     ConfigsOption,
     DryRunOption,
+    Format,
     FormatOption,
     JsonOption,
     MetricsOption,

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from evalcore.gates.baselines import KEPT, BaselineFile
 from evalcore.gates.judged import judged
 from evalcore.gates.overrides import accepted
-from rampgate.cli import app, gate_run
+from rampgate.cli import app, gate_run_job
 from rampgate.cli.common import Failure
 from rampgate.localmodel import Running
 from schemas.judges import Enforcement, Milestone
@@ -159,7 +159,7 @@ def rig(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Rig:
     made = Rig(tmp_path, model.url)
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gate_run, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
     return made
 
 

@@ -17,7 +17,7 @@ from registry_disk import built
 from typer.testing import CliRunner, Result
 
 from evalcore.gates.golden import GoldenSet, paired
-from rampgate.cli import app, gate_run
+from rampgate.cli import app, gate_run_job
 from rampgate.cli.common import Failure
 from rampgate.localmodel import Behaviour, Running
 
@@ -35,7 +35,7 @@ def rig(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iter
     made = Rig(tmp_path, model.url)
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gate_run, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
     stamina.instrumentation.set_on_retry_hooks([])
     yield made
     stamina.instrumentation.set_on_retry_hooks(None)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from evalcore import evaluate_gate
 from evalcore.gates.sampling import share
 from evalcore.scoring.chat import ChatModel, make_client
-from rampgate.cli import app, gate_run
+from rampgate.cli import app, gate_run_job
 from rampgate.cli.common import Failure
 from rampgate.localmodel import Running
 
@@ -52,7 +52,7 @@ def rig(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iter
     made = Traced(tmp_path, model.url)
     for name, value in made.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gate_run, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
     stamina.instrumentation.set_on_retry_hooks([])
     yield made
     stamina.instrumentation.set_on_retry_hooks(None)

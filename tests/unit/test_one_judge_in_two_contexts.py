@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from evalcore import aevaluate_gate, get_metric_by_id, get_threshold, live
 from evalcore.scoring.chat import ChatModel, make_client
-from rampgate.cli import app, gate_run
+from rampgate.cli import app, gate_run_job
 from rampgate.localmodel import Running, judging
 
 TEXT = ("where are my points?", "in your wallet #quality:0.9")
@@ -52,7 +52,7 @@ def configs(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> 
     manifest.write_text(manifest.read_text().replace("items: 345", f"items: {2 * len(CATEGORIES)}"))
     for name, value in {"CONFIGS": str(root), "MODEL_URL": model.url, "SETTINGS": str(tmp_path / "none.toml")}.items():
         monkeypatch.setenv(f"RAMPGATE_{name}", value)
-    monkeypatch.setattr(gate_run, "configure_logs", lambda level, form: None)
+    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
     live.use(root)
     yield root
     live.use(HERE / "configs")

@@ -1,0 +1,207 @@
+"""What `rampgate gate run` does: reads what was asked for, has the judges score it, decides and tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evalcore import loading
+from evalcore.evaluating import scorer_for
+from evalcore.gates.baselines import BaselineFile
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
+from evalcore.gates.overrides import Shift, accepted
+from evalcore.gates.traced import Traced, traced
+from evalcore.live import BrokenRegistry, LiveRegistry
+from evalcore.registry import Registry
+from evalcore.scoring import CallLimits, Scorer, Spend
+from rampgate import gate_run
+from rampgate.baseline_file import read_baselines, write_baselines
+from rampgate.cli.common import Failure, print_json, run
+from rampgate.cli.options import Format
+from rampgate.cli.override_audit import append, read_description
+from rampgate.gate_files import BadFile, from_opik, read_dataset, read_outputs, read_traces
+from rampgate.gate_reports import console
+from rampgate.gate_reports.files import Reports
+from rampgate.gate_run import Outcome, Wanted
+from rampgate.logs import configure_logs
+from rampgate.settings import Settings, load_settings
+from schemas.dead_letters import clean
+from schemas.judges import Enforcement, Milestone
+from schemas.verdicts import Word
+from streams.candidate import CandidateLimits, ask_candidate
+
+LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
+"""By whether it is pre_merge."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command's options, by their names."""
+
+    milestone: str
+    vertical: str | None
+    within: float | None
+    configs: Path | None
+    dataset: Path | None
+    dataset_name: str | None
+    dataset_version: int | None
+    candidate: str | None
+    candidate_key: str | None
+    candidate_calls: int
+    candidate_seconds: float
+    candidate_tries: int
+    outputs: Path | None
+    traces: Path | None
+    judges: str | None
+    coverage: float | None
+    baselines: Path | None
+    record: bool
+    commit: str
+    description: Path | None
+    pull_request: str
+    audit: Path | None
+    junit: Path | None
+    markdown: Path | None
+    html: Path | None
+    metrics_file: Path | None
+    format: Format
+    as_json: bool
+
+
+def decide(asked: Asked) -> int:
+    """The exit code. Raises Failure."""
+    at = _milestone(asked.milestone)
+    _asked_for(at, asked)
+    reports = Reports(asked.junit, asked.markdown, asked.html, asked.metrics_file)
+    reports.check()
+    settings = load_settings({"configs": asked.configs, "candidate_key": asked.candidate_key})
+    configure_logs("error", "console")
+    registry = registry_of(settings, asked.vertical)
+    today = loading.today()
+    try:
+        past = read_baselines(asked.baselines, may_be_new=asked.record) if asked.baselines else BaselineFile()
+        golden = read_dataset(asked.dataset, asked.dataset_name, asked.dataset_version) if asked.dataset else None
+        given = read_outputs(asked.outputs) if asked.outputs else None
+        sample = _traced(asked.traces, asked, at, registry) if asked.traces else None
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    shift = _shift(asked, registry, today)
+    declared = gate_run.manifest_dataset(registry)
+    wanted = Wanted(
+        registry, today, at, vertical=asked.vertical, within=asked.within,
+        spend=Spend(settings.gate_calls, settings.gate_tokens),
+        accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
+        history=past.history(registry.all(), declared, at, asked.vertical),
+        outdated={} if asked.record or at is not Milestone.PRE_MERGE
+        else past.outdated(registry.all(), at, asked.vertical),
+    )  # fmt: skip
+
+    async def read() -> GoldenSet | None:
+        return golden if golden is not None else await from_opik(settings, registry)
+
+    async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
+        if given is not None:
+            return given
+        key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
+        limits = CandidateLimits(asked.candidate_calls, asked.candidate_seconds, asked.candidate_tries)
+        return await ask_candidate(str(asked.candidate), items, key, limits)
+
+    async def judge(scorer: Scorer | None) -> Outcome:
+        if sample is not None:
+            return await gate_run.run_traced(wanted, sample, asked.coverage, scorer)
+        return await gate_run.run(wanted, read, answer, scorer)
+
+    outcome = run(partial(_with_scorer, settings, judge))
+    reports.write(outcome)
+    if asked.record and asked.baselines is not None:
+        made = past.with_run(outcome.verdict, declared, asked.vertical, outcome.decided_at, asked.commit)
+        try:
+            write_baselines(asked.baselines, made)
+        except BadFile as error:
+            raise Failure(str(error)) from error
+    tell(outcome, asked.format, asked.as_json)
+    return 1 if outcome.verdict.verdict is Word.FAIL else 0
+
+
+def _shift(asked: Asked, registry: Registry, today: date) -> Shift | None:
+    """The pull request's accepted baseline shift; it goes into the audit."""
+    shift, refused = accepted(read_description(asked.description), registry, today)
+    for wrong in refused:
+        sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
+    if shift is not None:
+        append(asked.audit, "baseline_shift", asked.pull_request, [asdict(shift)])
+    return shift
+
+
+async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
+    limits = CallLimits(
+        settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds,
+        settings.model_patience_seconds,
+    )  # fmt: skip
+    key = settings.model_key.get_secret_value() if settings.model_key is not None else None
+    async with scorer_for(limits=limits, url=settings.model_url, key=key) as scorer:
+        return await judge(scorer)
+
+
+def _traced(traces: Path, asked: Asked, at: Milestone, registry: Registry) -> Traced:
+    """Raises Failure, BadFile."""
+    listed = [name.strip() for name in asked.judges.split(",") if name.strip()] if asked.judges is not None else None
+    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, asked.vertical)
+    if wrong:
+        raise Failure("; ".join(wrong))
+    return found
+
+
+def registry_of(settings: Settings, vertical: str | None) -> Registry:
+    """Raises Failure where the files hold an error, or no such vertical."""
+    try:
+        registry = LiveRegistry(settings.configs, ttl=None).current()
+    except BrokenRegistry as error:
+        raise Failure(f"{error}; `rampgate manifest validate` tells all") from error
+    if "dataset" not in registry.manifest:
+        raise Failure(f"{settings.configs}: there is no evaluation manifest")
+    if vertical is not None and vertical not in registry.verticals:
+        raise Failure(f"--vertical: no vertical {vertical!r}; there are {', '.join(sorted(registry.verticals))}")
+    return registry
+
+
+def tell(outcome: Outcome, format: Format, as_json: bool) -> None:
+    """`--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
+    if outcome.unknown:
+        few = ", ".join(clean(name, 80) for name in outcome.unknown[:3])
+        sys.stderr.write(f"rampgate: {len(outcome.unknown)} answers are to no item of the dataset: {few}\n")
+    if format is Format.GITHUB:
+        sys.stderr.write("".join(f"{line}\n" for line in console.commands(outcome)))
+    if as_json or format is Format.JSON:
+        print_json(outcome.document())
+    elif format is Format.TEXT:
+        console.show(outcome)
+
+
+def _milestone(word: str) -> Milestone:
+    try:
+        return Milestone(word)
+    except ValueError:
+        raise Failure(f"--milestone: no milestone {word!r}; there are {', '.join(Milestone)}") from None
+
+
+def _asked_for(at: Milestone, asked: Asked) -> None:
+    """What a gate looks at is said, by options that are its own. Raises Failure."""
+    merging = at is Milestone.PRE_MERGE
+    others = ("traces", "judges", "coverage") if merging else ("dataset", "candidate", "outputs", "description")
+    strange = [f"--{name}" for name in others if getattr(asked, name) is not None]
+    if strange:
+        raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {LOOKS_AT[merging]}")
+    if not merging and asked.traces is None:
+        raise Failure(f"{at} looks at traces: --traces FILE")
+    if merging and (asked.candidate is None) == (asked.outputs is None):
+        raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
+    if asked.candidate is not None and not asked.candidate.startswith(("http://", "https://")):
+        raise Failure(f"--candidate: {asked.candidate!r} is no http:// or https:// address")
+    if asked.record and asked.baselines is None:
+        raise Failure("--record: say where: --baselines FILE")
