@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
+from heapq import nsmallest
+from itertools import chain
 
 POOL = 600
 """Traces that a pool keeps: what the largest production sample takes (PC5 §5.5: 500 to 1,000 with the other parts)."""
@@ -48,14 +50,13 @@ def share(trace: bytes) -> float:
 def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) -> list[Candidate]:
     """Of the pools' traces that ended in (since, until], the `size` with the lowest numbers. A trace that was posted
     twice counts once, by its later record."""
-    found: dict[bytes, Candidate] = {}
-    for pool in pools:
-        for member in pool:
-            one = Candidate.unpack(member)
-            known = found.get(one.trace)
-            if since < one.ended <= until and (known is None or _place(known) < _place(one)):
-                found[one.trace] = one
-    return sorted(found.values(), key=lambda one: (one.number, one.trace))[:size]
+    found: dict[bytes, tuple[int, int, int]] = {}
+    for trace, ended, partition, offset in chain.from_iterable(map(_LAYOUT.iter_unpack, map(b"".join, pools))):
+        if since < ended <= until:
+            place = ended, partition, offset
+            found[trace] = max(found.get(trace, place), place)
+    lowest = nsmallest(size, ((_hash(b"sample", trace), trace) for trace in found))
+    return [Candidate(trace, *found[trace]) for _, trace in lowest]
 
 
 def fingerprint(items: Iterable[str]) -> str:
@@ -66,7 +67,3 @@ def fingerprint(items: Iterable[str]) -> str:
 def _hash(purpose: bytes, trace: bytes) -> int:
     # 44 bits: a Redis score is a double, and Redis' scripts may write one with 14 digits.
     return int.from_bytes(blake2b(trace, digest_size=8, person=purpose).digest(), "big") >> (64 - _BITS)
-
-
-def _place(one: Candidate) -> tuple[int, int, int]:
-    return one.ended, one.partition, one.offset
