@@ -151,11 +151,12 @@ class KafkaRecords:
             if partition in await consumer._client._wait_on_metadata(topic):
                 wanted.setdefault(TopicPartition(topic, partition), set()).add(offset)
         found: dict[tuple[str, int, int], Record] = {}
-        consumer.assign(list(wanted))
-        consumer.pause(*wanted)
         first, end = await asyncio.gather(consumer.beginning_offsets(list(wanted)), consumer.end_offsets(list(wanted)))
-        held = {tp: sorted(o for o in offsets if first[tp] <= o < end[tp]) for tp, offsets in wanted.items()}
-        for tp in wanted:
+        there = {tp: sorted(o for o in offsets if first[tp] <= o < end[tp]) for tp, offsets in wanted.items()}
+        held = {tp: offsets for tp, offsets in there.items() if offsets}
+        # In one go: a partition that is assigned and has no place yet is given one first, which costs 200 ms at times.
+        consumer.assign(list(held))
+        for tp in list(held):
             _go_on(consumer, tp, held)
         while held:
             # A run of near offsets comes in one fetch; a far one is worth a seek.
