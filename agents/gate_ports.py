@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from evalcore.gates.answers import Answer
 from evalcore.gates.history import Line
@@ -72,3 +73,5 @@ class GatePorts:
     scoring: Scoring
     history: History
     coverage: JoinCoverage
+    room: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
+    """Entered by a gate while it has its sample in hand; the time it waits at the door is its deadline's."""

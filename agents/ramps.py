@@ -56,7 +56,7 @@ async def answer(
         return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
     scope = asyncio.timeout(left)
     try:
-        async with scope:
+        async with scope, ports.room:
             ends = began + left if left is not None else None
             gates = [await _gate(request, one, registry, ports, now.date(), ends) for one in request.milestones]
     except (TimeoutError, OutOfTime) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -59,7 +60,8 @@ class Gates:
         self._state = Wholeness(ports.store, parts.access, parts.settings.group, joined)
         samples = self._samples(ports)
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.held)
-        self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage)
+        room = asyncio.Semaphore(parts.settings.gates_at_once)
+        self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage, room)
 
     def _samples(self, ports: Ports) -> PooledSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock

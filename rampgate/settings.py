@@ -62,6 +62,11 @@ class Settings(BaseModel):
     )
     candidate_key: SecretStr | None = Field(None, description="Bearer token of the candidate that gates run")
     candidate_key_file: Path | None = None
+    gates_at_once: int = Field(
+        32,
+        ge=1,
+        description="Gates of a worker that judge at once, each with its sample in memory; others wait in line",
+    )
     gate_calls: int | None = Field(None, ge=1, description="Model calls that one gate may make; None: no limit")
     gate_tokens: int | None = Field(None, ge=1, description="Tokens that one gate may spend; None: no limit")
     live_judging: bool = Field(True, description="Judge live traces, where there is a model and writing is on")

@@ -33,6 +33,8 @@ PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 GRACE = 30.0
 LOOK = 0.1
 STAGE = "ramp-steps.decode"
+DOORS = 32
+"""So many verdicts and letters leave at once, however many wait: each takes a connection to Redis."""
 BROKE = "deciding broke off; the worker's log has the error"
 
 T = TypeVar("T")
@@ -99,6 +101,7 @@ class GateJobs:
         self._letters, self._counting, self._clock = letters, counting, clock
         self._consumer, self._fatal, self._decided = consumer, fatal, decided
         self._owner = uuid.uuid4().hex
+        self._doors = asyncio.Semaphore(DOORS)
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -124,10 +127,8 @@ class GateJobs:
 
     async def _settle(self, batch: Batch, ack: Callable[[], Any]) -> None:
         ours = asyncio.create_task(self._ours(batch))
-        since = [batch.base, *(record.offset + 1 for record in batch.records)]
-        records = zip(since, batch.records, strict=False)
-        work: asyncio.Future[Any] = asyncio.gather(*(self._record(*one, batch) for one in records))
-        both: set[asyncio.Future[Any]] = {ours, work}
+        work = asyncio.create_task(self._records(batch))
+        both: set[asyncio.Task[None]] = {ours, work}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             settled = work.done() and not work.cancelled()
@@ -155,6 +156,10 @@ class GateJobs:
         consumer = self._consumer()
         while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust tells nobody
             await asyncio.sleep(LOOK)
+
+    async def _records(self, batch: Batch) -> None:
+        since = [batch.base, *(record.offset + 1 for record in batch.records)]
+        await asyncio.gather(*map(self._record, since, batch.records, itertools.repeat(batch)))
 
     async def _record(self, since: int, record: Record, batch: Batch) -> None:
         name = await self._end(record, batch)
@@ -229,13 +234,14 @@ class GateJobs:
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
     async def _publish(self, verdict: Verdict, job: Job) -> None:
-        ours = await self._leases.take(verdict.request_id, self._owner)
-        await self._verdicts.caught_up()
-        if self._verdicts.known(verdict.request_id) is not None:
-            return
-        if not ours:
-            raise Unavailable("another worker is about to publish this verdict")
-        await self._verdicts.publish(verdict, job.body, job.place, verdict.experiment_id)
+        async with self._doors:
+            ours = await self._leases.take(verdict.request_id, self._owner)
+            await self._verdicts.caught_up()
+            if self._verdicts.known(verdict.request_id) is not None:
+                return
+            if not ours:
+                raise Unavailable("another worker is about to publish this verdict")
+            await self._verdicts.publish(verdict, job.body, job.place, verdict.experiment_id)
         self._decided(verdict)
         log.info(
             "verdict",
@@ -248,10 +254,14 @@ class GateJobs:
         )
 
     async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> str:
-        again = record.offset < batch.settled or await self._through(lambda: self._counting.counted(batch, record))
-        if not again:  # else its letter exists
-            letters = [DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())]
-            await self._through(lambda: self._letters.put(letters))
+        """Sent once: not where the record was settled before, or counted."""
+
+        async def send() -> None:
+            async with self._doors:
+                if record.offset >= batch.settled and not await self._counting.counted(batch, record):
+                    await self._letters.put([DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())])
+
+        await self._through(send)
         return f"{State.DEAD_LETTERED}:{cause}"
 
     async def _through(self, call: Callable[[], Awaitable[T]]) -> T:

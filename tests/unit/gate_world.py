@@ -71,8 +71,14 @@ class Topic:
 @dataclass
 class Lease:
     holders: dict[str, str] = field(default_factory=dict)
+    asked: int = 0
+    most: int = 0
 
     async def take(self, request_id: str, owner: str) -> bool:
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        await asyncio.sleep(0)
+        self.asked -= 1
         return self.holders.setdefault(request_id, owner) == owner
 
 

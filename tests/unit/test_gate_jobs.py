@@ -9,6 +9,7 @@ from gate_world import Worker, quicken, request, until
 
 from schemas.outcomes import Cause
 from schemas.verdicts import Code
+from streams import gate_jobs
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +142,15 @@ async def test_a_verdict_waits_for_a_kafka_that_is_away() -> None:
     worker.topic.down = False
     await until(lambda: worker.acked)
     assert worker.verdicts == ["r"]
+
+
+async def test_a_thousand_requests_at_once_need_few_connections_and_get_one_verdict_each() -> None:
+    worker = Worker()
+    await worker.read(*(request(f"r{n}") for n in range(1_000)), *[b"{"] * 1_000)
+    await until(lambda: worker.acked, 30.0)
+    assert sorted(worker.verdicts) == sorted(f"r{n}" for n in range(1_000))
+    assert worker.state.conservation() == {"consumed": 2_000, "done": 1_000, "dead_lettered:malformed": 1_000}
+    assert worker.leases.most <= gate_jobs.DOORS
 
 
 async def test_a_stop_leaves_what_is_under_way_to_the_next_worker() -> None:
