@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from rampgate.services.dynamodb import REGION, DynamoDBLocal
 from rampgate.services.janitor import make_folder, remove_folder
@@ -69,7 +70,9 @@ class DevStack:
     def __init__(
         self, *, real: bool = False, worker: bool = True, ports: Mapping[Name, int] | None = None, http_port: int = 0
     ) -> None:
-        self.stack = FixedPorts("real" if real else "embedded", dynamodb=real, opik=True, model=True, ports=ports or {})
+        self._model = own_model()
+        parts = {"dynamodb": real, "opik": True, "model": self._model is None}
+        self.stack = FixedPorts("real" if real else "embedded", ports=ports or {}, **parts)
         self.children: list[ChildProcess] = []
         self.addresses: dict[str, str | None] = {}
         self._real, self._with_worker = real, worker
@@ -113,7 +116,7 @@ class DevStack:
         prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
         stack.kafka.create_topics(Topics(prefix, os.environ.get("RAMPGATE_AUDIT_TOPIC", Topics().audit)).all)
         environment = self._environment()
-        judge = environment["RAMPGATE_MODEL_URL"] = stack.model.url
+        judge = environment["RAMPGATE_MODEL_URL"] = self._model or stack.model.url
         if self._real:
             environment |= self._table(stack.dynamodb)
         http = None
@@ -179,6 +182,13 @@ class DevStack:
     def _await(self, child: ChildProcess) -> None:
         url = f"http://{child_address(child)}/readyz"
         child.wait_ready(lambda: answers_ok(url), READY_SECONDS)
+
+
+def own_model() -> str | None:
+    """A judges' model of the user's own, if it is on this machine; None: the stand-in is started. One elsewhere costs
+    somebody's money."""
+    url = os.environ.get("RAMPGATE_MODEL_URL", "")
+    return url if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1") else None
 
 
 def child_address(child: ChildProcess) -> str:

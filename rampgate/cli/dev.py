@@ -41,8 +41,9 @@ def dev(
     opik_port: Annotated[int | None, typer.Option(help="The same for Opik")] = None,
     http_port: Annotated[int | None, typer.Option(help="The same for probes, metrics and answers")] = None,
 ) -> None:
-    """The whole stack on this machine: broker, Redis, Opik stand-in and a worker that writes.
+    """The whole stack on this machine: broker, Redis, stand-ins for Opik and a judges' model, and a worker that writes.
 
+    A model of your own on this machine takes the stand-in's place: RAMPGATE_MODEL_URL=http://127.0.0.1:PORT/v1.
     Prints the addresses once all of it is ready, lives until Ctrl-C or SIGTERM, and leaves nothing behind.
 
     Example: rampgate dev --json

@@ -101,6 +101,21 @@ def test_services_alone_end_with_their_owner_however_it_ends(number: signal.Sign
     assert gone(children)
 
 
+@pytest.mark.parametrize(
+    ("url", "taken"), [("http://127.0.0.1:9/v1", True), ("https://models.example.com/v1", False), ("", False)]
+)
+def test_a_model_of_this_machine_takes_the_stand_ins_place_and_no_other_does(
+    monkeypatch: pytest.MonkeyPatch, url: str, taken: bool
+) -> None:
+    monkeypatch.setenv("RAMPGATE_MODEL_URL", url)
+    process, addresses, _ = start("--no-worker")
+    children = [" ".join(child.cmdline()) for child in family(process)]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert (addresses["judge"] == url) is taken
+    assert any("rampgate.localmodel" in command for command in children) is not taken
+
+
 def test_a_taken_port_is_named_and_nothing_starts() -> None:
     first, addresses, _ = start("--no-worker")
     try:
