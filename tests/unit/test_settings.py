@@ -55,7 +55,7 @@ def test_a_flag_wins_over_the_environment_which_wins_over_the_file(monkeypatch: 
     assert (found.group, found.redis_prefix, found.topic_prefix) == ("flag", "environment:", "file.")
 
 
-@pytest.mark.parametrize("secret", ["opik_api_key", "token", "model_key"])
+@pytest.mark.parametrize("secret", ["opik_api_key", "token", "model_key", "candidate_key"])
 def test_a_secret_and_its_file_are_one_setting_in_precedence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secret: str
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_secret_and_its_file_are_one_setting_in_precedence(
     assert getattr(load_settings(), secret).get_secret_value() == "newest"
 
 
-@pytest.mark.parametrize("secret", ["opik_api_key", "token", "model_key"])
+@pytest.mark.parametrize("secret", ["opik_api_key", "token", "model_key", "candidate_key"])
 def test_a_secret_that_is_missing_or_empty_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secret: str
 ) -> None:
