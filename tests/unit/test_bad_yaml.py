@@ -105,9 +105,9 @@ FORMS: dict[str, Form] = {
 def test_a_file_that_is_no_good_yaml_is_told_with_its_place(kind: str, form: str) -> None:
     wanted, good = FORMS[form], shipped(kind)
     raw = wanted.spoil(good)
-    began = time.perf_counter()
+    began = time.process_time()
     problems = problems_of(kind, raw, ALONE)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     assert problems
     for problem in problems:
         assert_well_told(problem, raw.count(b"\n") + 1)
@@ -146,9 +146,9 @@ def test_no_file_takes_much_memory_to_refuse(form: str) -> None:
 def test_a_bomb_is_answered_at_once_however_deep_it_is() -> None:
     names = [f"n{number}" for number in range(2_000)]
     lines = ["n0: &n0 [x]"] + [f"{n}: &{n} [{','.join([f'*{b}'] * 9)}]" for b, n in pairwise(names)]
-    began = time.perf_counter()
+    began = time.process_time()
     _, problems = read_yaml("x.yaml", "\n".join(lines).encode())
-    assert time.perf_counter() - began < 2.0
+    assert time.process_time() - began < 2.0
     assert {"yaml-anchor", "yaml-alias"} <= {problem.check for problem in problems}
 
 
