@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
-from evalcore.gates.steps import milestones
+from evalcore.gates.steps import FULL, milestones
 from evalcore.registry import Registry, UnknownJudge
 from schemas.judges import Milestone
 from schemas.ramps import RampStep
@@ -35,12 +35,14 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Invalid:
-    """A request that asks for nothing that can be decided; `known` are the ids that could be read of it."""
+    """A request that asks for nothing that can be decided; `known` are the ids that could be read of it, `stands` the
+    percentage where it says the rollout is."""
 
     request_id: str
     known: Mapping[str, str]
     why: tuple[str, ...]
     body: str
+    stands: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,15 @@ def read(raw: bytes | None) -> Request:
     if wrong:
         known = {name: data[name] for name in _IDS if _usable(data.get(name))}
         rest = [f"{len(wrong) - MOST_TOLD} more fields are wrong"] if len(wrong) > MOST_TOLD else []
-        return Invalid(request_id, known, (*wrong[:MOST_TOLD], *rest), body)
+        return Invalid(request_id, known, (*wrong[:MOST_TOLD], *rest), body, _stands(data))
     return Asked(step, body)
+
+
+def _stands(data: _Object) -> float | None:
+    found = data.get("from_percent")
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or "from_percent" in data.twice:
+        return None
+    return float(found) if 0 <= found <= FULL else None
 
 
 def body_hash(data: Mapping[str, Any]) -> str:

@@ -94,7 +94,8 @@ def refused(
         milestone = fired[0] if fired else None
         halt = step.from_percent  # where the rollout stands; at pre_ramp that is 0
     else:
-        ids, percents, milestone, halt = request.known, (None, None), None, 0.0
+        ids, percents, milestone = request.known, (request.stands, None), None
+        halt = request.stands or 0.0  # nowhere, if nobody can tell where it stands
     return _named(
         request.body,
         Verdict(

@@ -196,6 +196,14 @@ def test_bad_requests_fail_as_invalid_with_the_field_named(changes: dict[str, An
     assert found.request_id == "r-1"
 
 
+@pytest.mark.parametrize(
+    ("at", "halt"), [(25, 25.0), (0, 0.0), (100, 100.0), ("25", 0.0), (101, 0.0), (-1, 0.0), (True, 0.0), (None, 0.0)]
+)
+def test_a_bad_request_halts_where_it_says_that_the_rollout_stands(at: object, halt: float) -> None:
+    found = verdict(from_percent=at, to_percent=101)
+    assert (codes(found), found.action, found.halt_at_percent) == ({Code.INVALID_REQUEST}, Action.HALT, halt)
+
+
 def test_a_near_miss_is_named() -> None:
     found = verdict(eval_gates={"pre_ramp": ["ux_qualty"]})
     assert "did you mean 'ux_quality'?" in found.reasons[0].message
