@@ -41,6 +41,8 @@ _SPEAKER = re.compile(
 )
 """How a line in somebody's name begins, also as a heading or a point of a list."""
 QUOTED = "> "
+SHARED = 16_384
+"""Characters of a text that is worth remembering."""
 
 
 def fill(prompt: str, values: Mapping[str, str]) -> str:
@@ -59,6 +61,10 @@ def fill(prompt: str, values: Mapping[str, str]) -> str:
 def inert(text: str, tags: frozenset[str]) -> str:
     """The text, unable to open or close one of `tags`, to begin another speaker's turn, or to say what nobody sees.
     All else stays as it is, other markup too."""
+    return _shared(text, tags) if len(text) <= SHARED else _inert(text, tags)
+
+
+def _inert(text: str, tags: frozenset[str]) -> str:
     if not text.isascii():
         text = text.encode(errors="replace").decode()  # half a surrogate pair can't be sent
         text = _SMUGGLED.sub("\ufffd", text)
@@ -70,6 +76,10 @@ def inert(text: str, tags: frozenset[str]) -> str:
         out += (text[at:place], written[place])
         at = place + (written[place] != QUOTED)
     return "".join(out) + text[at:]
+
+
+_shared = lru_cache(maxsize=256)(_inert)
+"""Judges read the same text of an item, one after the other."""
 
 
 def _signs(plain: str, tags: frozenset[str]) -> dict[int, str]:

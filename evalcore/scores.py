@@ -61,6 +61,8 @@ def _unfenced(text: str) -> str:
 
 
 def _dimensions(answer: Any, judge: Judge) -> dict[str, float | None]:
+    if not judge.dimensions and not answer:
+        return {}
     given = {judge_id(name): score for name, score in answer.items()} if isinstance(answer, dict) else {}
     if given.keys() != judge.dimensions.keys() or len(given) != len(answer):
         raise Unscored(f"the answer does not score each of the dimensions {', '.join(judge.dimensions)} once")

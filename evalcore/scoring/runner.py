@@ -162,19 +162,16 @@ class _Run:
         self._open: asyncio.Queue[tuple[int, str, Ask] | None] = asyncio.Queue(AHEAD)
 
     async def all(self) -> None:
-        # More than there are places: none stands empty while an answer is being read and kept.
-        workers = min(2 * self._scorer.at_once, len(self._tasks))
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._look_up(workers))
-            for _ in range(workers):
-                group.create_task(self._work())
+            group.create_task(self._look_up(group))
 
     def rest(self, failure: CallFailed) -> None:
         for place, found in enumerate(self.found):
             if found is None:
                 self.found[place] = judgement(self._tasks[place], failure)
 
-    async def _look_up(self, workers: int) -> None:
+    async def _look_up(self, group: asyncio.TaskGroup) -> None:
+        workers = 0
         for start in range(0, len(self._tasks), CHUNK):
             asked: dict[int, tuple[str, Ask]] = {}
             for place in range(start, min(start + CHUNK, len(self._tasks))):
@@ -186,10 +183,14 @@ class _Run:
             names = [name for name, _ in asked.values()]
             held = await self._scorer.look_up([self._tasks[place] for place in asked], names)
             for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
-                if answer is None:
-                    await self._open.put((place, name, prompt))
-                else:
+                if answer is not None:
                     self._cached(place, answer)
+                    continue
+                # More than there are places: none stands empty while an answer is being read and kept.
+                if workers < 2 * self._scorer.at_once:
+                    workers += 1
+                    group.create_task(self._work())
+                await self._open.put((place, name, prompt))
             await asyncio.sleep(0)
         for _ in range(workers):
             await self._open.put(None)
