@@ -19,7 +19,7 @@ from evalcore.scoring.chat import ChatModel
 from rampgate.dataset_check import read_whole
 from rampgate.observing import observe
 from rampgate.wiring import Parts
-from schemas.verdicts import Code, Verdict, Word
+from schemas.verdicts import Code, Verdict
 from streams.app import Consumption
 from streams.candidate_answers import CandidateAnswers
 from streams.gate_evidence import PublishLeases, VerdictHistory, WindowCoverage
@@ -118,13 +118,11 @@ class Gates:
     def observe(self, verdict: Verdict) -> None:
         metrics = self.parts.metrics
         for gate in verdict.gates:
-            metrics.gates_fired.labels(gate.milestone).inc()
-            undecided = gate.verdict is Word.FAIL and any(r.code is Code.JUDGE_UNAVAILABLE for r in gate.reasons)
-            metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
-            metrics.gate_duration.labels(gate.milestone).observe(verdict.evidence.duration_seconds)
-            for judge, found in gate.per_judge_scores.items():
-                if found.score is not None:
-                    metrics.judge_scores.labels(judge, gate.milestone).observe(found.score)
+            metrics.gate_decided(gate, verdict.evidence.duration_seconds)
+        # Refused before its gate came to a verdict. A request that asks for nothing decidable is no gate's error.
+        refused = not verdict.gates and any(one.code is not Code.INVALID_REQUEST for one in verdict.reasons)
+        if verdict.milestone is not None and refused:
+            metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
 
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their

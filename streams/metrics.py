@@ -17,6 +17,7 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from schemas.outcomes import Cause, FilterReason, Kind, ParkReason, State
+from schemas.verdicts import Code, GateVerdict, Word
 
 Values = tuple[str, ...]
 OPEN: Final[Values] = ()
@@ -133,7 +134,7 @@ class Metrics:
         )
         self.judge_scores = self._histogram(
             "eval_judge_score_distribution",
-            "Scores a judge gave in gates, in its own scale.",
+            "What a judge came to at a gate, in its own scale: the mean over the gate's sample.",
             SCORES,
             judge_id=OPEN,
             milestone=MILESTONES,
@@ -312,6 +313,16 @@ class Metrics:
                 bucket.inc(upto - last)
                 last = upto
         histogram._sum.inc(sum(ordered) / 1000)
+
+    def gate_decided(self, gate: GateVerdict, seconds: float) -> None:
+        """A gate that ran. What a judge came to is left out where too much of it could not be scored to know."""
+        undecided = gate.verdict is Word.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
+        self.gates_fired.labels(gate.milestone).inc()
+        self.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
+        self.gate_duration.labels(gate.milestone).observe(seconds)
+        for judge, found in gate.per_judge_scores.items():
+            if found.score is not None and found.rule is not Code.JUDGE_UNAVAILABLE:
+                self.judge_scores.labels(judge, gate.milestone).observe(found.score)
 
     def judge_answered(self, outcome: str) -> None:
         """What a `Scorer` observes: the end of a call, or an answer without one."""

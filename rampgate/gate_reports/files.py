@@ -12,7 +12,6 @@ from rampgate.gate_reports.markdown import markdown
 from rampgate.gate_reports.page import page
 from rampgate.gate_run import Outcome
 from rampgate.metrics_files import leave
-from schemas.verdicts import Code, Word
 from streams.metrics import Metrics
 
 METRICS = (
@@ -55,12 +54,6 @@ def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -
 
 
 def _observed(outcome: Outcome) -> Metrics:
-    metrics, gate = Metrics(), outcome.verdict
-    undecided = gate.verdict is Word.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
-    metrics.gates_fired.labels(gate.milestone).inc()
-    metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
-    metrics.gate_duration.labels(gate.milestone).observe(outcome.duration_seconds)
-    for judge, found in gate.per_judge_scores.items():
-        if found.score is not None:
-            metrics.judge_scores.labels(judge, gate.milestone).observe(found.score)
+    metrics = Metrics()
+    metrics.gate_decided(outcome.verdict, outcome.duration_seconds)
     return metrics
