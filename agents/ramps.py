@@ -20,10 +20,11 @@ from evalcore.gates.requests import Asked, Invalid, judges_of
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry import Judge, Registry
 from schemas.judges import Milestone
-from schemas.verdicts import Code, GateVerdict, Reason, Verdict
+from schemas.verdicts import Code, GateVerdict, Reason, Verdict, Word
 
 MARGIN = 0.5
 """Seconds for deciding and publishing, once judges were asked."""
+PUBLISHED_LATE = "but what holds verdicts was out of reach until the deadline had passed"
 NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category is known"
 
 
@@ -75,6 +76,20 @@ async def answer(
         coverage=deciding.coverage,
         supersedes=previous,
     )
+
+
+def in_time(request: Asked | Invalid, verdict: Verdict, now: datetime) -> Verdict:
+    """The verdict; of one that would let a rollout go on after its deadline, since it could not be published, a
+    refusal."""
+    if isinstance(request, Invalid) or verdict.verdict is Word.FAIL:
+        return verdict
+    left = _seconds_left(request, now)
+    if left is None or left > 0:
+        return verdict
+    facts = verdict.evidence
+    moment = Moment(now.isoformat(timespec="milliseconds"), facts.duration_seconds)
+    reason = Reason(Code.DEADLINE_EXCEEDED, f"decided as {verdict.verdict}, {PUBLISHED_LATE}, {-left:.1f} s after it")
+    return refused(request, [reason], moment, config_hash=facts.config_hash, supersedes=verdict.supersedes)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import structlog
 
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_counting import Ended
+from agents.ramps import in_time
 from agents.steps import Batch
 from evalcore.gates.requests import Asked, Invalid, Unreadable, read
 from evalcore.gates.verdict import Moment, refused
@@ -214,7 +215,7 @@ class GateJobs:
 
             await self._through(decide)
             await asyncio.wait_for(job.held.wait(), GRACE)
-            await self._through(lambda: self._publish(verdict[0], job))
+            await self._through(lambda: self._publish(request, verdict[0], job))
         except TimeoutError:
             log.info("gate_went_elsewhere", request_id=request.request_id)
         finally:
@@ -233,7 +234,7 @@ class GateJobs:
             moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
-    async def _publish(self, verdict: Verdict, job: Job) -> None:
+    async def _publish(self, request: Asked | Invalid, verdict: Verdict, job: Job) -> None:
         async with self._doors:
             ours = await self._leases.take(verdict.request_id, self._owner)
             await self._verdicts.caught_up()
@@ -241,6 +242,7 @@ class GateJobs:
                 return
             if not ours:
                 raise Unavailable("another worker is about to publish this verdict")
+            verdict = in_time(request, verdict, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
             await self._verdicts.publish(verdict, job.body, job.place, verdict.experiment_id)
         self._decided(verdict)
         log.info(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 from gate_world import Worker, quicken, request, until
@@ -159,3 +160,22 @@ async def test_a_stop_leaves_what_is_under_way_to_the_next_worker() -> None:
     await until(lambda: worker.begun)
     await worker.jobs.stop(1.0)
     assert (worker.acked, worker.verdicts, worker.consumer.abandoned) == ([], [], [0])
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(59, Code.NO_GATE_AT_STEP), (61, Code.DEADLINE_EXCEEDED)])
+async def test_a_verdict_that_can_only_be_published_after_the_deadline_lets_nothing_go_on(
+    seconds: int, code: Code
+) -> None:
+    worker = Worker(slow={"r": asyncio.Event()})
+    now = worker.state.clock.now_ms()
+    asked_at = datetime.fromtimestamp(now / 1000, UTC).isoformat()
+    await worker.read(request("r", requested_at=asked_at, deadline_seconds=60))
+    await until(lambda: worker.begun)
+    worker.topic.down = True
+    worker.slow["r"].set()
+    await asyncio.sleep(0.05)
+    worker.state.clock.ms = now + seconds * 1000
+    worker.topic.down = False
+    await until(lambda: worker.acked)
+    (published,) = worker.topic.published
+    assert [reason.code for reason in published.reasons] == [code]
