@@ -88,6 +88,15 @@ class Rig:
         found = await conservation(parts.store, parts.clock.now_ms(), 3_600, parts.policy.future)
         return found.signals["ramp_step"]
 
+    async def counted(self, consumed: int) -> Balance:
+        """The balance once so many records are consumed, and nothing of it moves any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(30.0):
+                while (await self.balance()).consumed < consumed:  # noqa: ASYNC110 - what is waited for has no event
+                    await asyncio.sleep(0.1)
+        await asyncio.sleep(1.5)
+        return await self.balance()
+
     async def verdicts(self, count: int, seconds: float = 40.0) -> list[dict[str, Any]]:
         """What a plain consumer reads from the beginning: at least `count`, and all that comes in the next second."""
         return [json.loads(value) for value in await self._read("verdicts", count, seconds)]
