@@ -106,8 +106,15 @@ class Bench:
             if time.monotonic() > ends:
                 raise Failed(f"no verdict:\n{self.worker.log_tail()}")
 
-    def logged(self) -> dict[str, float]:
-        """Seconds from the request's decoding to its published verdict, by request, as the worker's log has them."""
+    def logged(self, last: str) -> dict[str, float]:
+        """Seconds from the request's decoding to its published verdict, by request, as the worker's log has them once
+        the last one's is there."""
+        ends = time.monotonic() + WAIT
+        while last not in (found := self._logged()) and time.monotonic() < ends:
+            time.sleep(0.1)
+        return found
+
+    def _logged(self) -> dict[str, float]:
         lines = [line for line in self.worker.log_file.read_text().splitlines() if '"verdict_id"' in line]
         return {line["request_id"]: float(line["seconds"]) for line in map(json.loads, lines)}
 
@@ -126,8 +133,8 @@ def scored_before(lab: Lab, model: str, count: int) -> dict[str, Any]:
             if verdict["sample"]["size"] != SAMPLE or len(verdict["per_judge_scores"]) != JUDGES:
                 raise Failed(f"this gate is not the one that is to be measured: {verdict['sample']}")
             waits[name], decided[name] = came - asked, verdict["evidence"]["duration_seconds"]
-        inside = bench.logged()
         names = list(waits)[5:]
+        inside = bench.logged(names[-1])
         parts = {"record_to_verdict": waits, "inside": inside, "deciding": decided}
         return {
             "requests": count,
