@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
 
 from rampgate.services.broker import MockBroker
 from rampgate.services.dynamodb import DynamoDBLocal
@@ -21,6 +22,10 @@ from rampgate.services.redis import RedisServer
 from rampgate.services.stack import Name, Stack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
+
+# How long an example takes tells nothing where tests run side by side.
+settings.register_profile("side by side", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("side by side")
 
 
 @pytest.fixture(scope="session")

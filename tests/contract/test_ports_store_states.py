@@ -95,4 +95,4 @@ class Both(RuleBasedStateMachine):
 
 def test_the_store_and_its_twin_can_not_be_told_apart(redis_url: str) -> None:
     Both.url = redis_url
-    run_state_machine_as_test(Both, settings=settings(max_examples=25, stateful_step_count=20, deadline=None))
+    run_state_machine_as_test(Both, settings=settings(max_examples=25, stateful_step_count=20))

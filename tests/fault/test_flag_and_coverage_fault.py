@@ -48,7 +48,7 @@ def recount(rig: Rig, traffic: Traffic) -> None:
     rig.send(traffic.messages)
     rig.worker(write="false", judge_settle_seconds=0)
     expected = traffic.expected(rig.sent)
-    rig.wait("every record consumed", lambda: rig.finished() >= len(rig.sent), 100)
+    rig.wait("every record consumed", lambda: rig.finished() >= len(rig.sent), 200)
     assert rig.coverage() == expected.coverage
     for kind, fields in rig.conservation().items():
         consumed = fields.pop("consumed")

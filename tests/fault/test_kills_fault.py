@@ -42,7 +42,8 @@ def storm(rig: Rig, traffic: Traffic, number: signal.Signals, times: int, seed: 
     rig.send(traffic.messages[:200])
     rig.wait("the first batch settled", lambda: rig.finished() > 0)
     watcher.start()
-    load = rig.sending(traffic.messages[200:], per_second=250)
+    # So slow that it lasts longer than all ends, also where workers are slow to start.
+    load = rig.sending(traffic.messages[200:], per_second=160)
     for _ in range(times):
         for worker in workers:
             rig.wait("both work", lambda worker=worker: worker.logged("first_batch_settled") or not load.is_alive(), 60)

@@ -61,14 +61,14 @@ def accounted(decode: Decode, values: list[bytes | None]) -> Decoded[Any]:
 
 
 @pytest.mark.parametrize("name", CODECS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(values=st.lists(st.none() | st.binary(max_size=80), max_size=6))
 def test_arbitrary_bytes_never_raise(name: str, values: list[bytes | None]) -> None:
     accounted(CODECS[name][0], values)
 
 
 @pytest.mark.parametrize("name", CODECS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(events=st.lists(JSON, max_size=5))
 def test_arbitrary_json_never_raises(name: str, events: list[Any]) -> None:
     accounted(CODECS[name][0], [json.dumps(event).encode() for event in events])
@@ -91,7 +91,7 @@ def mutate(event: Any, path: list[int], value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", CODECS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     which=st.integers(0, 1),
     path=st.lists(st.integers(0, 12), min_size=1, max_size=4),

@@ -73,7 +73,7 @@ def sent(events: list[tuple[Kind, dict[str, Any]]]) -> World:
     return world
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(events=histories(), data=st.data())
 async def test_any_order_any_batches_any_redelivery(
     events: list[tuple[Kind, dict[str, Any]]], data: st.DataObject
@@ -88,7 +88,7 @@ async def test_any_order_any_batches_any_redelivery(
     await settled(world, events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(events=histories(), data=st.data())
 async def test_state_lost_in_mid_stream_and_read_again(
     events: list[tuple[Kind, dict[str, Any]]], data: st.DataObject
@@ -103,7 +103,7 @@ async def test_state_lost_in_mid_stream_and_read_again(
     await settled(world, events)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(events=histories(), data=st.data())
 async def test_the_flag_off_for_a_while_changes_nothing_in_the_end(
     events: list[tuple[Kind, dict[str, Any]]], data: st.DataObject
@@ -158,7 +158,7 @@ def interleave(world: World, random: Random) -> None:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(events=histories(), seed=st.integers(0, 1 << 32))
 async def test_all_agents_at_once(events: list[tuple[Kind, dict[str, Any]]], seed: int) -> None:
     """Every partition has a worker of its own, and they meet in the same turns at every instant."""

@@ -68,7 +68,7 @@ async def test_edges_hold_wherever_in_the_hour_they_fall(offset: int, window: in
     assert len({part.cell for part in parts}) == len(parts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), window=st.integers(1, WEEK), second=st.integers(0, 3_599))
 async def test_sums_agree_with_a_recount_of_the_turns(seed: int, window: int, second: int) -> None:
     draw = random.Random(seed)

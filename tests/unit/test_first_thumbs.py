@@ -77,7 +77,7 @@ def seen(world: World, report: Report) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(day=days(), again=st.booleans())
 async def test_the_short_way_ends_where_the_general_way_ends(day: Any, again: bool) -> None:
     """Also for records that may have been handled before."""
@@ -85,7 +85,7 @@ async def test_the_short_way_ends_where_the_general_way_ends(day: Any, again: bo
     assert short == seen(*await world_of(day, LONG, lambda write: None, again))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(day=days(), number=st.integers(0, 4), name=st.sampled_from(["user_signal_thumbs", "user_signal_reroll"]))
 async def test_also_where_opik_refuses_a_score(day: Any, number: int, name: str) -> None:
     """Nothing that Opik took is written a second time, and what it refused becomes the same letters."""
@@ -168,7 +168,7 @@ def test_the_stored_turn_is_the_one_the_encoder_makes(
     at=st.sampled_from(["2027-01-15T08:00:00Z", "2027-01-15 08:00", "2026-01-15T08:00:00.5+02:00", "20270115", ""]),
     raw=st.one_of(st.none(), st.tuples(st.integers(0, 300), st.binary(min_size=1, max_size=3))),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_the_quick_look_takes_nothing_that_the_long_one_would_not_and_makes_the_same_of_it(
     fields: dict[str, Any], base: dict[str, Any], dropped: list[str], at: str, raw: tuple[int, bytes] | None
 ) -> None:

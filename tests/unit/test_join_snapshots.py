@@ -89,7 +89,7 @@ async def test_a_reading_of_a_refused_thumb_tries_it_again() -> None:
     world.balance()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 async def test_the_stream_whole_and_true_readings_in_any_order_end_at_the_last_value(data: st.DataObject) -> None:
     """The table's history is a list of changes a minute apart; readings are taken at any time from it."""

@@ -8,7 +8,7 @@ import random
 import pytest
 from builders import Rec
 from gate_world import LOOKBACK, TOPIC, State, Worker, quicken, request, until
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.ports import Change, Unavailable
@@ -151,7 +151,6 @@ class Unsure(State):
         return failed
 
 
-@settings(deadline=None)
 @given(st.permutations(range(30)), st.sets(st.integers(0, 29)), st.randoms())
 async def test_whatever_the_order_and_however_often_each_record_counts_once(
     order: list[int], again: set[int], chance: random.Random
@@ -176,7 +175,6 @@ async def test_whatever_the_order_and_however_often_each_record_counts_once(
     assert state.values[f"w:{TOPIC}:0"][0] == str(offsets[-1] + 1).encode()
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)).map(lambda pair: (pair[0], sum(pair)))))
 def test_offsets_that_are_counted_survive_being_written_down(spans: list[tuple[int, int]]) -> None:
     (_, mark), *above = joined([(0, 0), *spans])

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcore.gates.requests import Asked, Invalid, Request, Unreadable, body_hash, read
@@ -159,7 +159,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*GOOD, "other"]), VALUES))
 def test_whatever_stands_in_the_fields_it_is_one_verdict_or_one_dead_letter(changes: dict[str, Any]) -> None:
     request = read(raw(**changes))
@@ -188,7 +187,6 @@ def test_what_has_no_id_can_be_answered_by_nobody(bad: bytes | None) -> None:
     assert isinstance(read(bad), Unreadable)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_reading_never_raises(data: bytes) -> None:
     read(data)

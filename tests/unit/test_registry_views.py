@@ -165,7 +165,7 @@ def seen(registry: Registry, vertical: str | None) -> Any:
     return registry.all(vertical), categories, limits
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(OVERLAYS, OVERLAYS, st.sampled_from(["helpfulness", "brevity"]))
 def test_what_one_vertical_calibrates_no_other_sees(before: Any, after: Any, judge: str) -> None:
     """PF-9 AC-8: one vertical's calibration cycle leaves the others' thresholds, and the platform's, as they are."""
