@@ -29,7 +29,7 @@ SAMPLE, JUDGES = 200, 4
 GATES = 10
 EQUAL, SMALL = 200, 100
 """Traces of a gate that shares the model with nine others, and of a small one among nine of those."""
-LATENCY = 0.05
+LATENCY = 0.1
 PARTITIONS = 4
 WAIT = 120.0
 
