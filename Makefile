@@ -17,9 +17,9 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 TOOLS := .cache/tools
 PYTEST_ARGS ?=
-# Most of the long tests wait for something, so two processes take turns at them, a file's tests in one of them, in the
-# order of the folders. Each has services of its own. `make test SHARED=` runs all in one process.
-SHARED ?= -n 2 --dist loadfile --no-loadscope-reorder
+# `make test` runs so many tests at a time, a file's in one process, in the order of the folders. Each process has
+# services of its own. Long tests wait for something much of their time. 0: all in this process.
+PROCESSES ?= 2
 # Everything that reads a lock or the project file writes one of these, so a second run does nothing.
 STAMP_BASE := $(VENV)/.stamp-base
 STAMP_RUN := $(VENV)/.stamp-runtime
@@ -63,7 +63,7 @@ demo: setup ## a seeded day of traffic through everything, embedded
 	@$(BIN)/rampgate demo
 
 test: setup-dev jars tools check ## what CI runs: checks, then every test but the long fault runs
-	@$(PY) -m pytest -m "not slow" $(SHARED) $(PYTEST_ARGS)
+	@$(PY) -m pytest -m "not slow" -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 check: lint types contract ## lint, types and import contract
 
