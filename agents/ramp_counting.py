@@ -89,11 +89,11 @@ class RampCounting:
 
 
 def counted(mark: int, held: bytes) -> list[Span]:
-    """The offsets that are counted, in order; the first span is all below the watermark. What was noted above another
-    watermark is of a topic that was made anew, or of another state."""
-    first, _, rest = held.decode().partition(" ")
-    spans = rest.split() if first == str(mark) else []
-    return [(0, mark), *((int(start), int(end)) for start, _, end in (span.partition("-") for span in spans))]
+    """The offsets that are counted, in order; the first span is all below the watermark. What was noted above a higher
+    watermark is of a topic that was made anew. A watermark rises alone where Kafka forgets what nobody has read."""
+    noted, *spans = held.decode().split() or ["0"]
+    above = [(int(start), int(end)) for start, _, end in (span.partition("-") for span in spans)]
+    return joined([(0, mark), *above]) if int(noted) <= mark else [(0, mark)]
 
 
 def written(mark: int, above: Iterable[Span]) -> bytes:

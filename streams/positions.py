@@ -70,6 +70,8 @@ class Positions:
         first, end = (await log_of.bounds([tp]))[tp]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
+            if int(mark) < first:  # Kafka no longer has what comes next; nobody can wait for that
+                await self._store.start_at(cell, str(first).encode(), FOREVER, mark)
             if int(mark) < (committed or 0):
                 # Of an older copy of the state, which knows of no write since then.
                 self._doubt(tp, int(mark), end if settled is None else settled + self._in_flight, end)

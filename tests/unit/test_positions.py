@@ -6,6 +6,7 @@ import pytest
 from faust.types import TP
 
 from agents.memory import ManualClock, MemoryStore
+from agents.steps import Batch, watermark
 from streams.positions import Positions
 
 PLACE = TP("rampgate.thumbs", 0)
@@ -15,16 +16,17 @@ FOREVER = 1 << 46
 
 
 class Log:
-    """A partition with records from 0 up to `end`, all of them within the lookback window."""
+    """A partition with records from `first` up to `end`, those from `recent` on within the lookback window."""
 
     def __init__(self, end: int) -> None:
-        self.end = end
+        self.first, self.recent, self.end = 0, 0, end
 
     async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]:
-        return dict.fromkeys(moments, 0)
+        found = {tp: self.recent if moment else self.first for tp, moment in moments.items()}
+        return {tp: offset if offset < self.end else None for tp, offset in found.items()}
 
     async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]:
-        return dict.fromkeys(tps, (0, self.end))
+        return dict.fromkeys(tps, (self.first, self.end))
 
 
 class Place:
@@ -131,3 +133,20 @@ async def test_a_topic_made_anew_has_its_own_doubts() -> None:
     place.log.end = 10
     assert await place.start(None) == 0
     assert place.doubted() == (0, 9)
+
+
+@pytest.mark.parametrize(("recent", "start"), [(600, 480), (1_000, 480), (300, 300)])
+async def test_what_nobody_has_settled_is_read_however_old_it_is(recent: int, start: int) -> None:
+    """The state is lost while a worker was away for longer than the lookback window."""
+    place = Place(None)
+    place.log.recent = recent
+    assert await place.start(480) == start
+
+
+async def test_what_kafka_no_longer_has_does_not_hold_up_what_comes_after() -> None:
+    """A worker was away for longer than the topic is kept: its watermark is of records that are gone."""
+    place = Place(100)
+    place.log.first = 500
+    assert await place.start(100) == 500
+    (mark,) = await place.store.read([CELL])
+    assert watermark(Batch(PLACE.topic, PLACE.partition, 500, []), mark) == 500

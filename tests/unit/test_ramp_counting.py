@@ -183,5 +183,9 @@ def test_offsets_that_are_counted_survive_being_written_down(spans: list[tuple[i
         assert inside(offset, read) == any(start <= offset < end for start, end in spans)
 
 
-def test_what_was_noted_above_another_watermark_is_of_another_topic() -> None:
+def test_what_was_noted_above_a_higher_watermark_is_of_a_topic_that_was_made_anew() -> None:
     assert counted(3, b"7 9-12") == [(0, 3)]
+
+
+def test_where_kafka_forgets_what_nobody_has_read_what_was_counted_above_stays_counted() -> None:
+    assert counted(10, b"7 9-12 14-15") == [(0, 12), (14, 15)]
