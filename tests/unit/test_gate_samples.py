@@ -88,3 +88,32 @@ async def test_a_turn_that_ended_without_an_output_stays_in_the_sample_as_unscor
     sample = await pooled(store, records, clock).frozen(asked, Milestone.PRE_RAMP, built())
     assert sorted(item.missing for item in sample.items) == ["", "the agent gave no output"]
     assert "2 of those drawn" in sample.shortage
+
+
+async def test_pc5_5_5_a_gates_sample_stays_and_the_next_requests_is_drawn_anew() -> None:
+    """Frozen for its own run; refreshed more often than the week that is asked for: with every request."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+
+    class Records:
+        async def fetch(self, places: Any) -> list[Any]:
+            value = json.dumps({"input": "hi", "output": "hello", "ended_at": "2026-11-21T12:00:00Z"}).encode()
+            return [SimpleNamespace(value=value) for _ in places]
+
+    records: Any = Records()
+    samples = pooled(store, records, clock)
+
+    async def came(trace: int) -> None:
+        one = Candidate(bytes([trace]) * 16, clock.now_ms() - 1, 0, trace)
+        cell = pool_cell(RAMP_STEP["vertical"], RAMP_STEP["agent_id"], RAMP_STEP["agent_version"], one.ended // HOUR)
+        await store.apply(Change(pools={cell: Pool(clock.now_ms() + HOUR, 600, {one.pack(): one.number})}))
+
+    async def size(request_id: str) -> int:
+        asked = read(json.dumps({**RAMP_STEP, "request_id": request_id}).encode())
+        assert isinstance(asked, Asked)
+        return (await samples.frozen(asked, Milestone.PRE_RAMP, built())).facts.size
+
+    await came(1)
+    assert await size("first") == 1
+    await came(2)
+    assert (await size("first"), await size("second")) == (1, 2)
