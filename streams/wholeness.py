@@ -7,6 +7,7 @@ has committed, until their records were read again. So each worker can tell, als
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import cast
@@ -22,19 +23,28 @@ from streams.kafka import client_options
 from streams.offsets import KafkaOffsets
 
 SECONDS = 10.0
+FRESH = 1.0
+"""As long as workers take to commit what they have settled: a later answer could not tell of more."""
 AGAIN = "the join state is being made anew from the topics"
 
 
 class GroupOffsets:
     """What a consumer group has committed, asked over a connection of its own. Raises Unavailable."""
 
-    def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str]) -> None:
+    def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str], fresh: float = FRESH) -> None:
+        """An answer serves for `fresh` seconds."""
+        self._fresh = fresh
         self._options, self._group, self._topics = client_options(access), group, list(topics)
         self._client: AIOKafkaAdminClient | None = None
         self._lock = asyncio.Lock()
+        self._known: dict[tuple[str, int], int] = {}
+        self._until = 0.0
 
     async def committed(self) -> dict[tuple[str, int], int]:
         async with self._lock:
+            if time.monotonic() < self._until:
+                return self._known
+            until = time.monotonic() + self._fresh
             try:
                 async with asyncio.timeout(SECONDS):
                     client = await self._connected()
@@ -45,7 +55,9 @@ class GroupOffsets:
             except (KafkaError, OSError, TimeoutError) as error:
                 await self._drop()
                 raise Unavailable(f"Kafka: committed offsets: {type(error).__name__}: {error}") from error
-        return {(tp.topic, tp.partition): at.offset for tp, at in found.items() if at.offset > 0}
+            self._known = {(tp.topic, tp.partition): at.offset for tp, at in found.items() if at.offset > 0}
+            self._until = until
+            return self._known
 
     async def close(self) -> None:
         async with self._lock:

@@ -63,9 +63,9 @@ def key(judge: Judge, asked: Ask, source: str) -> str:
     the model is: a stand-in's answers are never taken for those of the model it stands for."""
     said = [part for message in asked.messages for part in (message["role"], message["content"])]
     parts = (judge.id, judge.version, source, asked.model, repr(asked.temperature), asked.output, *said)
-    texts = [part.encode(errors="surrogatepass") for part in parts]
     # The lengths, so that what one part ends with is never taken for the next one's beginning.
-    return hashlib.sha256(b"".join([repr(list(map(len, texts))).encode(), *texts])).hexdigest()
+    whole = "".join([repr(list(map(len, parts))), *parts])
+    return hashlib.sha256(whole.encode(errors="surrogatepass")).hexdigest()
 
 
 _KINDS = {ScoreType.INTEGER: "integer", ScoreType.FLOAT: "number", ScoreType.BOOLEAN: "boolean"}

@@ -22,7 +22,7 @@ async def test_what_was_committed_is_told_by_topic_and_partition(broker: Any, to
     topic, other, group = f"{topic_prefix}a", f"{topic_prefix}b", f"{topic_prefix}group"
     broker.create_topics([topic, other], 4)
     access = KafkaAccess((broker.bootstrap,))
-    producer, asked = Producer(access), GroupOffsets(access, group, [topic])
+    producer, asked = Producer(access), GroupOffsets(access, group, [topic], fresh=0.0)
     try:
         sent = [(name, None, b"x", ()) for name in (topic, topic, topic, other)]
         await producer.send(sent, [1, 1, 1, 0])
