@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agents.gate_ports import GatePorts, Item, Sample
+from agents.gate_ports import GatePorts, Item, OutOfTime, Sample
 from agents.ramps import answer
 from evalcore.gates.answers import Answer, Scored, Unscored
 from evalcore.gates.history import Line
@@ -224,6 +224,25 @@ def test_a_request_that_is_late_halts_where_the_rollout_stands(at: float, to: fl
 def test_a_deadline_that_passes_meanwhile_fails() -> None:
     found = verdict(Scripted(seconds=5.0), deadline_seconds=5.1)
     assert codes(found) == {Code.DEADLINE_EXCEEDED}
+
+
+def test_judges_that_would_have_needed_longer_are_told_their_time_and_are_no_outage() -> None:
+    """Their time ends before the deadline does, so that the verdict is there by then."""
+
+    class Slow(Scripted):
+        async def score(
+            self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        ) -> dict[str, list[Answer]]:
+            given.append(within)
+            raise OutOfTime
+
+    given: list[float | None] = []
+    found = verdict(Slow(), requested_at=NOW.isoformat(), deadline_seconds=60)
+    assert codes(found) == {Code.DEADLINE_EXCEEDED}
+    assert given[0] is not None
+    assert 50 < given[0] < 60
+    verdict(Slow(), deadline_seconds=None)
+    assert given[1] is None
 
 
 def test_a_regression_against_main_fails() -> None:
