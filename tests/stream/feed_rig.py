@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,21 +17,9 @@ from rampgate.services.dynamodb import DynamoDBLocal
 from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig
 from tests.fault.worker_process import PROGRAM, ROOT, environment
+from tests.stream.commands import Ran, in_process_of_its_own
 
 PROJECT = "feed-eval"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A command that ended."""
-
-    code: int
-    out: bytes
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class FeedRig(Rig):
@@ -101,16 +88,7 @@ class FeedRig(Rig):
 
     def run(self, *arguments: str, **settings: Any) -> Ran:
         """`rampgate …` to its end."""
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *arguments],
-            env=self.environment(**settings),
-            cwd=ROOT,
-            capture_output=True,
-            timeout=90,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr.decode())
+        return in_process_of_its_own(self.environment(**settings), *arguments)
 
     def feed(self, *arguments: str) -> subprocess.Popen[bytes]:
         log = (self.folder / f"feed-{len(self._feeds)}.log").open("ab")

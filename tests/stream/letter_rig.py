@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import uuid6
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from confluent_kafka import Producer
-from typer.testing import CliRunner
 
-from rampgate.cli import app, letter_jobs
-from rampgate.cli.common import Failure
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
-from rampgate.settings import SettingsError
 from schemas.letters import Letter, read_letter
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
-from tests.fault.worker_process import PROGRAM, ROOT, environment
+from tests.fault.worker_process import environment
+from tests.stream.commands import Ran, in_process_of_its_own, letters_in_this_process
 
 PROJECT = "letters-eval"
 
@@ -43,17 +37,6 @@ class Sent:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: bytes
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class LetterRig(Rig):
@@ -143,25 +126,11 @@ class LetterRig(Rig):
             await consumer.stop()
 
     def command(self, *arguments: str, process: bool = False, **settings: Any) -> Ran:
-        """`rampgate dead-letters …`, in this process or in one of its own: starting one costs a second of a core."""
+        """`rampgate dead-letters …`, in this process or in one of its own."""
         ours = environment(self._settings | settings)
         if process:
-            line = [sys.executable, "-c", PROGRAM, "dead-letters", *arguments]
-            done = subprocess.run(
-                line, env=ours, cwd=ROOT, capture_output=True, timeout=60, check=False, stdin=subprocess.DEVNULL
-            )
-            return Ran(done.returncode, done.stdout, done.stderr.decode())
-        policy = asyncio.get_event_loop_policy()
-        try:
-            with patch.object(letter_jobs, "configure_logs"):
-                result = CliRunner().invoke(app, ["dead-letters", *arguments], env=ours)
-        finally:
-            asyncio.set_event_loop_policy(policy)
-        if isinstance(result.exception, (Failure, SettingsError)):
-            return Ran(2, result.stdout_bytes, result.stderr + str(result.exception))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Ran(result.exit_code, result.stdout_bytes, result.stderr)
+            return in_process_of_its_own(ours, "dead-letters", *arguments)
+        return letters_in_this_process(ours, *arguments)
 
     def forget_replays(self) -> None:
         """What a FLUSHALL does to the ledger."""
