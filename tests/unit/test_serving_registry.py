@@ -142,7 +142,7 @@ def restored(served: Served) -> Iterator[Served]:
     assert served.ask("/refresh", "POST")[0] == 200
 
 
-def until(held: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+def until(held: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:
