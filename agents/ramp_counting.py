@@ -69,7 +69,8 @@ class RampCounting:
             if not mark:
                 raise Unavailable(f"the watermark {cell} is gone: its partition is read again")
             spans = counted(int(mark), held)
-            fresh = [one for one in many if not inside(one.record.offset, spans)]
+            # A record that was read again may wait beside itself.
+            fresh = {one.record.offset: one for one in many if not inside(one.record.offset, spans)}.values()
             tallies: dict[tuple[Kind, int, str], int] = {}
             report = Report()
             for one in fresh:
