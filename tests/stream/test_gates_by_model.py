@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
-from tests.stream.test_answers import get
 from tests.stream.ramp_rig import step, thumb, trace
+from tests.stream.test_answers import get
 
 TRACES = 320
 
