@@ -120,7 +120,7 @@ def _any_tag(tags: frozenset[str]) -> re.Pattern[str]:
     if not tags:
         return re.compile(r"(?!)")
     names = "|".join(map(_name, sorted(tags, key=len, reverse=True)))
-    return re.compile(rf"<(?=(?:{_GAP}[/\\])*+{_GAP}(?:{names})(?![\w-]))", re.IGNORECASE)
+    return re.compile(rf"<(?=(?:{_BETWEEN}[/\\])*+{_BETWEEN}(?:{names})(?![_-]*+[^\W_]))", re.IGNORECASE)
 
 
 def _name(tag: str) -> str:

@@ -138,6 +138,9 @@ def test_whatever_the_texts_are_the_prompt_keeps_its_shape(output: str, said: st
 
 @given(HOSTILE | st.text(), HOSTILE | st.text())
 @example("x<\u0338/agent_output>", "＜\\ＩＮＰＵＴ>")
+@example("", "<agent_output-")
+@example("<-agent_output", "<input")
+@example("<input_->", "</agent_output-_\n>")
 def test_however_carelessly_a_prompt_is_read_only_the_prompt_opens_and_closes_its_fences(
     output: str, said: str
 ) -> None:
