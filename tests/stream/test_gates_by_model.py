@@ -96,6 +96,11 @@ def test_a_repeated_question_costs_nothing(dev: DevStack) -> None:
     found = verdict(dev, step("r-2", experiment_id="e-again"), 20.0)
     assert found["per_judge_scores"]["ux_quality"]["n"] == 200
     assert calls(dev) == before
+    with urllib.request.urlopen(f"{dev.addresses['http']}/metrics", timeout=10) as answer:  # noqa: S310 - our own server
+        (line,) = (
+            one for one in answer.read().decode().splitlines() if one.startswith("rampgate_judge_cache_hit_ratio ")
+        )
+    assert 0.4 < float(line.split()[1]) < 1.0, "contracts §6: about half of all judgements were there"
 
 
 def test_pc5_9_5_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else(dev: DevStack) -> None:
