@@ -66,7 +66,8 @@ class Gates:
     def _samples(self, ports: Ports) -> PooledSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
         topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
-        traces = PooledTraces(ports.store, ports.records, topic, clock, self._state.held)
+        in_opik = self.parts.opik.traces.get
+        traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.held)
         key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
         answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
         datasets = partial(read_whole, settings, verticals=verticals)

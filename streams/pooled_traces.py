@@ -1,8 +1,10 @@
-"""Traces drawn from the pools of an agent or of one version of it, and read back from the topic they came on."""
+"""Traces drawn from the pools of an agent or of one version of it, and read back from the topic they came on; what an
+event left out, its trace's input and output, is read from Opik (contracts §1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
@@ -13,6 +15,9 @@ from agents.pools import pool_cell
 from agents.ports import Clock, Records, Store
 from evalcore.gates.sampling import Candidate, draw
 
+LOOKED_UP_AT_ONCE = 16
+InOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
+"""A trace by its id, None where Opik has none. Raises Unavailable."""
 Whole = Callable[[], AbstractAsyncContextManager[None]]
 """What is read of the state inside is of a whole one; raises Unavailable (`streams.wholeness`)."""
 
@@ -26,11 +31,13 @@ class PooledTraces:
         records: Records,
         topic: str,
         clock: Clock,
+        in_opik: InOpik,
         whole: Whole = nullcontext,
     ) -> None:
         """Nothing is drawn from half of the pools, while they are being made anew: the request waits."""
         self._store, self._records, self._topic = store, records, topic
-        self._clock, self._whole = clock, whole
+        self._clock, self._in_opik, self._whole = clock, in_opik, whole
+        self._room = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
 
     async def drawn(
         self, vertical: str | None, agent: str, version: str | None, window: int, size: int
@@ -45,18 +52,23 @@ class PooledTraces:
         return draw(pools, since, now, size)
 
     async def read(self, drawn: Sequence[Candidate]) -> list[tuple[Candidate, dict[str, Any]]]:
-        """With each its trace. Those whose record is gone, carries no input and no output, or is of a turn that has not
-        ended are left out."""
+        """With each its trace. Those whose record is gone, that are without input and output there and in Opik, or are
+        of a turn that has not ended are left out."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
-        found = zip(drawn, await self._records.fetch(places), strict=True)
-        traces = ((one, _trace(record.value if record is not None else None)) for one, record in found)
-        return [(one, trace) for one, trace in traces if trace is not None]
+        records = await self._records.fetch(places)
+        traces = await asyncio.gather(
+            *(self._trace(record.value if record is not None else None) for record in records)
+        )
+        return [(one, trace) for one, trace in zip(drawn, traces, strict=True) if trace is not None]
 
-
-def _trace(value: bytes | None) -> dict[str, Any] | None:
-    """An output of null is carried: the agent gave none, and a sample without such turns would be one of the good
-    ones."""
-    found = orjson.loads(value) if value is not None else None
-    if not isinstance(found, dict) or found.get("input") is None or "output" not in found:
-        return None
-    return found if found.get("ended_at") is not None else None
+    async def _trace(self, value: bytes | None) -> dict[str, Any] | None:
+        """An output of null is carried: the agent gave none, and a sample without such turns would be one of the good
+        ones."""
+        found = orjson.loads(value) if value is not None else None
+        if not isinstance(found, dict) or found.get("ended_at") is None:
+            return None
+        if not found.keys() >= {"input", "output"}:
+            async with self._room:
+                read = await self._in_opik(str(found.get("trace_id"))) or {}
+            found |= {name: read[name] for name in ("input", "output") if name in read}
+        return found if found.get("input") is not None and "output" in found else None

@@ -57,6 +57,10 @@ def asked(request_id: str = "r-1", **changes: Any) -> Asked:
     return found
 
 
+async def not_in_opik(trace_id: str) -> None:
+    return None
+
+
 @dataclass
 class World:
     """All that a sample is drawn from. `seen`: the inputs that the candidate was run on, call by call."""
@@ -109,7 +113,7 @@ class World:
     @property
     def samples(self) -> PooledSamples:
         this: Any = self
-        traces = PooledTraces(self.store, this, "traces", self.clock)
+        traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
         return PooledSamples(self.store, traces, Policy(), self.clock, self.read, this)
 
     async def sample(self, request: Asked | None = None, registry: Registry | None = None, at: Any = RAMP) -> Sample:

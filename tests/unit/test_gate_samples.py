@@ -21,7 +21,7 @@ from evalcore.gates.sampling import Candidate
 from evalcore.registry import Registry
 from schemas.gate_examples import RAMP_STEP
 from schemas.judges import Milestone
-from streams.pooled_traces import PooledTraces, Whole
+from streams.pooled_traces import InOpik, PooledTraces, Whole
 from streams.samples import PooledSamples
 
 
@@ -30,10 +30,17 @@ class NoRecords:
         return [None for _ in places]
 
 
-def pooled(store: MemoryStore, records: Any, clock: ManualClock, whole: Whole = nullcontext) -> PooledSamples:
-    """Where no candidate is named: nobody is to ask Opik or a candidate."""
+async def not_in_opik(trace_id: str) -> None:
+    return None
+
+
+def pooled(
+    store: MemoryStore, records: Any, clock: ManualClock, whole: Whole = nullcontext, opik: InOpik = not_in_opik
+) -> PooledSamples:
+    """Where no candidate is named: nobody is to ask for a dataset or a candidate."""
     nobody: Any = None
-    return PooledSamples(store, PooledTraces(store, records, "traces", clock, whole), Policy(), clock, nobody, nobody)
+    traces = PooledTraces(store, records, "traces", clock, opik, whole)
+    return PooledSamples(store, traces, Policy(), clock, nobody, nobody)
 
 
 async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
@@ -88,6 +95,44 @@ async def test_a_turn_that_ended_without_an_output_stays_in_the_sample_as_unscor
     sample = await pooled(store, records, clock).frozen(asked, Milestone.PRE_RAMP, built())
     assert sorted(item.missing for item in sample.items) == ["", "the agent gave no output"]
     assert "2 of those drawn" in sample.shortage
+
+
+async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
+    """Contracts §1: a trace's event "without input/output, to be read from Opik". Without an answer of Opik's the
+    request waits; a turn that Opik does not have either is not in the sample."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    asked = read(json.dumps(RAMP_STEP).encode())
+    assert isinstance(asked, Asked)
+    step = asked.step
+    ended = {"ended_at": "2026-11-21T12:00:00Z"}
+    values = [{"trace_id": name, **ended} for name in ("a", "b", "c")] + [
+        {"trace_id": "d", "input": 1, "output": 2, **ended}
+    ]
+    cell = pool_cell(step.vertical, step.agent_id, step.agent_version, clock.now_ms() // HOUR)
+    drawn = [Candidate(bytes([place]) * 16, clock.now_ms() - 1, 0, place) for place in range(len(values))]
+    await store.apply(Change(pools={cell: Pool(clock.now_ms() + HOUR, 600, {one.pack(): one.number for one in drawn})}))
+    down, looked_up = True, []
+
+    async def opik(trace_id: str) -> dict[str, Any] | None:
+        if down:
+            raise Unavailable("Opik is away")
+        looked_up.append(trace_id)
+        return {"a": {"input": "hi", "output": "hello", "tags": []}, "b": {"input": "hi", "output": None}}.get(trace_id)
+
+    class Records:
+        async def fetch(self, places: Any) -> list[Any]:
+            return [SimpleNamespace(value=json.dumps(values[offset]).encode()) for _, _, offset in places]
+
+    records: Any = Records()
+    samples = pooled(store, records, clock, opik=opik)
+    with pytest.raises(Unavailable, match="Opik is away"):
+        await samples.frozen(asked, Milestone.PRE_RAMP, built())
+    down = False
+    items = (await samples.frozen(asked, Milestone.PRE_RAMP, built())).items
+    found = {item.source["trace_id"]: (item.source["output"], item.missing) for item in items}
+    assert found == {"a": ("hello", ""), "b": (None, "the agent gave no output"), "d": (2, "")}
+    assert sorted(looked_up) == ["a", "b", "c"], "what an event says is not asked for"
 
 
 async def test_pc5_5_5_a_gates_sample_stays_and_the_next_requests_is_drawn_anew() -> None:
