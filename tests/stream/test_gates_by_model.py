@@ -103,6 +103,33 @@ def test_a_repeated_question_costs_nothing(dev: DevStack) -> None:
     assert 0.4 < float(line.split()[1]) < 1.0, "contracts §6: about half of all judgements were there"
 
 
+def test_traces_whose_events_carry_no_text_are_judged_by_what_opik_has(
+    dev: DevStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contracts §1: an event "without input/output, to be read from Opik"."""
+    monkeypatch.setenv("OPIK_SENTRY_ENABLE", "false")
+    monkeypatch.setenv("OPIK_ANALYTICS_ENABLE", "false")
+    import opik
+
+    events = [trace(f"lean{n}", "lean-1") for n in range(110)]
+    sdk = opik.Opik(host=dev.addresses["opik"], project_name="receipts-eval")
+    for event in events:
+        said = {name: event.pop(name) for name in ("input", "output")}
+        sdk.trace(id=event["trace_id"], name="turn", metadata=event["metadata"], **said).end()
+    sdk.end()
+    send(dev, "traces", *events)
+    asked = step("r-lean", experiment_id="e-lean", agent_version="lean-1", deadline_seconds=90)
+    found = verdict(dev, asked)
+    while found["sample"] is None or found["sample"]["size"] < len(events):  # the join had not come to all of them
+        number = found["request_id"].count("+") + 1
+        assert number < 20, found["reasons"]
+        time.sleep(1.0)
+        asked = step("r-lean" + "+" * number, experiment_id=f"e-lean-{number}", agent_version="lean-1")
+        found = verdict(dev, asked)
+    assert found["per_judge_scores"]["ux_quality"]["n"] == len(events)
+    assert {score["unscored"] for score in found["per_judge_scores"].values()} == {0}
+
+
 def test_pc5_9_5_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else(dev: DevStack) -> None:
     send(dev, "traces", *(trace(f"d{n}", "v-down") for n in range(120)))
     time.sleep(2.0)
