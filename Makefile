@@ -19,7 +19,7 @@ TOOLS := .cache/tools
 PYTEST_ARGS ?=
 # `make test` runs so many tests at a time, a file's in one process, in the order of the folders. Each process has
 # services of its own. Long tests wait for something much of their time. 0: all in this process.
-PROCESSES ?= 2
+PROCESSES ?= 3
 # Everything that reads a lock or the project file writes one of these, so a second run does nothing.
 STAMP_BASE := $(VENV)/.stamp-base
 STAMP_RUN := $(VENV)/.stamp-runtime

@@ -10,6 +10,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 import uuid6
 from confluent_kafka import Consumer, Message, TopicPartition
 
@@ -101,8 +102,12 @@ class FeedRig(Rig):
         return feed
 
     def end(self, feed: subprocess.Popen[bytes]) -> int:
+        """Its exit code. A call to DynamoDB that is under way may take 15 s before the feed gives it up."""
         feed.send_signal(signal.SIGTERM)
-        return feed.wait(20)
+        try:
+            return feed.wait(45)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"the feed does not stop:\n{self.feed_log(self._feeds.index(feed))}")
 
     def feed_log(self, number: int = -1) -> str:
         return (self.folder / f"feed-{number % len(self._feeds)}.log").read_text()
