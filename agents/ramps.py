@@ -15,7 +15,7 @@ from agents.gate_ports import GatePorts, OutOfTime, Sample
 from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.history import Line
 from evalcore.gates.items import served
-from evalcore.gates.judged import OFF, judged
+from evalcore.gates.judged import OFF, deciding, judged
 from evalcore.gates.requests import Asked, Invalid, judges_of
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry import Judge, Registry
@@ -106,22 +106,21 @@ async def _gate(
     names, _ = judges_of(asked, milestone, registry)
     sample = await ports.samples.frozen(asked, milestone, registry)
     vertical = asked.step.vertical or served(sample.items, registry.verticals)
-    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
+    judges = deciding(names, registry, vertical)
     window = registry.gates.window_seconds.get(milestone)
     # Read with the sample: what becomes of the counts while judges are asked is nothing that this gate looked at.
     rate = await ports.coverage.rate(vertical, window) if window is not None else None
-    distinct = {judge.id: judge for judge in judges.values()}
-    answers = await ports.scoring.score(asked.request_id, list(distinct.values()), sample.items, _within(ends))
+    answers = await ports.scoring.score(asked.request_id, list(judges.values()), sample.items, _within(ends))
     beside = {}
     for name, judge in judges.items():
         given = answers.get(name, [])
         past = await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
         suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
         beside[name] = judged(name, judge, milestone, given, past, suspended, today)
-    evidence = Evidence(
-        size=len(sample.items),
-        minimum=registry.gates.minimum_sample[milestone],
-        scored=registry.gates.scored(milestone),
+    evidence = Evidence.at(
+        milestone,
+        registry.gates,
+        len(sample.items),
         coverage=rate,
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
         production=sample.facts.composition.production,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from evalcore import live, loading
 from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.items import Item, items_of
-from evalcore.gates.judged import OFF, judged
+from evalcore.gates.judged import OFF, deciding, judged
 from evalcore.gates.requests import named
 from evalcore.registry import Judge, Registry
 from evalcore.scoring import CallLimits, Judgement, MemoryScoreCache, Model, ScoreCache, Scorer, Spend, by_name
@@ -115,16 +115,10 @@ def gate_on(
     coverage: float | None,
 ) -> tuple[dict[str, Judge], list[Pair], Evidence]:
     """Who decides, by the name that does, who of them scores which items, and what counts of the items as a whole."""
-    judges = {name: registry.judge(name.partition(".")[0], vertical) for name in names}
-    distinct = {judge.id: judge for judge in judges.values()}
-    evidence = Evidence(
-        size=len(items),
-        minimum=registry.gates.minimum_sample[milestone],
-        scored=registry.gates.scored(milestone),
-        coverage=coverage,
-        coverage_floor=registry.gates.coverage_floor if coverage is not None else None,
-    )
-    return judges, pairs_of(list(distinct.values()), items), evidence
+    judges = deciding(names, registry, vertical)
+    floor = registry.gates.coverage_floor if coverage is not None else None
+    evidence = Evidence.at(milestone, registry.gates, len(items), coverage=coverage, coverage_floor=floor)
+    return judges, pairs_of(judges.values(), items), evidence
 
 
 async def run_gate(

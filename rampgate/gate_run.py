@@ -116,8 +116,7 @@ async def run(
     wrong = tuple(mismatches(golden, declared, registry))
     answers = await answering(golden.items)
     judges, pairs = paired(golden, answers, registry, wanted.vertical)
-    gates, at = registry.gates, wanted.milestone
-    evidence = Evidence(len(golden.items), gates.minimum_sample[at], gates.scored(at), mismatches=wrong)
+    evidence = Evidence.at(wanted.milestone, registry.gates, len(golden.items), mismatches=wrong)
     ran = await _ran(wanted, judges, pairs, evidence, scorer)
     known = {identity(one, number) for number, one in enumerate(golden.items)}
     answered = sum(1 for name, one in answers.items() if name in known and not isinstance(one, Failed))

@@ -27,10 +27,10 @@ from evalcore.gates.verdict import Moment, refused
 from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
+from streams.pauses import pauses
 from streams.verdict_log import Known, VerdictLog
 
 log = structlog.get_logger(__name__)
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 GRACE = 30.0
 LOOK = 0.1
 STAGE = "ramp-steps.decode"
@@ -268,10 +268,11 @@ class GateJobs:
 
     async def _through(self, call: Callable[[], Awaitable[T]]) -> T:
         """Wait out a part that is unavailable; whoever no longer wants the result cancels."""
-        for pause in itertools.chain(PAUSES, itertools.repeat(PAUSES[-1])):
+        waits = pauses()
+        while True:
             try:
                 return await call()
             except Unavailable as error:
+                pause = next(waits)
                 log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
                 await asyncio.sleep(pause)
-        raise AssertionError

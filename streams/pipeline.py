@@ -20,9 +20,9 @@ from agents.work import Report
 from schemas.dead_letters import Record, clean, replay_id_of
 from schemas.outcomes import Cause
 from schemas.topics import Topics
+from streams.pauses import pauses
 
 log = structlog.get_logger(__name__)
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 class TooManyBad(Exception):
@@ -148,13 +148,14 @@ class Pipeline:
 
     async def _settle(self, batch: Batch) -> None:
         """Handle a batch, waiting out a part that is unavailable for as long as the partition is ours."""
-        for attempt in range(1_000_000):
+        waits = pauses()
+        while True:
             try:
                 report = await handle(batch, self._counting(batch), self.ports, self.policy, self.topics)
             except (StateLost, Unauthorized, Abandoned, TooManyBad):
                 raise
             except Unavailable as error:
-                pause = PAUSES[min(attempt, len(PAUSES) - 1)]
+                pause = next(waits)
                 log.warning("waiting", batch=batch.cell, base=batch.base, reason=clean(str(error)), seconds=pause)
                 await asyncio.sleep(pause)
                 batch = replace(batch, again=True)

@@ -9,7 +9,6 @@ the group's offset stays below it, so that a restart reads it again.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,11 +23,11 @@ from agents.ports import Clock, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean
 from schemas.settings import KafkaAccess
 from streams.kafka import client_options
+from streams.pauses import pauses
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
 LOOK_MS = 200
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 PARKED = 5_000
 """Records of a partition that may be parked: with so many nothing more is read of it until one has come to its end."""
 PARKED_SECONDS = 5.0
@@ -196,10 +195,11 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
         return waiting
 
     async def _chunk(self, tp: TopicPartition, records: Sequence[Record]) -> list[Record]:
-        for attempt in itertools.count():
+        waits = pauses()
+        while True:
             try:
                 while not self._ready():  # noqa: ASYNC110 - a rebuild tells nobody
-                    await asyncio.sleep(PAUSES[0])
+                    await asyncio.sleep(LOOK_MS / 1000)
                 return list(await self._handlers[tp.topic](records))
             except (Unavailable, Unauthorized) as error:
                 log.warning("side_feed_waits", feed=self.name, topic=tp.topic, reason=clean(str(error)))
@@ -210,8 +210,7 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
                 if len(records) == 1:
                     return []
                 return [left for record in records for left in await self._chunk(tp, [record])]
-            await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
-        raise AssertionError
+            await asyncio.sleep(next(waits))
 
 
 def _look_due(place: _Place) -> bool:

@@ -11,15 +11,15 @@ from aiokafka.errors import KafkaError
 
 from schemas.settings import KafkaAccess
 from streams.kafka import client_options
+from streams.pauses import pauses
 
 log = structlog.get_logger(__name__)
 PARTITIONS = 4
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions: int = PARTITIONS) -> None:
     """Returns once every topic has a leader for each partition; waits for as long as that takes, and says so."""
-    wanted, attempt = list(names), 0
+    wanted, waits = list(names), pauses()
     while True:
         try:
             missing = await _missing(access, wanted, partitions)
@@ -29,10 +29,9 @@ async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions:
             if not missing:
                 return
             why = "not there yet"
-        pause = PAUSES[min(attempt, len(PAUSES) - 1)]
+        pause = next(waits)
         log.warning("waiting_for_topics", topics=missing, brokers=access.brokers, reason=why, seconds=pause)
         await asyncio.sleep(pause)
-        attempt += 1
 
 
 async def _missing(access: KafkaAccess, names: list[str], partitions: int) -> list[str]:

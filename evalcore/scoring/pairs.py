@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from evalcore.gates.answers import Unscored
 from evalcore.gates.applicability import scores
@@ -17,11 +17,12 @@ NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
 Pair = tuple[Judge, Item]
 
 
-def pairs_of(judges: Sequence[Judge], items: Sequence[Item]) -> list[Pair]:
-    """Item by item, so that what a gate has when time runs out is of as few items as possible, each scored by all.
-    Filters, sub-agents and sampling rates are about traces; an item of a dataset is that of the judges that fire on it,
-    and so is a trace that says who does (PC5 §5.2, §5.3, FR-11)."""
-    return [(judge, item) for item in items for judge in judges if _fires(judge, item)]
+def pairs_of(judges: Iterable[Judge], items: Sequence[Item]) -> list[Pair]:
+    """Item by item, so that what a gate has when time runs out is of as few items as possible, each scored by all. A
+    judge that decides by several names is asked once. Filters, sub-agents and sampling rates are about traces; an item
+    of a dataset is that of the judges that fire on it, and so is a trace that says who does (PC5 §5.2, §5.3, FR-11)."""
+    distinct = {judge.id: judge for judge in judges}.values()
+    return [(judge, item) for item in items for judge in distinct if _fires(judge, item)]
 
 
 def _fires(judge: Judge, item: Item) -> bool:

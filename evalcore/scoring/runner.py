@@ -163,7 +163,7 @@ class _Run:
 
     async def all(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._look_up(group))
+            await self._look_up(group)
 
     def rest(self, failure: CallFailed) -> None:
         for place, found in enumerate(self.found):

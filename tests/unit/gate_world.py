@@ -180,6 +180,6 @@ async def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
 
 
 def quicken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_jobs, "PAUSES", (0.01,))
+    monkeypatch.setattr("streams.pauses.PAUSES", (0.01,))
     monkeypatch.setattr(gate_jobs, "LOOK", 0.01)
     monkeypatch.setattr(gate_jobs, "GRACE", 0.3)
