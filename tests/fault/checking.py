@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tests.fault.oracle import Expected, foretell
 from tests.fault.rig import Rig
-from tests.fault.traffic import Expected, Traffic
+from tests.fault.traffic import Traffic
 
 CLASSES = ("both_present", "missing_trace", "missing_signal")
 
@@ -20,7 +21,7 @@ def settled(rig: Rig, expected: Expected) -> bool:
 
 def check(rig: Rig, traffic: Traffic, seconds: float = 60.0) -> None:
     """All that must hold once `traffic` was consumed, whatever went wrong on the way (L1, L2, L4, L5)."""
-    expected = traffic.expected(rig.sent)
+    expected = foretell(traffic, rig.sent)
     projects = sorted({turn.project for turn in traffic.turns})
     assert sum(rig.ends().values()) == len(rig.sent), "the topics do not hold what was sent"
     rig.wait("every record consumed and committed", rig.drained, seconds)

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from rampgate.services.model import LocalModel
 from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig
-from tests.fault.traffic import Message, Topic
+from tests.fault.turns import Message, Topic
 from tests.fault.worker_process import ROOT
 from tests.stream.ramp_rig import step, thumb, trace
 

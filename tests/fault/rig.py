@@ -16,7 +16,7 @@ from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.held import PARTITIONS, TOPICS, Held
-from tests.fault.traffic import Message
+from tests.fault.turns import Message
 from tests.fault.worker_process import WorkerProcess
 
 

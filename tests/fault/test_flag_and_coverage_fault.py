@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fault.checking import check
+from tests.fault.oracle import foretell
 from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 
@@ -47,7 +48,7 @@ def recount(rig: Rig, traffic: Traffic) -> None:
     print(f"seed {traffic.seed}: {len(traffic.messages)} records of {len(traffic.turns)} turns")
     rig.send(traffic.messages)
     rig.worker(write="false", judge_settle_seconds=0)
-    expected = traffic.expected(rig.sent)
+    expected = foretell(traffic, rig.sent)
     rig.wait("every record consumed", lambda: rig.finished() >= len(rig.sent), 200)
     assert rig.coverage() == expected.coverage
     for kind, fields in rig.conservation().items():

@@ -11,8 +11,11 @@ import redis
 from rampgate.services.redis import RedisServer
 from tests.fault.checking import check
 from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.oracle import foretell
 from tests.fault.rig import Rig, now_ms
-from tests.fault.traffic import THUMBS, Message, Mix, Traffic, Turn, change, encode
+from tests.fault.traffic import Mix, Traffic
+from tests.fault.turn_events import change, encode
+from tests.fault.turns import THUMBS, Message, Turn
 
 Make = Callable[..., Rig]
 
@@ -63,7 +66,7 @@ def test_emptied_in_mid_stream_twice(rig: Rig) -> None:
     rig.state.flushall()
     load.join(60)
     check(rig, traffic)
-    needed = len(traffic.expected().scores)
+    needed = len(foretell(traffic).scores)
     again = more_than_needed(rig, traffic, before)
     print(f"{sum(before.values())} rows before the flush, {again} after it; Opik holds {needed} scores")
 

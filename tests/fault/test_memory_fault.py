@@ -10,7 +10,8 @@ import pytest
 
 from streams.app import Tuning
 from tests.fault.rig import Rig, now_ms
-from tests.fault.traffic import Message, Thumb, change, encode
+from tests.fault.turn_events import change, encode
+from tests.fault.turns import Message, Thumb
 
 Make = Callable[..., Rig]
 LATEST_GROWTH = 24 * 1024 * 1024

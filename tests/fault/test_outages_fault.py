@@ -12,7 +12,8 @@ from rampgate.services.proxy import TcpProxy
 from rampgate.services.redis import RedisServer
 from tests.fault.checking import check
 from tests.fault.rig import Rig, now_ms
-from tests.fault.traffic import Message, Traffic
+from tests.fault.traffic import Traffic
+from tests.fault.turns import Message
 
 Make = Callable[..., Rig]
 

@@ -19,7 +19,7 @@ from rampgate.services.process import ChildProcess
 from rampgate.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig, now_ms
-from tests.fault.traffic import Message
+from tests.fault.turns import Message
 from tests.fault.worker_process import WorkerProcess
 
 OPIK_KEY, REDIS_PASSWORD, TOKEN = "canary-opik-key", "canary/redis@password", "canary-http-token"
