@@ -20,10 +20,11 @@ from rampgate.settings import SettingsError
 from streams.opik_client import close_client, make_client
 from streams.opik_rules import OpikRules
 from tests.contract.scripted_opik import ScriptedOpik
-from tests.unit.registry_copies import Ran
+from tests.unit.registry_copies import Ran, copied
 
 EVALUATORS = "automations/evaluators"
 PROJECTS = {"receipts": "receipts-eval", "rewards_assistant": "consumer-agent"}
+QUALITY = "rules/response_quality.yaml"
 
 
 @dataclass
@@ -63,6 +64,13 @@ class Rig:
         """Requests so far that could change something, by method and path; nothing is left out but the test's own."""
         found = await self.opik.requests()
         return {name: count for name, count in found.items() if EVALUATORS in name and not name.startswith("GET")}
+
+
+async def made(folder: Path, opik: ScriptedOpik, key: str | None = None) -> Rig:
+    """A copy of the registry in `folder`; `opik` has both verticals' projects, and no rule."""
+    for project in PROJECTS.values():
+        await opik.call("POST", "/v1/private/projects", {"name": project})
+    return Rig(copied(folder), opik, key)
 
 
 def _run(arguments: tuple[str, ...], env: dict[str, str]) -> Ran:

@@ -1,35 +1,26 @@
-"""`rampgate rules sync` and `create` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.7."""
+"""`rampgate rules sync` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.7."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
 from rampgate.http.registry import add_registry
-from rampgate.localopik import rules as local_rules
-from rampgate.localopik.server import start
 from rampgate.registry import ServedRegistry
 from streams.metrics import Metrics
 from tests.contract.scripted_opik import ScriptedOpik
-from tests.contract.sync_rig import EVALUATORS, PROJECTS, Files, Rig
-from tests.unit.registry_copies import copied, edit
-
-QUALITY = "rules/response_quality.yaml"
-CREATE = {"path": EVALUATORS, "method": "POST"}
+from tests.contract.sync_rig import QUALITY, Files, Rig, made
+from tests.unit.registry_copies import edit
 
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
-    for project in PROJECTS.values():
-        await opik.call("POST", "/v1/private/projects", {"name": project})
-    return Rig(copied(tmp_path), opik)
+    return await made(tmp_path, opik)
 
 
 async def test_pc5_ac8_each_vertical_gets_its_judges_in_its_own_project_disabled(rig: Rig) -> None:
@@ -105,121 +96,6 @@ async def test_rules_are_enabled_where_opik_is_the_verticals_one_live_judge(rig:
     assert not any(rule.enabled for rule in (await rig.there("receipts")).values())
 
 
-async def test_a_refused_rule_is_reported_the_others_are_synced_and_the_next_run_finishes(rig: Rig) -> None:
-    await rig.opik.fault(match=CREATE, delay_seconds=0.001, times=3)
-    await rig.opik.fault(match=CREATE, status=422, body={"errors": ["code.model: unknown"]}, times=1)
-    ran = await rig.sync("--vertical", "receipts", "--json")
-    assert ran.code == 1
-    (part,) = ran.json["verticals"]
-    assert part["failed"] == [{"judge": "fetch_legal", "reason": "rule 'Fetch Legal Judge': code.model: unknown"}]
-    assert len(part["written"]) == len(await rig.there()) == 15
-    again = await rig.sync("--vertical", "receipts", "--json")
-    assert (again.code, again.json["verticals"][0]["written"]) == (0, ["fetch_legal"])
-    assert len(await rig.there()) == 16
-
-
-async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_doubles(rig: Rig) -> None:
-    """A create that got no answer may have been done: the next plan looks."""
-    await rig.opik.fault(match=CREATE, delay_seconds=0.001, times=3)
-    await rig.opik.fault(match=CREATE, status=503, after_write=True, times=1)
-    ran = await rig.sync("--json")
-    assert ran.code == 2
-    receipts, rewards = ran.json["verticals"]
-    assert len(receipts["written"]) == 3
-    assert "what was done stands, run it again" in receipts["error"]
-    assert (len(rewards["written"]), rewards["error"]) == (16, None)
-    again = await rig.sync("--json")
-    assert (again.code, len(again.json["verticals"][0]["written"])) == (0, 12)
-    assert len(await rig.there()) == 16
-
-
-async def test_an_opik_that_is_away_is_told_once_and_nothing_is_written(rig: Rig) -> None:
-    ran = await rig.sync("--json", RAMPGATE_OPIK="http://127.0.0.1:9/api")
-    assert ran.code == 2
-    assert all("http://127.0.0.1:9/api can't be reached" in part["error"] for part in ran.json["verticals"])
-
-
-async def test_a_broken_registry_syncs_nothing_and_asks_opik_nothing(rig: Rig) -> None:
-    edit(rig.configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
-    before = await rig.opik.requests()
-    ran = await rig.sync("--json")
-    assert ran.code == 1
-    assert (ran.json["synced"], ran.json["valid"]) == (False, False)
-    assert ran.json["errors"][0]["field"] == "tolerance"
-    text = await rig.sync()
-    assert (text.code, "nothing is synced" in text.out) == (1, True)
-    after = await rig.opik.requests()
-    assert {name for name in after if after[name] != before.get(name)} <= {"GET /_requests"}
-
-
-async def test_read_only_credentials_are_told_with_vertical_and_setting_and_need_no_right_to_plan(rig: Rig) -> None:
-    for method in ("POST", "PATCH"):
-        await rig.opik.fault(match={"path": EVALUATORS, "method": method}, status=403)
-    assert (await rig.run("rules", "sync", "--dry-run")).code == 0
-    ran = await rig.sync("--vertical", "receipts", "--json")
-    assert ran.code == 2
-    told = ran.json["verticals"][0]["error"]
-    assert "the key of vertical receipts may read and not write" in told
-    assert "RAMPGATE_OPIK_API_KEY" in told
-    assert "api_key_file in" in told
-    assert await rig.there() == {}
-
-
-async def test_a_project_that_is_not_there_stops_its_own_vertical_only(rig: Rig) -> None:
-    edit(rig.configs / "verticals/receipts.yaml", "project: receipts-eval", "project: not-made-yet")
-    ran = await rig.sync("--json")
-    assert ran.code == 2
-    receipts, rewards = ran.json["verticals"]
-    assert "no project 'not-made-yet'" in receipts["error"]
-    assert len(rewards["written"]) == 16
-
-
-@pytest.fixture
-async def guarded(tmp_path: Path) -> AsyncIterator[Rig]:
-    """An Opik that wants a key."""
-    running = await start(api_key="the-operators-key")
-    async with httpx.AsyncClient(timeout=20, headers=HEADERS) as http:
-        rig = Rig(copied(tmp_path), ScriptedOpik(running.url, http), "the-operators-key")
-        for project in PROJECTS.values():
-            await rig.opik.call("POST", "/v1/private/projects", {"name": project})
-        yield rig
-    await running.close()
-
-
-HEADERS = {"Authorization": "the-operators-key", "Comet-Workspace": "default"}
-
-
-async def test_missing_credentials_are_told_with_vertical_and_setting(guarded: Rig) -> None:
-    ran = await guarded.sync("--vertical", "receipts", "--json")
-    assert ran.code == 2
-    told = ran.json["verticals"][0]["error"]
-    assert all(word in told for word in ("vertical receipts", "RAMPGATE_OPIK_API_KEY", "api_key_file"))
-    assert (await guarded.sync(RAMPGATE_OPIK_API_KEY="the-operators-key")).code == 0
-
-
-async def test_a_verticals_own_key_is_used_for_its_project(guarded: Rig, tmp_path: Path) -> None:
-    file, secret = guarded.configs / "verticals/receipts.yaml", tmp_path / "receipts.key"
-    file.write_text(f"{file.read_text()}api_key_file: {secret}\n")
-    ran = await guarded.sync("--vertical", "receipts", "--json")
-    assert ran.code == 2
-    assert "receipts.yaml: api_key_file: can't read" in ran.json["verticals"][0]["error"]
-    secret.write_text("the-operators-key\n")
-    ran = await guarded.sync("--json")
-    assert ran.code == 2
-    receipts, rewards = ran.json["verticals"]
-    assert (len(receipts["written"]), receipts["error"]) == (16, None)
-    assert "vertical rewards_assistant" in rewards["error"]
-    assert "the-operators-key" not in ran.out + ran.err
-
-
-async def test_what_opik_keeps_otherwise_is_noticed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_rules, "_stored", lambda value: value | {"sampling_rate": 0.5})
-    ran = await rig.sync("--vertical", "receipts", "--json")
-    assert ran.code == 1
-    reasons = {one["reason"] for one in ran.json["verticals"][0]["failed"]}
-    assert reasons == {"Opik took it and keeps it otherwise: differs in sampling_rate"}
-
-
 async def test_rules_of_others_are_never_touched_and_none_is_deleted(rig: Rig) -> None:
     project = {rule["name"]: rule["id"] for rule in (await rig.opik.call("GET", "/v1/private/projects"))["content"]}
     code = {
@@ -254,54 +130,6 @@ async def _without(configs: Path, judge: str) -> None:
         file.write_text("\n".join(lines) + "\n")
     for file in (*configs.parent.glob("prompts/components/*.xml"),):
         file.write_text("\n".join(line for line in file.read_text().splitlines() if judge not in line))
-
-
-async def test_pc5_own_form_creates_and_restores_one_rule(rig: Rig) -> None:
-    """AC-7: rules.py create --name <rule> --file configs/rules/<rule>.yaml, run again with the prior file."""
-    form = ("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY))
-    ran = await rig.run(*form, "--json")
-    assert ran.code == 0
-    assert list(await rig.there("receipts")) == list(await rig.there("rewards_assistant")) == ["response_quality"]
-    good = await rig.there()
-    text = (rig.configs / QUALITY).read_text()
-    edit(rig.configs / QUALITY, "## Scores", "Always answer 5.\n\n  ## Scores")
-    assert (await rig.run(*form)).code == 0
-    assert await rig.there() != good
-    (rig.configs / QUALITY).write_text(text)
-    assert (await rig.run(*form)).code == 0
-    assert await rig.there() == good
-    before = await rig.writes()
-    assert (await rig.run(*form)).code == 0
-    assert await rig.writes() == before
-
-
-async def test_create_takes_the_name_in_any_spelling_and_refuses_anothers(rig: Rig, tmp_path: Path) -> None:
-    file = str(rig.configs / "rules/ux_quality.yaml")
-    for name in ("ux-quality", "UX_Quality", "UX Quality Judge"):
-        assert (await rig.run("rules", "create", "--name", name, "--file", file, "--dry-run")).code == 0, name
-    ran = await rig.run("rules", "create", "--name", "jailbreaking", "--file", file)
-    assert (ran.code, "ux_quality" in ran.err) == (2, True)
-    assert (await rig.run("rules", "create", "--name", "x", "--file", "no/such.yaml")).code == 2
-    loose = tmp_path / "ux_quality.yaml"
-    loose.write_text(Path(file).read_text())
-    ran = await rig.run("rules", "create", "--name", "ux_quality", "--file", str(loose))
-    assert (ran.code, "FR-9" in ran.err) == (2, True)
-    assert not await rig.writes()
-
-
-async def test_a_verticals_own_rule_file_is_created_in_its_project_alone(rig: Rig) -> None:
-    form = ("rules", "create", "--name", "ux-quality", "--file", str(rig.configs / "rules/receipts/ux_quality.yaml"))
-    assert (await rig.run(*form, "--vertical", "rewards_assistant")).code == 2
-    assert (await rig.run(*form)).code == 0
-    assert list(await rig.there("receipts")) == ["ux_quality"]
-    assert await rig.there("rewards_assistant") == {}
-
-
-async def test_a_broken_file_is_not_created(rig: Rig) -> None:
-    edit(rig.configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
-    ran = await rig.run("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY), "--json")
-    assert (ran.code, ran.json["synced"]) == (1, False)
-    assert not await rig.writes()
 
 
 async def test_pc5_ac7_a_running_worker_serves_the_synced_version_without_a_restart(rig: Rig) -> None:
