@@ -140,9 +140,9 @@ class LetterRig(Rig):
     def in_opik(self, trace_id: str, response_id: str) -> None:
         """Put a trace where Opik's search finds it."""
         at = iso(now_ms())
+        metadata = {"response_id": response_id, "vertical": "receipts"}
         trace = {"id": trace_id, "name": "t", "project_name": PROJECT, "start_time": at, "end_time": at}
-        trace["metadata"] = {"response_id": response_id, "vertical": "receipts"}  # type: ignore[assignment]
-        self.opik.call("POST", "/v1/private/traces/batch", {"traces": [trace]})
+        self.opik.call("POST", "/v1/private/traces/batch", {"traces": [trace | {"metadata": metadata}]})
 
     def held(self) -> dict[tuple[str, str], float]:
         """Every user signal in Opik under this rig's project."""
