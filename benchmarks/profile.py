@@ -43,7 +43,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("/h11/", "", "http"),
     ("/anyio/", "", "http"),
     ("/aiohttp/", "", "http"),
-    ("streams/metrics.py", "", "metrics"),
+    ("streams/metric", "", "metrics"),
     ("/prometheus_client/", "", "metrics"),
     ("rampgate/observing.py", "", "metrics"),
     # The first function after a batch: a timer that ran out while its objects were let go is noticed here.

@@ -17,9 +17,10 @@ from evalcore.gates.requests import Asked, Invalid
 from evalcore.scoring import CallLimits, Scorer
 from evalcore.scoring.chat import ChatModel
 from rampgate.dataset_check import read_whole
+from rampgate.gate_metrics import JudgeAnswers, verdict_published
 from rampgate.observing import observe
 from rampgate.wiring import Parts
-from schemas.verdicts import Code, Verdict
+from schemas.verdicts import Verdict
 from streams.app import Consumption
 from streams.candidate_answers import CandidateAnswers
 from streams.gate_evidence import PublishLeases, VerdictHistory, WindowCoverage
@@ -83,7 +84,7 @@ class Gates:
         model = ChatModel(self._client, settings.model_url, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
         limits = CallLimits(at_once, settings.model_calls_per_minute, seconds, settings.model_patience_seconds)
-        self.scorer = Scorer(model, cache, limits, observe=self.parts.metrics.judge_answered)
+        self.scorer = Scorer(model, cache, limits, observe=JudgeAnswers(self.parts.metrics))
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 
     async def start(self) -> None:
@@ -107,7 +108,7 @@ class Gates:
             parts.clock,
             consumer=lambda: consumption.consumer,
             fatal=consumption.fatal,
-            decided=self.observe,
+            decided=partial(verdict_published, parts.metrics),
         )
         parts.metrics.ramp_steps_waiting.set_function(lambda: jobs.running)
         return jobs
@@ -115,15 +116,6 @@ class Gates:
     async def decide(self, request: Asked | Invalid) -> Verdict:
         """With the registry that serves when deciding begins."""
         return await answer(request, live.loaded(), self._ports)
-
-    def observe(self, verdict: Verdict) -> None:
-        metrics = self.parts.metrics
-        for gate in verdict.gates:
-            metrics.gate_decided(gate, verdict.evidence.duration_seconds)
-        # Refused before its gate came to a verdict. A request that asks for nothing decidable is no gate's error.
-        refused = not verdict.gates and any(one.code is not Code.INVALID_REQUEST for one in verdict.reasons)
-        if verdict.milestone is not None and refused:
-            metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
 
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their

@@ -7,65 +7,39 @@ series stand at zero from the start, so that `rate` and `increase` see the first
 
 from __future__ import annotations
 
-import bisect
-import itertools
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from prometheus_client import CollectorRegistry
 
-import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-
-from schemas.outcomes import Cause, FilterReason, Kind, ParkReason, State
-from schemas.verdicts import Code, GateVerdict, Word
-
-Values = tuple[str, ...]
-OPEN: Final[Values] = ()
-SIGNALS: Final[Values] = tuple(kind.value for kind in Kind)
-WRITTEN: Final[Values] = (Kind.THUMBS.value, Kind.REROLL.value)
-CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
-MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
-VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
-JUDGE_ANSWERS: Final[Values] = (
-    "ok", "cached", "timeout", "rate_limited", "unavailable", "unreachable", "refused", "unauthorized", "slip"
-)  # fmt: skip
-"""How a call of a judge's model ends (`evalcore.scoring.Failure`), and answers that needed none."""
-JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
-TIERS: Final[Values] = ("safety", "quality")
-REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
-NOTIFIED: Final[Values] = ("delivered", "failed")
-OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
-REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
-FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
-SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
-
-SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
-RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
-LOOKUPS: Final = (0.000_001, 0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-SCORES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+from streams.metric_set import OPEN, MetricSet, as_markdown
+from streams.metric_values import (
+    CAUSES,
+    FEED_OUTCOMES,
+    JUDGE_ANSWERS,
+    JUDGED,
+    LOOKUPS,
+    MILESTONES,
+    NOTIFIED,
+    OPIK_OUTCOMES,
+    REFRESHES,
+    REGRESSIONS,
+    RUNS,
+    SCORES,
+    SHORT,
+    SIGNALS,
+    STATES,
+    SWEEP_OUTCOMES,
+    TIERS,
+    VERDICTS,
+    WAITS,
+    WRITTEN,
+    record_states,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
-    """One metric as exposed: `name` is the exposed one (`_total` included), `labels` maps a label to its closed list
-    of values or to OPEN."""
-
-    name: str
-    kind: str
-    help: str
-    labels: dict[str, Values]
-
-
-class Metrics:
-    """The metrics of one process, in a registry of their own (or the one handed in). Nothing global is touched but
-    prometheus-client's switch for `_created` series, which are left out."""
+class Metrics(MetricSet):
+    """Every metric of a process."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left it without types
-        self.registry = registry or CollectorRegistry(auto_describe=True)
-        self._answered = {"ok": 0, "cached": 0}
-        self.specs: list[MetricSpec] = []
+        super().__init__(registry)
         self._correlation()
         self._gates_and_judges()
         self._registry()
@@ -215,9 +189,9 @@ class Metrics:
         self.records = self._counter(
             "rampgate_records_total",
             "Consumed records by the state they ended in; reason is set for parked and filtered only.",
-            zeros=_record_states(),
+            zeros=record_states(),
             signal=SIGNALS,
-            state=tuple(state.value for state in State),
+            state=STATES,
             reason=OPEN,
         )
         self.consumer_lag = self._gauge(
@@ -303,91 +277,6 @@ class Metrics:
             "Unchanged candidates a gate refused / all, in the last check.",
             gate=OPEN,
         )
-
-    def observe_many(self, histogram: Histogram, milliseconds: list[int]) -> None:
-        """Many observations for the price of one sort: a batch has thousands, and one `observe` costs a microsecond."""
-        ordered, last = sorted(milliseconds), 0
-        for bound, bucket in zip(histogram._upper_bounds, histogram._buckets, strict=True):
-            upto = bisect.bisect_right(ordered, bound * 1000)
-            if upto > last:
-                bucket.inc(upto - last)
-                last = upto
-        histogram._sum.inc(sum(ordered) / 1000)
-
-    def gate_decided(self, gate: GateVerdict, seconds: float) -> None:
-        """A gate that ran. What a judge came to is left out where too much of it could not be scored to know."""
-        undecided = gate.verdict is Word.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
-        self.gates_fired.labels(gate.milestone).inc()
-        self.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
-        self.gate_duration.labels(gate.milestone).observe(seconds)
-        for judge, found in gate.per_judge_scores.items():
-            if found.score is not None and found.rule is not Code.JUDGE_UNAVAILABLE:
-                self.judge_scores.labels(judge, gate.milestone).observe(found.score)
-
-    def judge_answered(self, outcome: str) -> None:
-        """What a `Scorer` observes: the end of a call, or an answer without one."""
-        self.judge_calls.labels(outcome).inc()
-        if outcome in self._answered:
-            self._answered[outcome] += 1
-            self.judge_cache_hits.set(self._answered["cached"] / sum(self._answered.values()))
-
-    def exposition(self) -> bytes:
-        """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""
-        return generate_latest(self.registry)
-
-    def _counter(self, name: str, text: str, zeros: Iterable[Values] | None = None, **labels: Values) -> Counter:
-        counter = Counter(name, text, list(labels), registry=self.registry)
-        self._declare(counter, MetricSpec(name, "counter", text, labels), zeros)
-        return counter
-
-    def _gauge(self, name: str, text: str, **labels: Values) -> Gauge:
-        gauge = Gauge(name, text, list(labels), registry=self.registry)
-        self._declare(gauge, MetricSpec(name, "gauge", text, labels))
-        return gauge
-
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], **labels: Values) -> Histogram:
-        histogram = Histogram(name, text, list(labels), registry=self.registry, buckets=buckets)
-        self._declare(histogram, MetricSpec(name, "histogram", text, labels))
-        return histogram
-
-    def _declare(
-        self, metric: Counter | Gauge | Histogram, spec: MetricSpec, zeros: Iterable[Values] | None = None
-    ) -> None:
-        self.specs.append(spec)
-        if zeros is None and spec.labels and OPEN not in spec.labels.values():
-            zeros = itertools.product(*spec.labels.values())
-        for combination in zeros or ():
-            metric.labels(*combination)
-
-
-def _record_states() -> Iterable[Values]:
-    """(signal, state, reason) as they can occur."""
-    reasons: dict[State, Values] = {
-        State.PARKED: tuple(reason.value for reason in ParkReason),
-        State.FILTERED: tuple(reason.value for reason in FilterReason),
-    }
-    for signal, state in itertools.product(SIGNALS, State):
-        for reason in reasons.get(state, ("",)):
-            yield signal, state.value, reason
-
-
-def as_markdown(specs: Iterable[MetricSpec]) -> str:
-    """The page docs/metrics.md."""
-    lines = [
-        "# Metrics",
-        "",
-        "Written by `make docs` from `streams/metrics.py`; don't edit. `GET /metrics` exposes them; counters end in",
-        "`_total`, durations are seconds. Series whose labels all have listed values stand at 0 from the start.",
-        "",
-        "| name | kind | labels | meaning |",
-        "| --- | --- | --- | --- |",
-    ]
-    for spec in specs:
-        labels = "; ".join(
-            f"`{label}`" + (f": {', '.join(values)}" if values else "") for label, values in spec.labels.items()
-        )
-        lines.append(f"| `{spec.name}` | {spec.kind} | {labels or '–'} | {spec.help} |")
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

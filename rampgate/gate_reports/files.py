@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rampgate.cli.common import Failure
+from rampgate.gate_metrics import gate_decided
 from rampgate.gate_reports.junit import junit
 from rampgate.gate_reports.markdown import markdown
 from rampgate.gate_reports.page import page
@@ -55,5 +56,5 @@ def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -
 
 def _observed(outcome: Outcome) -> Metrics:
     metrics = Metrics()
-    metrics.gate_decided(outcome.verdict, outcome.duration_seconds)
+    gate_decided(metrics, outcome.verdict, outcome.duration_seconds)
     return metrics

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from evalcore.gates.requests import Asked, read
 from evalcore.gates.verdict import Moment, of_gates, refused
-from rampgate.gates import Gates
+from rampgate.gate_metrics import verdict_published
 from schemas.gate_examples import RAMP_STEP
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Word
@@ -26,12 +24,11 @@ def gate(milestone: Milestone, word: Word, *codes: Code, score: float | None = 0
 
 def counted(fired: list[GateVerdict], *refusal: Code) -> str:
     metrics = Metrics()
-    gates: Any = SimpleNamespace(parts=SimpleNamespace(metrics=metrics))
     asked = read(json.dumps({**RAMP_STEP, "from_percent": 0, "to_percent": 100}).encode())
     assert isinstance(asked, Asked)
     moment = Moment("2026-11-21T12:00:00Z", 2.0)
     reasons = [Reason(code, "why") for code in refusal]
-    Gates.observe(gates, refused(asked, reasons, moment) if reasons else of_gates(asked, fired, moment))
+    verdict_published(metrics, refused(asked, reasons, moment) if reasons else of_gates(asked, fired, moment))
     return metrics.exposition().decode()
 
 

@@ -10,7 +10,8 @@ from ruamel.yaml import YAML
 from specified_metrics import SPECIFIED
 
 from schemas.outcomes import Cause, Kind, State
-from streams.metrics import Metrics, as_markdown
+from streams.metric_set import as_markdown
+from streams.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"\b(?:eval|rampgate)_[a-z_]+\b(?!\()")

@@ -11,7 +11,9 @@ from scoring_rig import CALL, GOOD, JUDGE, REGISTRY, Model, down, many, scorer, 
 from evalcore.gates.answers import NotApplicable, Scored, Unscored
 from evalcore.scoring import CallLimits, Failure, MemoryScoreCache, Task, by_name
 from evalcore.scoring.calls import PASSING
-from streams.metrics import JUDGE_ANSWERS, Metrics
+from rampgate.gate_metrics import JudgeAnswers
+from streams.metric_values import JUDGE_ANSWERS
+from streams.metrics import Metrics
 
 
 async def test_answers_come_in_the_order_of_the_tasks_with_their_weights() -> None:
@@ -116,7 +118,7 @@ async def test_a_judges_calls_and_its_answers_without_a_call_are_counted() -> No
     """Contracts §6; issue 5: a repeated gate costs nothing, and it shows."""
     metrics, wrong = Metrics(), {"o0": down(Failure.UNAVAILABLE), "o1": "prose"}
     model = Model(lambda output, attempt: wrong.get(output, GOOD) if attempt == 1 else GOOD)
-    ours = scorer(model, observe=metrics.judge_answered)
+    ours = scorer(model, observe=JudgeAnswers(metrics))
     for _ in range(4):
         await ours.score("g", many(5))
 
