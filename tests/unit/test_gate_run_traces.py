@@ -10,28 +10,18 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import pytest
-import stamina.instrumentation
-from gate_rig import MANIFEST, Rig, jsonl, local_model
+from gate_commands import codes, commanded, ran, refused, verdict
+from gate_rig import MANIFEST, Rig, jsonl
 from registry_disk import built
-from typer.testing import CliRunner, Result
 
 from evalcore import evaluate_gate
 from evalcore.gates.sampling import share
 from evalcore.scoring.chat import ChatModel, make_client
-from rampgate.cli import app, gate_run_job
-from rampgate.cli.common import Failure
-from rampgate.localmodel import Running
 
 TRACES = 30
 GATES = "gates: {minimum_sample: {pre_ramp: 20, pre_full: 25}, coverage_floor: 0.2}"
 FEW = f"{{{MANIFEST[1:-1]}, {GATES}}}"
 SPACE = UUID(int=0)
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
 
 
 class Traced(Rig):
@@ -48,14 +38,8 @@ class Traced(Rig):
 
 
 @pytest.fixture
-def rig(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
-    made = Traced(tmp_path, model.url)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
-    stamina.instrumentation.set_on_retry_hooks([])
-    yield made
-    stamina.instrumentation.set_on_retry_hooks(None)
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
+    yield from commanded(Traced, tmp_path, monkeypatch)
 
 
 def trace(number: int, quality: object = 1, **metadata: Any) -> dict[str, Any]:
@@ -69,25 +53,8 @@ def trace(number: int, quality: object = 1, **metadata: Any) -> dict[str, Any]:
     }
 
 
-def ran(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["gate", "run", *map(str, arguments)])
-
-
 def gate(rig: Traced, *arguments: object, code: int = 0, milestone: str = "pre_ramp") -> dict[str, Any]:
-    done = ran("--milestone", milestone, "--traces", rig.traces, "--json", *arguments)
-    assert done.exit_code == code, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def refused(*arguments: object) -> str:
-    done = ran(*arguments)
-    assert isinstance(done.exception, Failure), done.output
-    return str(done.exception)
-
-
-def codes(found: dict[str, Any]) -> set[str]:
-    return {reason["code"] for reason in found["reasons"]}
+    return verdict("--milestone", milestone, "--traces", rig.traces, *arguments, code=code)
 
 
 def counted(found: dict[str, Any]) -> dict[str, int]:
@@ -196,12 +163,12 @@ def test_a_trace_is_taken_as_opik_exports_it_and_a_second_post_of_one_counts_onc
     assert gate(rig)["sample"]["fingerprint"] == found["sample"]["fingerprint"]
 
 
-def test_the_verdict_is_evaluate_gates(rig: Traced, model: Running) -> None:
+def test_the_verdict_is_evaluate_gates(rig: Traced) -> None:
     """contracts §3: one way to decide."""
     rig.written(quality=0.9)
     given = [json.loads(line) for line in rig.traces.read_text().splitlines()]
     registry = built({"evaluation_manifest.yaml": FEW})
-    made = ChatModel(make_client(4, 10.0), model.url)
+    made = ChatModel(make_client(4, 10.0), rig.model)
     expected = evaluate_gate("pre_full", given, ["helpfulness"], model=made, registry=registry)
     found = gate(rig, "--judges", "helpfulness", milestone="pre_full", code=1)
     assert (found["verdict"], found["failing_judges"]) == (expected.verdict, expected.failing_judges)
