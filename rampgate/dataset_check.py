@@ -13,7 +13,7 @@ from evalcore.documents import Parsed
 from evalcore.gates.golden import GoldenSet
 from evalcore.problems import Problem
 from rampgate.rule_sync import keep_opik_quiet
-from rampgate.setting_values import read_secret
+from rampgate.setting_values import read_secret, revealed
 from rampgate.settings import Settings
 from schemas.manifests import Dataset, ManifestFile
 from schemas.verticals import Vertical
@@ -82,7 +82,7 @@ async def opened(
     from streams.opik_datasets import OpikDatasets
 
     owner = next((one for one in verticals if one.project == wanted.project), None)
-    key = settings.opik_api_key.get_secret_value() if settings.opik_api_key is not None else None
+    key = revealed(settings.opik_api_key)
     workspace = settings.opik_workspace
     if owner is not None and "workspace" in owner.model_fields_set:
         workspace = owner.workspace

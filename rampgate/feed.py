@@ -14,6 +14,7 @@ import structlog
 
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Check, Health
@@ -69,7 +70,7 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
             loop.add_signal_handler(number, stop)
     began = time.monotonic()
     health = FeedHealth(feed, parts)
-    token = settings.token.get_secret_value() if settings.token else None
+    token = revealed(settings.token)
     side = Side(parts.metrics, health.live, health.ready, token)
     server = None if once else await listen(settings, side)
     aides = [asyncio.create_task(health.run(), name="health")]

@@ -14,11 +14,13 @@ from agents.ramp_counting import RampCounting
 from agents.ramps import answer
 from evalcore import live
 from evalcore.gates.requests import Asked, Invalid
-from evalcore.scoring import CallLimits, Scorer
+from evalcore.scoring import Scorer
 from evalcore.scoring.chat import ChatModel
 from rampgate.dataset_check import read_whole
 from rampgate.gate_metrics import JudgeAnswers, verdict_published
+from rampgate.model_limits import call_limits
 from rampgate.observing import observe
+from rampgate.setting_values import revealed
 from rampgate.wiring import Parts
 from schemas.verdicts import Verdict
 from streams.app import Consumption
@@ -69,7 +71,7 @@ class Gates:
         topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
         in_opik = self.parts.opik.traces.get
         traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.held)
-        key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
+        key = revealed(settings.candidate_key)
         answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
         datasets = partial(read_whole, settings, verticals=verticals)
         return PooledSamples(ports.store, traces, policy, clock, datasets, answers)
@@ -78,12 +80,11 @@ class Gates:
         settings, store = self.parts.settings, self.parts.store
         if settings.model_url is None:
             return NoScoring()
-        key = settings.model_key.get_secret_value() if settings.model_key is not None else None
-        at_once, seconds = settings.model_calls_at_once, settings.model_call_seconds
-        self._client = ModelClient(at_once, seconds)
+        key = revealed(settings.model_key)
+        limits = call_limits(settings)
+        self._client = ModelClient(limits.at_once, limits.call_seconds)
         model = ChatModel(self._client, settings.model_url, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
-        limits = CallLimits(at_once, settings.model_calls_per_minute, seconds, settings.model_patience_seconds)
         self.scorer = Scorer(model, cache, limits, observe=JudgeAnswers(self.parts.metrics))
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 

@@ -8,6 +8,7 @@ import httpx
 
 from evalcore import live
 from evalcore.gates.regression import Response
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings
 from rampgate.wiring import Parts
 from streams.notifiers import Address, Notifier, grafana
@@ -20,7 +21,7 @@ def channels_of(settings: Settings) -> Channels:
     key, hook, token = settings.pagerduty_key, settings.slack_webhook, settings.grafana_token
     board = grafana(settings.grafana_url, token.get_secret_value()) if settings.grafana_url and token else None
     return Channels(
-        key.get_secret_value() if key else None,
+        revealed(key),
         Address(hook.get_secret_value()) if hook else None,
         board,
         Address(settings.pagerduty_url),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.registry import Registry
 from evalcore.rule_plan import OpikRule, Plan, plan
-from rampgate.setting_values import read_secret
+from rampgate.setting_values import read_secret, revealed
 from rampgate.settings import Settings
 from schemas.verticals import Vertical
 
@@ -172,7 +172,7 @@ def keep_opik_quiet() -> None:
 def _part(settings: Settings, vertical: Vertical) -> VerticalSync:
     """With the vertical's own key, else the operator's."""
     if vertical.api_key_file is None:
-        return VerticalSync(vertical, settings.opik_api_key.get_secret_value() if settings.opik_api_key else None)
+        return VerticalSync(vertical, revealed(settings.opik_api_key))
     try:
         return VerticalSync(vertical, read_secret(vertical.api_key_file))
     except ValueError as error:

@@ -15,6 +15,7 @@ from rampgate.http.letters import Letters
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
 from rampgate.registry import ServedRegistry
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings
 from rampgate.wiring import make_parts
 from rampgate.worker import Worker
@@ -32,7 +33,7 @@ async def serve_worker(settings: Settings) -> int:
         quiet_collector()
         registry = ServedRegistry(settings.configs, parts.metrics, live)
         health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)
-        token = settings.token.get_secret_value() if settings.token is not None else None
+        token = revealed(settings.token)
         side = Side(
             parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list, registry, gates.listed
         )

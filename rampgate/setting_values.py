@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
 
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 
@@ -29,6 +29,11 @@ def read_secret(path: Path) -> str:
     if not text:
         raise ValueError(f"{path} is empty")
     return text
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """For whoever sends it; nobody shows it."""
+    return secret.get_secret_value() if secret is not None else None
 
 
 class KafkaSecurity(BaseModel):

@@ -10,6 +10,7 @@ from agents import rerolls, thumbs, traces
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
 from agents.steps import Agent
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings
 from rampgate.verticals import load_verticals
 from schemas.settings import KafkaAccess
@@ -87,7 +88,7 @@ class OpikParts:
         from streams.opik_traces import OpikTraces
 
         settings = parts.settings
-        key = settings.opik_api_key.get_secret_value() if settings.opik_api_key else None
+        key = revealed(settings.opik_api_key)
 
         def observe(operation: str, outcome: str) -> None:
             parts.metrics.opik_requests.labels(operation, outcome).inc()

@@ -64,17 +64,7 @@ def run_command(
 
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
-    from rampgate.cli.gate_run_job import Asked, decide
+    options = dict(locals())
+    from rampgate.cli.gate_run_job import Options, decide
 
-    asked = Asked(
-        milestone=milestone, vertical=vertical, within=within, configs=configs,
-        dataset=dataset, dataset_name=dataset_name, dataset_version=dataset_version, outputs=outputs,
-        candidate=candidate, candidate_key=candidate_key, candidate_calls=candidate_calls,
-        candidate_seconds=candidate_seconds, candidate_tries=candidate_tries,
-        traces=traces, judges=judges, coverage=coverage,
-        baselines=baselines, record=record, commit=commit,
-        description=description, pull_request=pull_request, audit=audit,
-        junit=junit, markdown=markdown, html=html, metrics_file=metrics_file,
-        format=format, as_json=as_json,
-    )  # fmt: skip
-    raise typer.Exit(decide(asked))
+    raise typer.Exit(decide(Options(**options)))

@@ -18,7 +18,7 @@ from evalcore.gates.overrides import Shift, accepted
 from evalcore.gates.traced import Traced, traced
 from evalcore.live import BrokenRegistry, LiveRegistry
 from evalcore.registry import Registry
-from evalcore.scoring import CallLimits, Scorer, Spend
+from evalcore.scoring import Scorer, Spend
 from rampgate import gate_run
 from rampgate.baseline_file import read_baselines, write_baselines
 from rampgate.cli.common import Failure, print_json, run
@@ -29,6 +29,8 @@ from rampgate.gate_reports import console
 from rampgate.gate_reports.files import Reports
 from rampgate.gate_run import Outcome, Wanted
 from rampgate.logs import configure_logs
+from rampgate.model_limits import call_limits
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings, load_settings
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
@@ -40,7 +42,7 @@ LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces 
 
 
 @dataclass(frozen=True)
-class Asked:
+class Options:
     """The command's options, by their names."""
 
     milestone: str
@@ -73,32 +75,34 @@ class Asked:
     as_json: bool
 
 
-def decide(asked: Asked) -> int:
+def decide(options: Options) -> int:
     """The exit code. Raises Failure."""
-    at = _milestone(asked.milestone)
-    _asked_for(at, asked)
-    reports = Reports(asked.junit, asked.markdown, asked.html, asked.metrics_file)
+    at = _milestone(options.milestone)
+    _asked_for(at, options)
+    reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
     reports.check()
-    settings = load_settings({"configs": asked.configs, "candidate_key": asked.candidate_key})
+    settings = load_settings({"configs": options.configs, "candidate_key": options.candidate_key})
     configure_logs("error", "console")
-    registry = registry_of(settings, asked.vertical)
+    registry = registry_of(settings, options.vertical)
     today = loading.today()
     try:
-        past = read_baselines(asked.baselines, may_be_new=asked.record) if asked.baselines else BaselineFile()
-        golden = read_dataset(asked.dataset, asked.dataset_name, asked.dataset_version) if asked.dataset else None
-        given = read_outputs(asked.outputs) if asked.outputs else None
-        sample = _traced(asked.traces, asked, at, registry) if asked.traces else None
+        past = read_baselines(options.baselines, may_be_new=options.record) if options.baselines else BaselineFile()
+        golden = (
+            read_dataset(options.dataset, options.dataset_name, options.dataset_version) if options.dataset else None
+        )
+        given = read_outputs(options.outputs) if options.outputs else None
+        sample = _traced(options.traces, options, at, registry) if options.traces else None
     except BadFile as error:
         raise Failure(str(error)) from error
-    shift = _shift(asked, registry, today)
+    shift = _shift(options, registry, today)
     declared = gate_run.manifest_dataset(registry)
     wanted = Wanted(
-        registry, today, at, vertical=asked.vertical, within=asked.within,
+        registry, today, at, vertical=options.vertical, within=options.within,
         spend=Spend(settings.gate_calls, settings.gate_tokens),
         accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
-        history=past.history(registry.all(), declared, at, asked.vertical),
-        outdated={} if asked.record or at is not Milestone.PRE_MERGE
-        else past.outdated(registry.all(), at, asked.vertical),
+        history=past.history(registry.all(), declared, at, options.vertical),
+        outdated={} if options.record or at is not Milestone.PRE_MERGE
+        else past.outdated(registry.all(), at, options.vertical),
     )  # fmt: skip
 
     async def read() -> GoldenSet | None:
@@ -107,51 +111,49 @@ def decide(asked: Asked) -> int:
     async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
         if given is not None:
             return given
-        key = settings.candidate_key.get_secret_value() if settings.candidate_key is not None else None
-        limits = CandidateLimits(asked.candidate_calls, asked.candidate_seconds, asked.candidate_tries)
-        return await ask_candidate(str(asked.candidate), items, key, limits)
+        key = revealed(settings.candidate_key)
+        limits = CandidateLimits(options.candidate_calls, options.candidate_seconds, options.candidate_tries)
+        return await ask_candidate(str(options.candidate), items, key, limits)
 
     async def judge(scorer: Scorer | None) -> Outcome:
         if sample is not None:
-            return await gate_run.run_traced(wanted, sample, asked.coverage, scorer)
+            return await gate_run.run_traced(wanted, sample, options.coverage, scorer)
         return await gate_run.run(wanted, read, answer, scorer)
 
     outcome = run(partial(_with_scorer, settings, judge))
     reports.write(outcome)
-    if asked.record and asked.baselines is not None:
-        made = past.with_run(outcome.verdict, declared, asked.vertical, outcome.decided_at, asked.commit)
+    if options.record and options.baselines is not None:
+        made = past.with_run(outcome.verdict, declared, options.vertical, outcome.decided_at, options.commit)
         try:
-            write_baselines(asked.baselines, made)
+            write_baselines(options.baselines, made)
         except BadFile as error:
             raise Failure(str(error)) from error
-    tell(outcome, asked.format, asked.as_json)
+    tell(outcome, options.format, options.as_json)
     return 1 if outcome.verdict.verdict is Word.FAIL else 0
 
 
-def _shift(asked: Asked, registry: Registry, today: date) -> Shift | None:
+def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
     """The pull request's accepted baseline shift; it goes into the audit."""
-    shift, refused = accepted(read_description(asked.description), registry, today)
+    shift, refused = accepted(read_description(options.description), registry, today)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     if shift is not None:
-        append(asked.audit, "baseline_shift", asked.pull_request, [asdict(shift)])
+        append(options.audit, "baseline_shift", options.pull_request, [asdict(shift)])
     return shift
 
 
 async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
-    limits = CallLimits(
-        settings.model_calls_at_once, settings.model_calls_per_minute, settings.model_call_seconds,
-        settings.model_patience_seconds,
-    )  # fmt: skip
-    key = settings.model_key.get_secret_value() if settings.model_key is not None else None
-    async with scorer_for(limits=limits, url=settings.model_url, key=key) as scorer:
+    key = revealed(settings.model_key)
+    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
         return await judge(scorer)
 
 
-def _traced(traces: Path, asked: Asked, at: Milestone, registry: Registry) -> Traced:
+def _traced(traces: Path, options: Options, at: Milestone, registry: Registry) -> Traced:
     """Raises Failure, BadFile."""
-    listed = [name.strip() for name in asked.judges.split(",") if name.strip()] if asked.judges is not None else None
-    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, asked.vertical)
+    listed = (
+        [name.strip() for name in options.judges.split(",") if name.strip()] if options.judges is not None else None
+    )
+    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, options.vertical)
     if wrong:
         raise Failure("; ".join(wrong))
     return found
@@ -190,18 +192,18 @@ def _milestone(word: str) -> Milestone:
         raise Failure(f"--milestone: no milestone {word!r}; there are {', '.join(Milestone)}") from None
 
 
-def _asked_for(at: Milestone, asked: Asked) -> None:
+def _asked_for(at: Milestone, options: Options) -> None:
     """What a gate looks at is said, by options that are its own. Raises Failure."""
     merging = at is Milestone.PRE_MERGE
     others = ("traces", "judges", "coverage") if merging else ("dataset", "candidate", "outputs", "description")
-    strange = [f"--{name}" for name in others if getattr(asked, name) is not None]
+    strange = [f"--{name}" for name in others if getattr(options, name) is not None]
     if strange:
         raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {LOOKS_AT[merging]}")
-    if not merging and asked.traces is None:
+    if not merging and options.traces is None:
         raise Failure(f"{at} looks at traces: --traces FILE")
-    if merging and (asked.candidate is None) == (asked.outputs is None):
+    if merging and (options.candidate is None) == (options.outputs is None):
         raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
-    if asked.candidate is not None and not asked.candidate.startswith(("http://", "https://")):
-        raise Failure(f"--candidate: {asked.candidate!r} is no http:// or https:// address")
-    if asked.record and asked.baselines is None:
+    if options.candidate is not None and not options.candidate.startswith(("http://", "https://")):
+        raise Failure(f"--candidate: {options.candidate!r} is no http:// or https:// address")
+    if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

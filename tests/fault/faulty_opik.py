@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from rampgate.services.opik import LocalOpik
 from rampgate.services.process import ChildProcess
@@ -17,17 +18,17 @@ from tests.fault.traffic import Traffic
 class FaultyOpik(LocalOpik):
     """The local Opik with its fault controls; in memory, so that it is quick."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._http = httpx.Client(base_url=self.url, timeout=30)
+
     def _prepare(self, folder: Path) -> ChildProcess:
         command = [sys.executable, "-m", "rampgate.localopik", "--port", str(self.port), "--faults"]
         return ChildProcess(self.name, command, folder)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(self.url + path, data=data, method=method)  # noqa: S310 - our own server
-        request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - the same
-            text = answer.read()
-        return json.loads(text) if text else None
+        answer = self._http.request(method, path, json=body).raise_for_status()
+        return answer.json() if answer.content else None
 
     def fault(self, **rule: Any) -> None:
         self.call("POST", "/_faults", rule)
@@ -69,13 +70,12 @@ class FaultyOpik(LocalOpik):
         return held
 
     def _search(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        data = json.dumps(body).encode()
-        request = urllib.request.Request(self.url + "/v1/private/traces/search", data=data, method="POST")  # noqa: S310
-        request.add_header("Content-Type", "application/json")
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-                return [json.loads(line) for line in answer.read().splitlines() if line.strip()]
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                return []
-            raise
+        answer = self._http.post("/v1/private/traces/search", json=body)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return []
+        lines = answer.raise_for_status().content.splitlines()
+        return [json.loads(line) for line in lines if line.strip()]
+
+    def _release(self) -> None:
+        self._http.close()
+        super()._release()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import httpx
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from rampgate.services.model import LocalModel
@@ -28,20 +28,21 @@ CALLS = TRACES * JUDGES
 class Model(LocalModel):
     """The stand-in, told what to do wrong."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._http = httpx.Client(base_url=self.url.removesuffix("/v1"), timeout=10)
+
     def tell(self, **behaviour: Any) -> None:
-        self._call("PUT", "/_behaviour", behaviour)
+        self._http.put("/_behaviour", json=behaviour).raise_for_status()
 
     def calls(self) -> int:
         """Answered since its last start."""
-        found: int = sum(self._call("GET", "/_requests")["answers"].values())
+        found: int = sum(self._http.get("/_requests").raise_for_status().json()["answers"].values())
         return found
 
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
-        data = json.dumps(body).encode() if body is not None else None
-        url = self.url.removesuffix("/v1") + path
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)  # noqa: S310 - our own server
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - the same
-            return json.load(answer)
+    def _release(self) -> None:
+        self._http.close()
+        super()._release()
 
 
 class GateRig:

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 import redis
@@ -61,8 +61,8 @@ def test_strangers_can_use_it_at_once_and_nothing_is_left_behind(
     try:
         assert mine
         assert addresses.keys() == KEYS
-        with urllib.request.urlopen(f"{addresses['judge']}/models", timeout=10) as answer:  # noqa: S310 - our own server
-            assert "stand-in" in answer.headers["X-Stand-In"], "nobody may take its answers for a model's"
+        answer = httpx.get(f"{addresses['judge']}/models").raise_for_status()
+        assert "stand-in" in answer.headers["X-Stand-In"], "nobody may take its answers for a model's"
         assert addresses["dynamodb"] is None
         sdk = opik.Opik(host=addresses["opik"], project_name="a-stranger")
         trace = sdk.trace(name="turn", input={"q": 1}, output={"a": 2}, metadata={"response_id": "resp_1"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import signal
-import urllib.request
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.stream.feed_rig import FeedRig
@@ -103,8 +103,7 @@ def test_probes_and_metrics(feed_rig: FeedRig) -> None:
     assert found is not None
 
     def ask(path: str) -> str:
-        with urllib.request.urlopen(found[0] + path, timeout=5) as answer:  # noqa: S310 - our own server
-            return str(answer.read().decode())
+        return httpx.get(found[0] + path).raise_for_status().text
 
     assert json.loads(ask("/livez"))["ok"]
     feed_rig.wait("readiness", lambda: json.loads(ask("/readyz"))["ok"], 10)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uuid6
 
@@ -72,12 +72,7 @@ def no_leak(what: str, text: str) -> None:
 
 
 def asked(url: str, token: str | None) -> str:
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})  # noqa: S310
-    try:
-        with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310 - our own server
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        return str(error.read().decode())
+    return httpx.get(url, headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=15).text
 
 
 def messages() -> list[Message]:

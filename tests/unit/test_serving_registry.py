@@ -13,8 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -22,6 +20,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import Result
 from jsonschema import Draft202012Validator
@@ -43,6 +42,7 @@ class Served:
 
     def __init__(self, folder: Path, token: str | None = None) -> None:
         self.folder, self.token = folder, token
+        self.http = httpx.Client(timeout=15)
         self.url = ""
         self.process: subprocess.Popen[str]
 
@@ -76,13 +76,8 @@ class Served:
     def ask(self, path: str, method: str = "GET", token: str | None = None) -> tuple[int, Any]:
         token = token or self.token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        request = urllib.request.Request(f"{self.url}{path}", method=method, headers=headers)  # noqa: S310 - our own
-        try:
-            with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310 - our own server
-                status, body = answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            status, body = error.code, error.read()
-        return status, json.loads(body) if body.startswith(b"{") else body.decode()
+        answer = self.http.request(method, f"{self.url}{path}", headers=headers)
+        return answer.status_code, answer.json() if answer.text.startswith("{") else answer.text
 
     @property
     def registry(self) -> dict[str, Any]:
@@ -115,6 +110,7 @@ def serving(folder: Path, token: str | None = None, **settings: str) -> Iterator
         served.start(**settings)
         yield served
     finally:
+        served.http.close()
         if hasattr(served, "process"):
             served.stop()
 
