@@ -7,12 +7,11 @@ import os
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Producer
 from uuid6 import uuid7
@@ -50,12 +49,8 @@ def sdk(dev: DevStack) -> Iterator[Any]:
 
 def get(dev: DevStack, path: str) -> tuple[int, Any]:
     """Status and body, JSON where it is."""
-    try:
-        with urllib.request.urlopen(f"{dev.addresses['http']}{path}", timeout=15) as answer:  # noqa: S310 - our own server
-            status, body = answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        status, body = error.code, error.read()
-    return status, json.loads(body) if body.startswith(b"{") else body.decode()
+    answer = httpx.get(f"{dev.addresses['http']}{path}", timeout=15)
+    return answer.status_code, answer.json() if answer.text.startswith("{") else answer.text
 
 
 def rampgate(dev: DevStack, *arguments: str) -> subprocess.CompletedProcess[str]:

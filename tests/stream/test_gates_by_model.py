@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 
@@ -67,17 +67,12 @@ def verdict(dev: DevStack, request: dict[str, Any], seconds: float = 90.0) -> di
 
 def calls(dev: DevStack) -> int:
     base = str(dev.addresses["judge"]).removesuffix("/v1")
-    with urllib.request.urlopen(f"{base}/_requests", timeout=10) as answer:  # noqa: S310 - our own server
-        return sum(json.load(answer)["answers"].values())
+    return sum(httpx.get(f"{base}/_requests").raise_for_status().json()["answers"].values())
 
 
 def tell(dev: DevStack, **behaviour: Any) -> None:
     base = str(dev.addresses["judge"]).removesuffix("/v1")
-    request = urllib.request.Request(  # noqa: S310 - our own server
-        f"{base}/_behaviour", json.dumps(behaviour).encode(), {"Content-Type": "application/json"}, method="PUT"
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - likewise
-        assert answer.status == 200
+    assert httpx.put(f"{base}/_behaviour", json=behaviour).status_code == 200
 
 
 def test_judges_are_asked_and_their_scores_decide(dev: DevStack) -> None:
@@ -96,10 +91,8 @@ def test_a_repeated_question_costs_nothing(dev: DevStack) -> None:
     found = verdict(dev, step("r-2", experiment_id="e-again"), 20.0)
     assert found["per_judge_scores"]["ux_quality"]["n"] == 200
     assert calls(dev) == before
-    with urllib.request.urlopen(f"{dev.addresses['http']}/metrics", timeout=10) as answer:  # noqa: S310 - our own server
-        (line,) = (
-            one for one in answer.read().decode().splitlines() if one.startswith("rampgate_judge_cache_hit_ratio ")
-        )
+    page = httpx.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
+    (line,) = (one for one in page.splitlines() if one.startswith("rampgate_judge_cache_hit_ratio "))
     assert 0.4 < float(line.split()[1]) < 1.0, "contracts §6: about half of all judgements were there"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import httpx
 import pytest
 import redis
 from confluent_kafka import Consumer
@@ -66,15 +66,14 @@ def down(response_id: str) -> dict[str, Any]:
 def judged(dev: DevStack, event: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The judges' scores that Opik holds of a trace, by name."""
     url = f"{dev.addresses['opik']}/v1/private/traces/{event['trace_id']}"
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - our own server
-        scores = json.load(answer).get("feedback_scores") or []
+    scores = httpx.get(url).raise_for_status().json().get("feedback_scores") or []
     return {score["name"]: score for score in scores if not score["name"].startswith("user_signal_")}
 
 
 def waiting(dev: DevStack) -> dict[str, float]:
     """Records that wait for each reader beside the join, as its metric says."""
-    with urllib.request.urlopen(f"{dev.addresses['http']}/metrics", timeout=10) as answer:  # noqa: S310 - our own server
-        lines = re.findall(r'rampgate_side_lag_records{.*reader="(\w+)".*} (\S+)', answer.read().decode())
+    page = httpx.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
+    lines = re.findall(r'rampgate_side_lag_records{.*reader="(\w+)".*} (\S+)', page)
     found: dict[str, float] = {}
     for reader, lag in lines:
         found[reader] = found.get(reader, 0.0) + float(lag)
@@ -96,13 +95,8 @@ def post(dev: DevStack, *events: dict[str, Any]) -> None:
         }
         for event in events
     ]
-    request = urllib.request.Request(  # noqa: S310 - our own server
-        f"{dev.addresses['opik']}/v1/private/traces/batch",
-        json.dumps({"traces": traces}).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - likewise
-        assert answer.status == 204
+    answer = httpx.post(f"{dev.addresses['opik']}/v1/private/traces/batch", json={"traces": traces})
+    assert answer.status_code == 204
     send(dev, "traces", *events)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +17,7 @@ from shutil import copytree
 from statistics import mean
 from typing import Any
 
+import httpx
 import pytest
 
 from rampgate.dev import DevStack
@@ -109,8 +109,8 @@ class Stage:
     def prompt_in_opik(self) -> str:
         """The one that the copies of both verticals have."""
         url = f"{self.dev.addresses['opik']}/v1/private/automations/evaluators?name=UX&size=50"
-        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - our own server
-            (prompt,) = {rule["code"]["messages"][1]["content"] for rule in json.load(answer)["content"]}
+        rules = httpx.get(url).raise_for_status().json()["content"]
+        (prompt,) = {rule["code"]["messages"][1]["content"] for rule in rules}
         return str(prompt)
 
     def live_mean(self, name: str, count: int) -> float:
@@ -201,12 +201,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def _project(dev: DevStack, name: str) -> None:
-    request = urllib.request.Request(  # noqa: S310 - our own server
-        f"{dev.addresses['opik']}/v1/private/projects",
-        json.dumps({"name": name}).encode(),
-        {"Content-Type": "application/json"},
-    )
-    urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - likewise
+    httpx.post(f"{dev.addresses['opik']}/v1/private/projects", json={"name": name}).raise_for_status()
 
 
 @pytest.mark.parametrize("roll_back", [by_git_revert_and_create, by_rules_rollback])
