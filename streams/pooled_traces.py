@@ -14,8 +14,11 @@ from agents.counting import HOUR
 from agents.pools import pool_cell
 from agents.ports import Clock, Records, Store
 from evalcore.gates.sampling import Candidate, draw
+from schemas.dead_letters import Record
 
 LOOKED_UP_AT_ONCE = 16
+WORDS = {"input", "output"}
+"""What an event may leave out."""
 InOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """A trace by its id, None where Opik has none. Raises Unavailable."""
 Whole = Callable[[], AbstractAsyncContextManager[None]]
@@ -55,20 +58,23 @@ class PooledTraces:
         """With each its trace. Those whose record is gone, that are without input and output there and in Opik, or are
         of a turn that has not ended are left out."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
-        records = await self._records.fetch(places)
-        traces = await asyncio.gather(
-            *(self._trace(record.value if record is not None else None) for record in records)
-        )
-        return [(one, trace) for one, trace in zip(drawn, traces, strict=True) if trace is not None]
+        traces = [_of_an_ended_turn(record) for record in await self._records.fetch(places)]
+        lean = [trace for trace in traces if trace is not None and not trace.keys() >= WORDS]
+        await asyncio.gather(*map(self._complete, lean))
+        return [(one, trace) for one, trace in zip(drawn, traces, strict=True) if trace is not None and _told(trace)]
 
-    async def _trace(self, value: bytes | None) -> dict[str, Any] | None:
-        """An output of null is carried: the agent gave none, and a sample without such turns would be one of the good
-        ones."""
-        found = orjson.loads(value) if value is not None else None
-        if not isinstance(found, dict) or found.get("ended_at") is None:
-            return None
-        if not found.keys() >= {"input", "output"}:
-            async with self._room:
-                read = await self._in_opik(str(found.get("trace_id"))) or {}
-            found |= {name: read[name] for name in ("input", "output") if name in read}
-        return found if found.get("input") is not None and "output" in found else None
+    async def _complete(self, trace: dict[str, Any]) -> None:
+        async with self._room:
+            read = await self._in_opik(str(trace.get("trace_id"))) or {}
+        trace |= {name: read[name] for name in WORDS if name in read}
+
+
+def _of_an_ended_turn(record: Record | None) -> dict[str, Any] | None:
+    found = orjson.loads(record.value) if record is not None and record.value is not None else None
+    return found if isinstance(found, dict) and found.get("ended_at") is not None else None
+
+
+def _told(trace: Mapping[str, Any]) -> bool:
+    """An output of null is carried: the agent gave none, and a sample without such turns would be one of the good
+    ones."""
+    return trace.get("input") is not None and "output" in trace

@@ -81,15 +81,19 @@ class Scorer:
         return [found for found in run.found if found is not None]
 
     async def look_up(self, tasks: Sequence[Task], keys: Sequence[str]) -> list[scores.Answer | None]:
-        """What the cache has; without a cache that works, what this process remembers."""
-        try:
-            held = await self._cache.get_many(keys) if keys else []
-            self._cache_works = True
-        except Exception as error:
-            self._without_cache(error)
-            held = [None] * len(keys)
-        found = (kept(value, task.judge) for value, task in zip(held, tasks, strict=True))
-        return [answer or self._recent.get(name) for answer, name in zip(found, keys, strict=True)]
+        """What this process remembers, and of the rest what the cache has."""
+        unknown = {name: task for name, task in zip(keys, tasks, strict=True) if name not in self._recent}
+        if unknown:
+            try:
+                held = await self._cache.get_many(list(unknown))
+                self._cache_works = True
+            except Exception as error:
+                self._without_cache(error)
+                held = [None] * len(unknown)
+            for (name, task), value in zip(unknown.items(), held, strict=True):
+                if (answer := kept(value, task.judge)) is not None:
+                    self._remember(name, answer)
+        return [self._recent.get(name) for name in keys]
 
     async def judge(self, gate: Gate, task: Task, name: str, asked: Ask) -> tuple[scores.Answer | CallFailed, bool]:
         """An answer to the task whose key is `name`, and whether it came without a call."""
@@ -122,14 +126,17 @@ class Scorer:
         except Exception as error:
             log.exception("judge_call_failed: %s", task.judge.id)
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
-        self._recent[name] = answer
-        if len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
+        self._remember(name, answer)
         try:
             await self._cache.put(name, written(answer, task.judge))
         except Exception as error:
             self._without_cache(error)
         return answer
+
+    def _remember(self, name: str, answer: scores.Answer) -> None:
+        self._recent[name] = answer
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
 
     def _landed(self, name: str, call: asyncio.Task[scores.Answer | CallFailed]) -> None:
         flight = self._flights.get(name)

@@ -24,6 +24,27 @@ async def test_a_repeated_gate_costs_nothing() -> None:
     assert (len(model.calls), seen) == (30, ["cached"] * 30)
 
 
+async def test_what_this_process_knows_it_does_not_look_up_again() -> None:
+    """Also what it had from the cache, where another worker put it."""
+
+    class Watched(MemoryScoreCache):
+        looked_up: list[int]
+
+        async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+            self.looked_up.append(len(keys))
+            return await super().get_many(keys)
+
+    cache = Watched()
+    cache.looked_up = []
+    await scorer(Model(), cache).score("another worker's", many(5))
+    model = Model()
+    ours = scorer(model, cache)
+    for count, looked_up in [(5, [5, 5]), (7, [5, 5, 2]), (7, [5, 5, 2])]:
+        found = await ours.score("g", many(count))
+        assert ([one.answer for one in found], cache.looked_up) == ([Scored(4.0)] * count, looked_up)
+    assert len(model.calls) == 2
+
+
 async def test_a_gate_that_was_cut_short_is_resumed_and_not_restarted() -> None:
     model, cache = Model(seconds=0.005), MemoryScoreCache()
     running = asyncio.create_task(scorer(model, cache).score("g", many(40)))
