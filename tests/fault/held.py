@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
 import redis
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from rampgate.services.kafka import KafkaCluster
@@ -80,34 +81,52 @@ class Held:
 
     def dead_letters(self) -> list[dict[str, Any]]:
         """All of the dead-letter topic, one for each `rampgate.replay-id`."""
+        letters: dict[str, dict[str, Any]] = {}
+        for message in self.records("dead-letters"):
+            headers = {name: content.decode() for name, content in message.headers() or ()}
+            letters[headers["rampgate.replay-id"]] = {
+                "key": message.key(),
+                "value": message.value(),
+                "topic": headers["rampgate.topic"].removeprefix(self.prefix),
+                "cause": headers["rampgate.cause"],
+                "detail": headers["rampgate.detail"],
+            }
+        return list(letters.values())
+
+    def records(self, topic: str) -> list[Any]:
+        """Every record of a topic now, by partition and offset, as a plain consumer reads it."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.kafka.bootstrap,
                 "group.id": f"{self.prefix}reader",
                 "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
                 "log_level": 0,
             }
         )
-        letters: dict[str, dict[str, Any]] = {}
+        found: list[Message] = []
+        ended: set[int] = set()
+        deadline = time.monotonic() + 30.0
         try:
-            topic = self.prefix + "dead-letters"
-            consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-            ended: set[int] = set()
+            consumer.assign([TopicPartition(self.prefix + topic, number, 0) for number in range(PARTITIONS)])
             while len(ended) < PARTITIONS:
-                for message in consumer.consume(1000, timeout=1.0):
-                    if message.error():
-                        ended.add(message.partition())
-                        continue
-                    headers = {name: content.decode() for name, content in message.headers() or ()}
-                    letters[headers["rampgate.replay-id"]] = {
-                        "key": message.key(),
-                        "value": message.value(),
-                        "topic": headers["rampgate.topic"].removeprefix(self.prefix),
-                        "cause": headers["rampgate.cause"],
-                        "detail": headers["rampgate.detail"],
-                    }
+                assert time.monotonic() < deadline, f"{topic} can't be read to its end"
+                message = consumer.poll(1.0)
+                if message is None:
+                    continue
+                if (error := message.error()) is None:
+                    found.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    ended.add(message.partition())
         finally:
             consumer.close()
-        return list(letters.values())
+        return sorted(found, key=lambda message: (message.partition(), message.offset()))
+
+    def sharing(self, topic: str) -> int:
+        """Members of the group that hold partitions of a topic; 0 while these are being shared out."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
+        group = admin.describe_consumer_groups([self.group], request_timeout=5)[self.group].result(5)
+        if group.state.name != "STABLE":
+            return 0
+        held = [{tp.topic for tp in one.assignment.topic_partitions} for one in group.members if one.assignment]
+        return sum(self.prefix + topic in topics for topics in held)

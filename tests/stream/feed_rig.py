@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 import uuid6
-from confluent_kafka import Consumer, Message, TopicPartition
 
 from rampgate.services.dynamodb import DynamoDBLocal
-from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig
 from tests.fault.worker_process import PROGRAM, ROOT, environment
 from tests.stream.commands import Ran, in_process_of_its_own
@@ -111,24 +109,6 @@ class FeedRig(Rig):
 
     def feed_log(self, number: int = -1) -> str:
         return (self.folder / f"feed-{number % len(self._feeds)}.log").read_text()
-
-    def records(self, topic: str) -> list[Message]:
-        """Every record of a topic now, by partition and offset."""
-        settings = {"bootstrap.servers": self.kafka.bootstrap, "group.id": f"{self.prefix}reader", "log_level": 0}
-        consumer = Consumer(settings | {"enable.auto.commit": False, "enable.partition.eof": True})
-        found: list[Message] = []
-        try:
-            consumer.assign([TopicPartition(self.prefix + topic, number, 0) for number in range(PARTITIONS)])
-            ended = 0
-            while ended < PARTITIONS:
-                for message in consumer.consume(1000, timeout=1.0):
-                    if message.error():
-                        ended += 1
-                    else:
-                        found.append(message)
-        finally:
-            consumer.close()
-        return sorted(found, key=lambda message: (message.partition(), message.offset()))
 
     def published(self) -> list[dict[str, Any]]:
         """What is on the thumbs topic, by partition and offset."""

@@ -63,11 +63,16 @@ class GateRig:
         self.rig.send(Message(topic, e["response_id"].encode(), json.dumps(e).encode()) for topic, e in events)
         self.rig.wait("traces and thumbs are joined", self.rig.drained)
 
-    def ask(self, *requests: dict[str, Any], key: bytes | None = b"e-1", again: int = 1) -> None:
-        """As one producer sends them, each `again` times over."""
+    def together(self, workers: int) -> None:
+        """So many workers share the requests' partitions."""
+        self.rig.wait(f"{workers} workers share the requests", lambda: self.rig.sharing("ramp-steps") == workers)
+
+    def ask(self, *requests: dict[str, Any], partitions: Sequence[int] = (0,)) -> None:
+        """As one producer sends them, each to all of these partitions."""
         producer = Producer({"bootstrap.servers": self.rig.kafka.bootstrap, "log_level": 0})
-        for request in list(requests) * again:
-            producer.produce(f"{self.rig.prefix}ramp-steps", json.dumps(request), key)
+        for request in requests:
+            for partition in partitions:
+                producer.produce(f"{self.rig.prefix}ramp-steps", json.dumps(request), b"e-1", partition)
         assert producer.flush(30) == 0
 
     def began(self, calls: int = 60) -> None:
@@ -75,27 +80,7 @@ class GateRig:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """All that a plain consumer reads."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.rig.kafka.bootstrap,
-                "group.id": "subscriber",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "log_level": 0,
-            }
-        )
-        found, ended = [], set()
-        try:
-            consumer.assign([TopicPartition(f"{self.rig.prefix}verdicts", p, 0) for p in range(PARTITIONS)])
-            while len(ended) < PARTITIONS:
-                for message in consumer.consume(100, timeout=1.0):
-                    if message.error():
-                        ended.add(message.partition())
-                    else:
-                        found.append(json.loads(message.value() or b""))
-        finally:
-            consumer.close()
-        return found
+        return [json.loads(record.value() or b"") for record in self.rig.records("verdicts")]
 
     def one_each(self, ids: Sequence[str], seconds: float = 90.0) -> dict[str, dict[str, Any]]:
         """Once every request is answered, acknowledged and counted, each has exactly one verdict, and each record that
@@ -105,7 +90,7 @@ class GateRig:
             return {verdict["request_id"] for verdict in self.verdicts()} >= set(ids)
 
         self.rig.wait(f"verdicts of {len(ids)} requests", answered, seconds, 0.2)
-        self.rig.wait("the requests are acknowledged", self._acknowledged, 60.0)
+        self.rig.wait("the requests are acknowledged", self.acknowledged, 60.0)
         self.rig.wait("the requests are counted", lambda: self._counted()["consumed"] >= sum(self._ends().values()))
         time.sleep(1.0)
         found = self.verdicts()
@@ -128,7 +113,8 @@ class GateRig:
         finally:
             consumer.close()
 
-    def _acknowledged(self) -> bool:
+    def acknowledged(self) -> bool:
+        """Every request on the topic."""
         committed = self.rig.committed()
         return all(committed.get(("ramp-steps", p)) == end for p, end in self._ends().items() if end)
 
