@@ -8,7 +8,7 @@ from agents.gate_ports import Item, OutOfTime
 from evalcore.gates.answers import Answer
 from evalcore.registry import Judge
 from evalcore.scoring import Failure, Judgement, Scorer, Spend, by_name
-from evalcore.scoring.pairs import NO_MODEL, Pair, pairs_of, score_pairs, task_of
+from evalcore.scoring.pairs import NO_MODEL, Pair, pairs_of, score_pairs
 
 __all__ = ["NO_MODEL", "JudgeScoring", "NoScoring", "answers_of"]
 
@@ -43,4 +43,4 @@ class NoScoring:
 
 
 def answers_of(pairs: Sequence[Pair], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
-    return by_name([task_of(*pair) for pair in pairs], found)
+    return by_name((judge for judge, _ in pairs), found)

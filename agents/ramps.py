@@ -17,6 +17,7 @@ from evalcore.gates.history import Line
 from evalcore.gates.items import served
 from evalcore.gates.judged import OFF, deciding, judged
 from evalcore.gates.requests import Asked, Invalid, judges_of
+from evalcore.gates.steps import of_step
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry import Judge, Registry
 from schemas.judges import Milestone
@@ -65,11 +66,12 @@ async def answer(
             raise
         reasons = [_too_late(request, time.monotonic() - began)]
         return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
-    made = of_gates(request, [gate.verdict for gate in gates], moment(), config_hash=registry.config_hash)
-    deciding = next(gate for gate in gates if gate.verdict.milestone is made.milestone)
+    verdicts = [gate.verdict for gate in gates]
+    decides = of_step(request.step.from_percent, verdicts).deciding
+    deciding = next(gate for gate in gates if gate.verdict is decides)
     return of_gates(
         request,
-        [gate.verdict for gate in gates],
+        verdicts,
         moment(),
         sample=deciding.sample.facts,
         config_hash=registry.config_hash,

@@ -22,7 +22,7 @@ from evalcore.gates.judged import OFF, deciding, judged
 from evalcore.gates.requests import named
 from evalcore.registry import Judge, Registry
 from evalcore.scoring import CallLimits, Judgement, MemoryScoreCache, Model, ScoreCache, Scorer, Spend, by_name
-from evalcore.scoring.pairs import Pair, pairs_of, score_pairs, task_of
+from evalcore.scoring.pairs import Pair, pairs_of, score_pairs
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, GateVerdict, Reason, Word
 
@@ -139,7 +139,7 @@ async def run_gate(
     override makes of a judge's enforcement. `outdated`: versions that main has baselines of, where it has none of the
     judge's own."""
     found = await score_pairs(scorer, f"{milestone}", pairs, spend=spend, within=within)
-    answers = by_name([task_of(*pair) for pair in pairs], found)
+    answers = by_name((judge for judge, _ in pairs), found)
     beside = {
         name: judged(
             name, judge, milestone, answers.get(name, []), history.get(name, ()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from schemas.verdicts import Code, GateVerdict, Verdict, Word
 from streams.metrics import Metrics
 
@@ -30,11 +32,14 @@ class JudgeAnswers:
     """What a `Scorer` observes: the end of a call, or an answer without one."""
 
     def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+        self._calls = cache(metrics.judge_calls.labels)
         self._answered = {"ok": 0, "cached": 0}
+        metrics.judge_cache_hits.set_function(self._hits)
 
     def __call__(self, outcome: str) -> None:
-        self._metrics.judge_calls.labels(outcome).inc()
+        self._calls(outcome).inc()
         if outcome in self._answered:
             self._answered[outcome] += 1
-            self._metrics.judge_cache_hits.set(self._answered["cached"] / sum(self._answered.values()))
+
+    def _hits(self) -> float:
+        return self._answered["cached"] / max(sum(self._answered.values()), 1)

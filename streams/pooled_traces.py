@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -23,6 +25,15 @@ InOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """A trace by its id, None where Opik has none. Raises Unavailable."""
 Whole = Callable[[], AbstractAsyncContextManager[None]]
 """What is read of the state inside is of a whole one; raises Unavailable (`streams.wholeness`)."""
+
+
+@dataclass
+class Drawn:
+    """A trace as its judges read it. `digest` is the hash of its record, empty where Opik said more than that."""
+
+    candidate: Candidate
+    trace: dict[str, Any]
+    digest: bytes
 
 
 class PooledTraces:
@@ -54,24 +65,29 @@ class PooledTraces:
             pools = await self._store.pools(cells)
         return draw(pools, since, now, size)
 
-    async def read(self, drawn: Sequence[Candidate]) -> list[tuple[Candidate, dict[str, Any]]]:
+    async def read(self, drawn: Sequence[Candidate]) -> list[Drawn]:
         """With each its trace. Those whose record is gone, that are without input and output there and in Opik, or are
         of a turn that has not ended are left out."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
-        traces = [_of_an_ended_turn(record) for record in await self._records.fetch(places)]
-        lean = [trace for trace in traces if trace is not None and not trace.keys() >= WORDS]
-        await asyncio.gather(*map(self._complete, lean))
-        return [(one, trace) for one, trace in zip(drawn, traces, strict=True) if trace is not None and _told(trace)]
+        read = map(_of_an_ended_turn, drawn, await self._records.fetch(places))
+        found = [one for one in read if one is not None]
+        await asyncio.gather(*(self._complete(one) for one in found if not one.trace.keys() >= WORDS))
+        return [one for one in found if _told(one.trace)]
 
-    async def _complete(self, trace: dict[str, Any]) -> None:
+    async def _complete(self, one: Drawn) -> None:
         async with self._room:
-            read = await self._in_opik(str(trace.get("trace_id"))) or {}
-        trace |= {name: read[name] for name in WORDS if name in read}
+            read = await self._in_opik(str(one.trace.get("trace_id"))) or {}
+        one.trace |= {name: read[name] for name in WORDS if name in read}
+        one.digest = b""
 
 
-def _of_an_ended_turn(record: Record | None) -> dict[str, Any] | None:
-    found = orjson.loads(record.value) if record is not None and record.value is not None else None
-    return found if isinstance(found, dict) and found.get("ended_at") is not None else None
+def _of_an_ended_turn(candidate: Candidate, record: Record | None) -> Drawn | None:
+    if record is None or record.value is None:
+        return None
+    found = orjson.loads(record.value)
+    if not isinstance(found, dict) or found.get("ended_at") is None:
+        return None
+    return Drawn(candidate, found, blake2b(record.value, digest_size=16).digest())
 
 
 def _told(trace: Mapping[str, Any]) -> bool:

@@ -71,7 +71,8 @@ class ProductionInputs:
         found: dict[bytes, bytes] = {}
         while new and len(found) < size - len(known):
             these, new = new[:AT_ONCE], new[AT_ONCE:]
-            found |= {one.trace: content for one, trace in await self._traces.read(these) if (content := _kept(trace))}
+            read = await self._traces.read(these)
+            found |= {one.candidate.trace: content for one in read if (content := _kept(one.trace))}
         return dict(islice(found.items(), size - len(known)))
 
 

@@ -38,15 +38,12 @@ from schemas.judges import Milestone
 from schemas.manifests import Dataset
 from schemas.verdicts import Composition, SampleFacts
 from streams.candidate_answers import CandidateAnswers
-from streams.pooled_traces import PooledTraces
+from streams.pooled_traces import Drawn, PooledTraces
 from streams.production_inputs import ProductionInputs
 
 NO_ANSWER = "the agent gave no output"
 Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
 """The dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
-
-
-_Traces = list[tuple[Candidate, dict[str, Any]]]
 
 
 @dataclass
@@ -76,7 +73,7 @@ class PooledSamples:
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
         cell = f"f:{milestone}:{hashlib.sha256(asked.body.encode()).hexdigest()[:32]}"
         drawn, traces = await self._drawn(cell, asked, milestone, registry)
-        own = [_item(one, trace) for one, trace in traces]
+        own = [_item(one) for one in traces]
         lost = drawn["lost"] + len(drawn["members"]) - len(own)
         taking_part = parts(registry, milestone)
         inputs = [bytes.fromhex(trace) for trace in drawn["inputs"]]
@@ -96,7 +93,9 @@ class PooledSamples:
         )
         return Sample(items, facts, tuple(answered.wrong), looked(asked.step, registry, facts, lost))
 
-    async def _drawn(self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry) -> tuple[Any, _Traces]:
+    async def _drawn(
+        self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry
+    ) -> tuple[Any, list[Drawn]]:
         """What is frozen, and its traces."""
         (held,) = await self._store.read([cell])
         if not held:
@@ -109,7 +108,7 @@ class PooledSamples:
 
     async def _freeze(
         self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry
-    ) -> tuple[bytes, _Traces | None]:
+    ) -> tuple[bytes, list[Drawn] | None]:
         """The traces are None where another one froze theirs first."""
         now, step, sample = self._clock.now_ms(), asked.step, registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone)
@@ -118,13 +117,13 @@ class PooledSamples:
         whole = await self._traces.read(drawn)
         inputs: list[bytes] = []
         if version is not None and sample.candidate is not None and len(whole) < wanted:
-            had = {one.trace for one, _ in whole}
+            had = {one.candidate.trace for one in whole}
             found = await self._inputs.drawn(step, milestone, registry, wanted)
             inputs = [trace for trace in found if trace not in had][: wanted - len(whole)]
         content = orjson.dumps(
             {
                 "scope": sample.scope,
-                "members": [one.pack().hex() for one, _ in whole],
+                "members": [one.candidate.pack().hex() for one in whole],
                 "inputs": [trace.hex() for trace in inputs],
                 "lost": len(drawn) - len(whole),
                 "window_seconds": window,
@@ -165,9 +164,9 @@ class PooledSamples:
             raise Unavailable(f"the dataset {part.dataset.name!r} can't be read: {error}") from error
 
 
-def _item(one: Candidate, trace: Mapping[str, Any]) -> Item:
-    missing = "" if trace["output"] is not None else NO_ANSWER
-    return Item(one.trace.hex(), "online", trace, share=share(one.trace), missing=missing)
+def _item(one: Drawn) -> Item:
+    known, missing = one.candidate.trace, "" if one.trace["output"] is not None else NO_ANSWER
+    return Item(known.hex(), "online", one.trace, share=share(known), missing=missing, digest=one.digest)
 
 
 def _of_part(

@@ -22,7 +22,8 @@ class Item:
     """One trace, or one item of a dataset. `source` is what a judge's bindings look into, in that `context`. `share`,
     from 0 to 1, is held against sampling rates; 0 for what every judge scores, as in a dataset (PC5 FR-11). `judges`:
     ids of those that fire on the item, None where all do; safety judges do in any case. `missing`: why
-    there is nothing to judge; every judge leaves such an item unscored."""
+    there is nothing to judge; every judge leaves such an item unscored. `digest` is the hash of the bytes that `source`
+    was read from, empty where nobody knows them."""
 
     id: str
     context: Context
@@ -31,6 +32,7 @@ class Item:
     share: float = 0.0
     judges: frozenset[str] | None = None
     missing: str = ""
+    digest: bytes = b""
 
 
 def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> list[Item]:

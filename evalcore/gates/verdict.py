@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -128,7 +128,7 @@ def invalid(request: Invalid, moment: Moment) -> Verdict:
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
     """As the record's value has it: enums as their words, tuples as lists."""
-    whole: dict[str, Any] = json.loads(json.dumps(asdict(verdict), allow_nan=False))
+    whole: dict[str, Any] = json.loads(json.dumps(_VERDICT.dump_python(verdict), allow_nan=False))
     return whole
 
 
@@ -138,7 +138,7 @@ def from_json(data: Mapping[str, Any]) -> Verdict:
 
 
 def _named(body: str, verdict: Verdict) -> Verdict:
-    content = asdict(verdict)
+    content = _VERDICT.dump_python(verdict)
     del content["supersedes"]  # what came before is no evidence
     samples = [content["sample"], *(gate["sample"] for gate in content["gates"])]
     for part in (content["evidence"], *filter(None, samples)):

@@ -1,7 +1,7 @@
 """Judges that run: items in, answers out, within limits (PC5 §5.4, §9.5, NFR-2, NFR-3).
 
 An edge: calling a judge's model. The model, the cache and the limits are handed in. Read in the order asking, calls,
-cache, fair, spending, outages, trying, judgements, runner; chat and opik_model are the two ways to a model.
+cache, answered, fair, spending, outages, trying, judgements, runner; chat and opik_model are the two ways to a model.
 """
 
 from __future__ import annotations

@@ -18,13 +18,15 @@ from schemas.judges import ScoreType
 @dataclass(frozen=True)
 class Task:
     """One item for one judge. `source` is the dataset item or trace that the judge's bindings for `context` read;
-    `weight` is the item's, by inverse probability of its sampling."""
+    `weight` is the item's, by inverse probability of its sampling; `digest` is the hash of the bytes that `source` was
+    read from, empty where nobody knows them."""
 
     judge: Judge
     item: str
     context: Context
     source: Mapping[str, Any]
     weight: float = 1.0
+    digest: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from evalcore import scores
 from evalcore.gates.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.asking import Task
 from evalcore.scoring.calls import CallFailed, Failure
+from evalcore.views import Judge
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,14 @@ class Judgement:
     failure: Failure | None = None
 
 
-def by_name(tasks: Sequence[Task], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
-    """Answers by judge id, and by `judge.dimension` for judges that have some, in the order of the tasks."""
+def by_name(judges: Iterable[Judge], found: Iterable[Judgement]) -> dict[str, list[Answer]]:
+    """Answers by judge id, and by `judge.dimension` for judges that have some, in the order given. `judges`: whose each
+    judgement is."""
     out: dict[str, list[Answer]] = {}
-    for task, one in zip(tasks, found, strict=True):
-        out.setdefault(task.judge.id, []).append(one.answer)
+    for judge, one in zip(judges, found, strict=True):
+        out.setdefault(judge.id, []).append(one.answer)
         for dimension, answer in one.dimensions.items():
-            out.setdefault(f"{task.judge.id}.{dimension}", []).append(answer)
+            out.setdefault(f"{judge.id}.{dimension}", []).append(answer)
     return out
 
 

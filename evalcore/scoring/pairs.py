@@ -31,7 +31,7 @@ def _fires(judge: Judge, item: Item) -> bool:
 
 
 def task_of(judge: Judge, item: Item) -> Task:
-    return Task(judge, item.id, item.context, item.source, item.weight)
+    return Task(judge, item.id, item.context, item.source, item.weight, item.digest)
 
 
 async def score_pairs(

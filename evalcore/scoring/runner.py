@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from evalcore import scores
 from evalcore.bindings import Unbound
+from evalcore.scoring.answered import Answered
 from evalcore.scoring.asking import Ask, Task, ask, key
-from evalcore.scoring.cache import ScoreCache, kept, written
+from evalcore.scoring.cache import ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model
 from evalcore.scoring.judgements import Judgement, judgement
 from evalcore.scoring.outages import Patience
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 CHUNK = 100
 """Tasks whose prompts are made and looked up in one go; the loop is free in between."""
 AHEAD = 64
-RECENT = 4_096
 CACHED = "cached"
 ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
 """Failures that another gate may not have."""
@@ -55,11 +54,10 @@ class Scorer:
         observe: Callable[[str], None] = lambda outcome: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cache, self._limits, self._observe = cache, limits or CallLimits(), observe
+        self.answered = Answered(cache)
+        self._limits, self._observe = limits or CallLimits(), observe
         self._now, self._caller = now, Caller(model, self._limits, now, observe)
         self._flights: dict[str, _Flight] = {}
-        self._recent: OrderedDict[str, scores.Answer] = OrderedDict()
-        self._cache_works = True
 
     async def score(
         self, gate: str, tasks: Sequence[Task], *, spend: Spend | None = None, within: float | None = None
@@ -80,26 +78,11 @@ class Scorer:
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
         return [found for found in run.found if found is not None]
 
-    async def look_up(self, tasks: Sequence[Task], keys: Sequence[str]) -> list[scores.Answer | None]:
-        """What this process remembers, and of the rest what the cache has."""
-        unknown = {name: task for name, task in zip(keys, tasks, strict=True) if name not in self._recent}
-        if unknown:
-            try:
-                held = await self._cache.get_many(list(unknown))
-                self._cache_works = True
-            except Exception as error:
-                self._without_cache(error)
-                held = [None] * len(unknown)
-            for (name, task), value in zip(unknown.items(), held, strict=True):
-                if (answer := kept(value, task.judge)) is not None:
-                    self._remember(name, answer)
-        return [self._recent.get(name) for name in keys]
-
     async def judge(self, gate: Gate, task: Task, name: str, asked: Ask) -> tuple[scores.Answer | CallFailed, bool]:
         """An answer to the task whose key is `name`, and whether it came without a call."""
         while True:
-            if name in self._recent:
-                return self._recent[name], True
+            if (known := self.answered.at_hand(name)) is not None:
+                return known, True
             flight = self._flights.get(name)
             mine = flight is None
             if flight is None:
@@ -126,27 +109,13 @@ class Scorer:
         except Exception as error:
             log.exception("judge_call_failed: %s", task.judge.id)
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
-        self._remember(name, answer)
-        try:
-            await self._cache.put(name, written(answer, task.judge))
-        except Exception as error:
-            self._without_cache(error)
+        await self.answered.keep(name, task, answer)
         return answer
-
-    def _remember(self, name: str, answer: scores.Answer) -> None:
-        self._recent[name] = answer
-        if len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
 
     def _landed(self, name: str, call: asyncio.Task[scores.Answer | CallFailed]) -> None:
         flight = self._flights.get(name)
         if flight is not None and flight.call is call:
             del self._flights[name]
-
-    def _without_cache(self, error: Exception) -> None:
-        if self._cache_works:
-            log.warning("judge_cache_unavailable: %s", f"{type(error).__name__}: {error}"[:200])
-        self._cache_works = False
 
     @property
     def source(self) -> str:
@@ -182,13 +151,17 @@ class _Run:
         for start in range(0, len(self._tasks), CHUNK):
             asked: dict[int, tuple[str, Ask]] = {}
             for place in range(start, min(start + CHUNK, len(self._tasks))):
-                one = self._ask(self._tasks[place])
+                task = self._tasks[place]
+                if (known := self._scorer.answered.of_item(task)) is not None:
+                    self._cached(place, known)
+                    continue
+                one = self._ask(task)
                 if isinstance(one, CallFailed):
-                    self.found[place] = judgement(self._tasks[place], one)
+                    self.found[place] = judgement(task, one)
                 else:
                     asked[place] = one
             names = [name for name, _ in asked.values()]
-            held = await self._scorer.look_up([self._tasks[place] for place in asked], names)
+            held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
             for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
                 if answer is not None:
                     self._cached(place, answer)

@@ -133,6 +133,8 @@ async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
     found = {item.source["trace_id"]: (item.source["output"], item.missing) for item in items}
     assert found == {"a": ("hello", ""), "b": (None, "the agent gave no output"), "d": (2, "")}
     assert sorted(looked_up) == ["a", "b", "c"], "what an event says is not asked for"
+    whole = [item.source["trace_id"] for item in items if item.digest]
+    assert whole == ["d"], "what Opik said is not in the record's hash: such an item's prompts are made each time"
 
 
 async def test_pc5_5_5_a_gates_sample_stays_and_the_next_requests_is_drawn_anew() -> None:

@@ -43,7 +43,7 @@ async def test_dimensions_have_scores_of_their_own_also_out_of_the_cache_and_whe
     text = text if judge.score_type == "FLOAT" else text.replace(str(scale), str(int(scale)))
     for _ in range(2):
         found = await scorer(Model(text), cache).score("g", tasks("a", judge=judge))
-        assert by_name(tasks("a", judge=judge), found) == {
+        assert by_name([judge], found) == {
             "brevity": [Scored(scale)], "brevity.tone_of_voice": [NotApplicable()], "brevity.facts": [Scored(scale)]
         }  # fmt: skip
     (lost,) = await scorer(Model(down(Failure.REFUSED))).score("g", tasks("b", judge=judge))

@@ -1,0 +1,78 @@
+"""An item that is known by its bytes is answered from memory, without a prompt; nothing else is taken for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from registry_disk import built
+from scoring_rig import JUDGE, Model, scorer
+
+from evalcore import fencing
+from evalcore.gates.answers import Scored
+from evalcore.scoring import MemoryScoreCache, Task, answered
+
+ONE = Task(JUDGE, "one", "offline", {"input": "how?", "output": "one"}, digest=b"1" * 16)
+
+
+@pytest.fixture
+def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Made since then."""
+    made: list[str] = []
+
+    def fill(prompt: str, values: Any) -> str:
+        made.append(values["output"])
+        return fencing.fill(prompt, values)
+
+    monkeypatch.setattr("evalcore.scoring.asking.fill", fill)
+    return made
+
+
+@pytest.mark.parametrize("before", ["asked here", "in the cache"])
+async def test_an_item_that_was_scored_before_needs_no_prompt(before: str, prompts: list[str]) -> None:
+    cache, model = MemoryScoreCache(), Model()
+    first = ours = scorer(model, cache)
+    if before == "in the cache":
+        first = scorer(model, cache)
+        await ours.score("g", [replace(ONE, digest=b"2" * 16)])  # the same question, asked of other bytes
+    (was,) = await first.score("g", [ONE])
+    await ours.score("g", [ONE])
+    prompts.clear()
+    (found,) = await ours.score("g", [replace(ONE, weight=3.0)])
+    assert (found.cached, found.answer, found.reason) == (True, Scored(4.0, 3.0), was.reason)
+    assert (prompts, len(model.calls)) == ([], 1)
+
+
+def changed(field: str) -> Any:
+    return built({"rules/helpfulness.yaml": f"{{{field}}}"}).judge("helpfulness")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(ONE, digest=b"2" * 16, source={"input": "how?", "output": "two"}),
+        replace(ONE, digest=b"", source={"input": "how?", "output": "two"}),
+        replace(ONE, judge=changed("model: other")),
+        replace(ONE, judge=changed("task_introduction: You judge otherwise.")),
+        replace(ONE, judge=changed("variables: {offline: {input: output, output: input}}")),
+        replace(ONE, judge=built().judge("refusal")),
+        replace(ONE, context="online", source={"input": {"messages": [{"content": "how?"}]}, "output": {}}),
+    ],
+)
+async def test_what_else_decides_a_score_is_never_passed_over(other: Task) -> None:
+    ours = scorer(Model())
+    await ours.score("g", [ONE])
+    (found,) = await ours.score("g", [other])
+    assert not found.cached
+
+
+async def test_of_very_many_items_the_first_are_forgotten(monkeypatch: pytest.MonkeyPatch, prompts: list[str]) -> None:
+    monkeypatch.setattr(answered, "REMEMBERED", 3)
+    ours = scorer(Model())
+    many = [replace(ONE, source={"input": "how?", "output": str(n)}, digest=bytes([n]) * 16) for n in range(5)]
+    await ours.score("g", many)
+    prompts.clear()
+    assert all(one.cached for one in await ours.score("g", many))
+    assert prompts[:2] == ["0", "1"]
+    assert len(ours.answered._by_key) == len(ours.answered._by_item) == 3
