@@ -25,8 +25,8 @@ _DOCUMENT: Final = re.compile(r"\b(PC|PF)-?(5|9)\b")
 _NEXT: Final = re.compile(
     r"(?:[\s,;/]|\band\b|\bor\b)*(§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
 )
-_IN_A_NAME: Final = re.compile(r"(?<![a-z])(pc5|pf9)((?:_(?:n?fr|ac|r|decision)_?\d+)+)")
-_PART: Final = re.compile(r"_(nfr|fr|ac|r|decision)_?(\d+)")
+_IN_A_NAME: Final = re.compile(r"(?<![a-z])(pc5|pf9)((?:_(?:(?:n?fr|ac|r|decision)_?\d+|\d+_\d+)(?![a-z\d]))+)")
+_PART: Final = re.compile(r"_(?:(nfr|fr|ac|r|decision)_?(\d+)|(\d+)_(\d+))")
 _ANY: Final = re.compile(r"(PC|PF)-?[59]\b|pc5|pf9")
 _NUMBER: Final = re.compile(r"\d+")
 
@@ -50,12 +50,15 @@ def clauses_in(text: str) -> set[str]:
 
 
 def clauses_in_name(name: str) -> set[str]:
-    """`test_pc5_ac6_…` as titles."""
+    """`test_pc5_ac6_9_5_…` as titles, PC5 AC-6 and PC5 §9.5."""
     found = set()
     for document, parts in _IN_A_NAME.findall(name):
         title = "PC5" if document == "pc5" else "PF-9"
-        for kind, number in _PART.findall(parts):
-            found.add(f"{title} {'Decision ' if kind == 'decision' else f'{kind.upper()}-'}{number}")
+        for kind, number, section, part in _PART.findall(parts):
+            if section:
+                found.add(f"{title} §{section}.{part}")
+            else:
+                found.add(f"{title} {'Decision ' if kind == 'decision' else f'{kind.upper()}-'}{number}")
     return found
 
 

@@ -95,6 +95,8 @@ def test_clauses_are_read_from_words(text: str, titles: set[str]) -> None:
         ("test_pf9_ac_15_is_refused", {"PF-9 AC-15"}),
         ("test_pf9_decision_18_asks", {"PF-9 Decision 18"}),
         ("test_pf9_ac8_fr2_both", {"PF-9 AC-8", "PF-9 FR-2"}),
+        ("test_pc5_ac4_9_5_a_section_beside_it", {"PC5 AC-4", "PC5 §9.5"}),
+        ("test_pc5_10_2_100_gates", {"PC5 §10.2"}),
         ("test_ac_4_without_a_document", set()),
     ],
 )
