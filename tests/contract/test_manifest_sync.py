@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import httpx
 import pytest
 
 from rampgate.localopik.server import start
+from tests.asking import HTTP
 from tests.unit.registry_copies import Ran, copied, edit, run
 from tests.unit.test_rule_history import git
 
@@ -25,7 +25,7 @@ def opik(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.start()
     running = asyncio.run_coroutine_threadsafe(start(faults=True), loop).result(20)
     for name in ("receipts-eval", "consumer-agent"):
-        httpx.post(f"{running.url}/v1/private/projects", json={"name": name}).raise_for_status()
+        HTTP.post(f"{running.url}/v1/private/projects", json={"name": name}).raise_for_status()
     monkeypatch.setenv("RAMPGATE_OPIK", running.url)
     monkeypatch.setenv("RAMPGATE_OPIK_RETRY_SECONDS", "0")
     monkeypatch.setenv("RAMPGATE_HTTP", "127.0.0.1:1")
@@ -82,7 +82,7 @@ def test_pc5_ac7_a_bad_threshold_of_the_manifest_is_reverted_in_git_and_synced_b
 
 def in_opik(opik: str, judge: str) -> dict[str, Any]:
     """What receipts' copy of the judge says of it."""
-    listed = httpx.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100}).json()
+    listed = HTTP.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100}).json()
     told = [json.loads(one["code"]["variables"]["rampgate_metadata"]) for one in listed["content"]]
     [found] = [one for one in told if one["judge_id"] == judge and one["vertical"] == "receipts"]
     return dict(found)
@@ -97,13 +97,13 @@ def test_pf9_ac5_a_scaffolded_vertical_has_its_judges_in_its_own_project_and_mov
     assert run(configs, "vertical", "scaffold", "shopping").code == 0
     edit(configs / "rules/shopping/ux_quality.yaml", "threshold: 0.7", "threshold: 0.9")
     assert run(configs, "manifest", "resolve").code == 0
-    httpx.post(f"{opik}/v1/private/projects", json={"name": "shopping-eval"}).raise_for_status()
+    HTTP.post(f"{opik}/v1/private/projects", json={"name": "shopping-eval"}).raise_for_status()
     ran = sync(configs)
     assert ran.code == 0
     assert len(part(ran, "shopping")["written"]) == 16
     for other in ("receipts", "rewards_assistant"):
         assert (part(ran, other)["create"], part(ran, other)["update"]) == ([], [])
-    listed = httpx.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100, "name": "ux"}).json()
+    listed = HTTP.get(f"{opik}/v1/private/automations/evaluators", params={"size": 100, "name": "ux"}).json()
     metadata = [json.loads(one["code"]["variables"]["rampgate_metadata"]) for one in listed["content"]]
     thresholds = {one["vertical"]: one["thresholds"]["pre_ramp"] for one in metadata if one["judge_id"] == "ux_quality"}
     assert thresholds == {"receipts": 0.7, "rewards_assistant": 0.7, "shopping": 0.9}
@@ -116,7 +116,7 @@ def test_the_dataset_is_compared_and_left_as_it_is(opik: str, tmp_path: Path) ->
     assert [one["check"] for one in gone.json["warnings"]] == ["dataset-is-there"]
     item = {"source": "sdk", "data": {"input": "x", "metadata": {"category": "greting"}}}
     body = {"dataset_name": "consumer-agent-eval", "project_name": "consumer-agent", "items": [item]}
-    httpx.put(f"{opik}/v1/private/datasets/items", json=body).raise_for_status()
+    HTTP.put(f"{opik}/v1/private/datasets/items", json=body).raise_for_status()
     there = sync(configs)
     assert there.json["dataset"]["categories"] == {"greting": 1}
     assert {one["check"] for one in there.json["warnings"]} == {
@@ -142,7 +142,7 @@ def test_a_manifest_with_an_error_is_not_synced(opik: str, tmp_path: Path) -> No
     ran = sync(configs)
     assert ran.code == 1
     assert ran.json["errors"][0]["field"] == "thresholds.data_integrity"
-    assert httpx.get(f"{opik}/v1/private/automations/evaluators").json()["total"] == 0
+    assert HTTP.get(f"{opik}/v1/private/automations/evaluators").json()["total"] == 0
 
 
 def test_an_opik_out_of_reach_is_told_in_both_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,11 +89,15 @@ async def test_rules_are_enabled_where_opik_is_the_verticals_one_live_judge(rig:
     file = rig.configs / "verticals/receipts.yaml"
     file.write_text(file.read_text() + "live_judge: opik\n")
     assert (await rig.sync()).code == 0
-    assert all(rule.enabled for rule in (await rig.there("receipts")).values())
-    assert not any(rule.enabled for rule in (await rig.there("rewards_assistant")).values())
+    assert await _enabled(rig, "receipts") == [True] * 16
+    assert await _enabled(rig, "rewards_assistant") == [False] * 16
     file.write_text(file.read_text().replace("live_judge: opik", "live_judge: rampgate"))
     assert (await rig.sync()).code == 0
-    assert not any(rule.enabled for rule in (await rig.there("receipts")).values())
+    assert await _enabled(rig, "receipts") == [False] * 16
+
+
+async def _enabled(rig: Rig, vertical: str) -> list[bool]:
+    return [rule.enabled for rule in (await rig.there(vertical)).values()]
 
 
 async def test_rules_of_others_are_never_touched_and_none_is_deleted(rig: Rig) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rampgate.localopik import rules as local_rules
 from tests.contract.scripted_opik import ScriptedOpik
-from tests.contract.sync_rig import EVALUATORS, QUALITY, Rig, made
+from tests.contract.sync_rig import EVALUATORS, PROJECTS, QUALITY, Rig, made
 from tests.unit.registry_copies import edit
 
 CREATE = {"path": EVALUATORS, "method": "POST"}
@@ -55,10 +55,15 @@ async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_double
     assert len(await rig.there()) == 16
 
 
-async def test_an_opik_that_is_away_is_told_once_and_nothing_is_written(rig: Rig) -> None:
+async def test_an_opik_that_is_away_is_told_for_each_vertical_and_nothing_is_written(rig: Rig) -> None:
     ran = await rig.sync("--json", RAMPGATE_OPIK="http://127.0.0.1:9/api")
     assert ran.code == 2
+    assert [part["vertical"] for part in ran.json["verticals"]] == sorted(PROJECTS)
     assert all("http://127.0.0.1:9/api can't be reached" in part["error"] for part in ran.json["verticals"])
+    text = await rig.sync(RAMPGATE_OPIK="http://127.0.0.1:9/api")
+    told = text.out.count("http://127.0.0.1:9/api can't be reached")
+    assert (text.code, told) == (2, 2 * len(PROJECTS)), "of each plan and each outcome, not of each rule"
+    assert not await rig.writes()
 
 
 async def test_a_broken_registry_syncs_nothing_and_asks_opik_nothing(rig: Rig) -> None:

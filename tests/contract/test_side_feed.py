@@ -25,8 +25,9 @@ from streams.side_feed import SideFeed
 
 @dataclass
 class Handler:
-    """Takes what it is given, unless told otherwise. `seen`: value and when."""
+    """Takes what it is given, unless told otherwise. `seen`: value and when; `entered`: calls, also those that fail."""
 
+    entered: int = 0
     seen: list[tuple[bytes, float]] = field(default_factory=list)
     unavailable: int = 0
     not_yet: set[bytes] = field(default_factory=set)
@@ -34,6 +35,7 @@ class Handler:
     hold: asyncio.Event | None = None
 
     async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
+        self.entered += 1
         if self.unavailable:
             self.unavailable -= 1
             raise Unavailable("Redis")
@@ -114,7 +116,7 @@ async def test_what_was_in_work_when_it_was_stopped_comes_again(rig: Rig) -> Non
     rig.handler.hold = asyncio.Event()
     rig.start()
     await rig.send(b"a")
-    await asyncio.sleep(1.5)
+    await until(lambda: rig.handler.entered == 1)
     await rig.stop()
     assert rig.handler.seen == []
     rig.handler.hold = None
@@ -161,14 +163,21 @@ async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_a
 async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over_a_defect(
     rig: Rig,
 ) -> None:
-    ready: list[bool] = []
+    whole, asked = False, 0
+
+    def ready() -> bool:
+        nonlocal asked
+        asked += 1
+        return whole
+
     rig.handler.unavailable = 2
-    rig.start(ready=lambda: bool(ready))
+    rig.start(ready=ready)
     await rig.send(b"a")
-    await asyncio.sleep(0.5)
-    assert rig.handler.seen == []
-    ready.append(True)
+    await until(lambda: asked >= 3)
+    assert rig.handler.entered == 0
+    whole = True
     await until(lambda: rig.handler.values == [b"a"])
+    assert rig.handler.entered == 3
     rig.handler.broken = True
     await rig.send(b"broken")
     await until(lambda: not rig.handler.broken)
@@ -206,7 +215,7 @@ async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_so
     rig.handler.not_yet = {b"early", b"earlier"}
     rig.start()
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"earlier")])
-    await asyncio.sleep(2.0)
+    await until(lambda: any(len(place.parked) == 2 for place in rig.feed._places.values()))
     await rig.producer.send([(rig.topic, b"k", b"behind", ())])
     await asyncio.sleep(1.0)
     assert rig.handler.values == []
@@ -216,10 +225,12 @@ async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_so
 
 async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
     rig.start()
+    first = rig.feed
     second = rig.start()
+    await until(lambda: len(first.done) == len(rig.feed.done) == 1)
     for number in range(20):
         await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
-    await asyncio.sleep(1.0)
+    await until(lambda: rig.handler.entered > 0)
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     for number in range(20, 30):

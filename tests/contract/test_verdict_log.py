@@ -132,7 +132,6 @@ async def test_the_oldest_verdicts_leave_the_memory_whole(
 ) -> None:
     monkeypatch.setattr("streams.verdict_log.KEPT", 2)
     log = log_of()
-    await log.start()
     for number in range(4):
         await log.publish(verdict(f"r{number}"), "body", f"t/0/{number}", "e")
     assert [log.known(f"r{number}") is not None for number in range(4)] == [False, False, True, True]

@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 from aiokafka import AIOKafkaConsumer
+from redis.asyncio import Redis
 from uuid6 import uuid7
 
 from agents.gate_ports import Item
@@ -82,11 +83,29 @@ class Rig:
         values = [event if isinstance(event, bytes) else json.dumps(event).encode() for event in events]
         await self.producer.send([(self.topic(name), b"k", value, ()) for value in values])
 
-    async def balance(self) -> Balance:
-        """Of the ramp steps, as /conservation has it."""
+    async def balances(self) -> dict[str, Balance]:
+        """By signal, as /conservation has them."""
         parts = self.workers[0][1]
-        found = await conservation(parts.store, parts.clock.now_ms(), 3_600, parts.policy.future)
-        return found.signals["ramp_step"]
+        return (await conservation(parts.store, parts.clock.now_ms(), 3_600, parts.policy.future)).signals
+
+    async def balance(self) -> Balance:
+        """Of the ramp steps."""
+        return (await self.balances())["ramp_step"]
+
+    async def joined(self, **consumed: int) -> None:
+        """The join has so many records of each signal."""
+        async with asyncio.timeout(40.0):
+            while True:
+                found = await self.balances()
+                if all(found[name].consumed == count for name, count in consumed.items()):
+                    return
+                await asyncio.sleep(0.1)
+
+    async def kept(self, pattern: str, count: int) -> None:
+        """So many keys of that pattern stand in Redis."""
+        async with asyncio.timeout(40.0), Redis.from_url(self.settings.redis) as client:
+            while len(await client.keys(f"{self.settings.redis_prefix}{pattern}")) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
 
     async def counted(self, consumed: int) -> Balance:
         """The balance once so many records are consumed, and nothing of it moves any more."""
@@ -102,9 +121,11 @@ class Rig:
         return [json.loads(value) for value in await self._read("verdicts", count, seconds)]
 
     async def letters(self) -> list[bytes]:
+        """All there are."""
         return await self._read("dead-letters", 0, 10.0)
 
     async def _read(self, name: str, count: int, seconds: float) -> list[bytes]:
+        """To the end that the topic has once `count` have come."""
         consumer = AIOKafkaConsumer(
             self.topic(name), bootstrap_servers=self.kafka.bootstrap, auto_offset_reset="earliest"
         )
@@ -114,10 +135,12 @@ class Rig:
             async with asyncio.timeout(seconds):
                 while len(found) < count:
                     found.append((await consumer.getone()).value)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    while True:
-                        found.append((await consumer.getone()).value)
+            if count:
+                await asyncio.sleep(1.0)  # one too many may be on its way
+            ends = sum((await consumer.end_offsets(consumer.assignment())).values())
+            async with asyncio.timeout(seconds):
+                while len(found) < ends:
+                    found.append((await consumer.getone()).value)
         finally:
             await consumer.stop()
         return found

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import uuid6
 
@@ -21,6 +20,7 @@ from rampgate.gates import Gates
 from rampgate.services.kafka import KafkaCluster
 from rampgate.wiring import make_parts
 from rampgate.worker import Worker
+from tests.asking import HTTP
 from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace, until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
@@ -61,11 +61,10 @@ class Composed:
         return worker
 
     async def start(self) -> None:
-        worker = await self.work()
+        await self.work()
         await self.rig.send("traces", *(turn(n, "v1") for n in range(40)), *(turn(n, "v2") for n in range(40, 44)))
         await self.rig.send("thumbs", *(thumb(f"r{n}") for n in range(20)))
-        await until(lambda: worker.first_event_at)
-        await asyncio.sleep(2.0)
+        await self.rig.joined(trace=44, thumbs=20)
 
     async def verdict(self, request_id: str, count: int, **changes: Any) -> dict[str, Any]:
         judged = {"pre_ramp": ["helpfulness"], "pre_full": ["helpfulness"]}
@@ -115,7 +114,7 @@ def put(url: str, project: str, name: str, items: list[dict[str, Any]]) -> None:
         "items": [{"source": "sdk", "data": one} for one in items],
         "batch_group_id": str(uuid6.uuid7()),
     }
-    httpx.put(f"{url}/v1/private/datasets/items", json=content).raise_for_status()
+    HTTP.put(f"{url}/v1/private/datasets/items", json=content).raise_for_status()
 
 
 def inputs(seen: list[dict[str, Any]]) -> list[str]:
@@ -187,7 +186,7 @@ async def test_a_gate_that_is_resumed_asks_the_candidate_only_for_what_it_has_no
     judged = {"pre_ramp": ["helpfulness"], "pre_full": []}
     await composed.rig.send("ramp-steps", step("resumed", vertical="shop", eval_gates=judged))
     await until(lambda: len(answered) >= 7)
-    await asyncio.sleep(0.5)
+    await composed.rig.kept("a:*", 7)
     await composed.rig.stop()
     before = answered[:7]
     go_on.set()

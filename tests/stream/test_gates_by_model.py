@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka import Producer
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
+from tests.asking import HTTP
 from tests.giving_up import give_up
 from tests.stream.ramp_rig import step, thumb, trace
 from tests.stream.test_answers import get
@@ -27,14 +27,14 @@ def dev() -> Iterator[DevStack]:
         with stack:
             send(stack, "traces", *(trace(f"r{n}") for n in range(TRACES)))
             send(stack, "thumbs", *(thumb(f"r{n}") for n in range(40)))
-            until(lambda: get(stack, "/coverage")[1]["verticals"] and covered(stack) >= 40)
+            until(lambda: consumed(stack, "trace") == TRACES and consumed(stack, "thumbs") == 40)
             yield stack
     except ServiceUnavailable as error:
         give_up(error)
 
 
-def covered(dev: DevStack) -> int:
-    return sum(row["both_present"] for row in get(dev, "/coverage")[1]["verticals"])
+def consumed(dev: DevStack, signal: str) -> int:
+    return int(get(dev, "/conservation")[1]["signals"][signal]["consumed"])
 
 
 def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:
@@ -67,16 +67,21 @@ def verdict(dev: DevStack, request: dict[str, Any], seconds: float = 90.0) -> di
 
 def calls(dev: DevStack) -> int:
     base = str(dev.addresses["judge"]).removesuffix("/v1")
-    return sum(httpx.get(f"{base}/_requests").raise_for_status().json()["answers"].values())
+    return sum(HTTP.get(f"{base}/_requests").raise_for_status().json()["answers"].values())
 
 
 def tell(dev: DevStack, **behaviour: Any) -> None:
     base = str(dev.addresses["judge"]).removesuffix("/v1")
-    assert httpx.put(f"{base}/_behaviour", json=behaviour).status_code == 200
+    assert HTTP.put(f"{base}/_behaviour", json=behaviour).status_code == 200
 
 
-def test_judges_are_asked_and_their_scores_decide(dev: DevStack) -> None:
-    found = verdict(dev, step("r-1", experiment_id="e-model"))
+@pytest.fixture(scope="module")
+def judged_once(dev: DevStack) -> dict[str, Any]:
+    return verdict(dev, step("r-1", experiment_id="e-model"))
+
+
+def test_judges_are_asked_and_their_scores_decide(dev: DevStack, judged_once: dict[str, Any]) -> None:
+    found = judged_once
     scores = found["per_judge_scores"]
     assert scores["ux_quality"]["n"] == 200
     assert all(0 <= score["score"] <= 1 for score in scores.values())
@@ -85,13 +90,14 @@ def test_judges_are_asked_and_their_scores_decide(dev: DevStack) -> None:
     assert calls(dev) >= 200
 
 
+@pytest.mark.usefixtures("judged_once")
 def test_a_repeated_question_costs_nothing(dev: DevStack) -> None:
     """Another request about the same traces: the judges' answers are in the cache."""
     before = calls(dev)
     found = verdict(dev, step("r-2", experiment_id="e-again"), 20.0)
     assert found["per_judge_scores"]["ux_quality"]["n"] == 200
     assert calls(dev) == before
-    page = httpx.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
+    page = HTTP.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
     (line,) = (one for one in page.splitlines() if one.startswith("rampgate_judge_cache_hit_ratio "))
     assert 0.4 < float(line.split()[1]) < 1.0, "contracts §6: about half of all judgements were there"
 
@@ -124,8 +130,9 @@ def test_traces_whose_events_carry_no_text_are_judged_by_what_opik_has(
 
 
 def test_pc5_9_5_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else(dev: DevStack) -> None:
+    before = consumed(dev, "trace")
     send(dev, "traces", *(trace(f"d{n}", "v-down") for n in range(120)))
-    time.sleep(2.0)
+    until(lambda: consumed(dev, "trace") == before + 120)
     tell(dev, status=503)
     request = step("r-3", experiment_id="e-down", agent_version="v-down", deadline_seconds=600)
     found = verdict(dev, request, 150.0)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-import httpx
 import pytest
 import redis
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from agents.policy import OWN_AGENT
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
+from tests.asking import HTTP
 from tests.giving_up import give_up
 from tests.stream.ramp_rig import thumb, trace
 from tests.stream.test_gates_by_model import calls, send, until
@@ -26,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 TRACES = 12
 RARE = "ux_quality"
 BAD = 30
+LOOKS = 5.0
+"""Seconds in which the watch, which looks every second, would have given a command twice."""
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +70,13 @@ def down(response_id: str) -> dict[str, Any]:
 def judged(dev: DevStack, event: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The judges' scores that Opik holds of a trace, by name."""
     url = f"{dev.addresses['opik']}/v1/private/traces/{event['trace_id']}"
-    scores = httpx.get(url).raise_for_status().json().get("feedback_scores") or []
+    scores = HTTP.get(url).raise_for_status().json().get("feedback_scores") or []
     return {score["name"]: score for score in scores if not score["name"].startswith("user_signal_")}
 
 
 def waiting(dev: DevStack) -> dict[str, float]:
     """Records that wait for each reader beside the join, as its metric says."""
-    page = httpx.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
+    page = HTTP.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
     lines = re.findall(r'rampgate_side_lag_records{.*reader="(\w+)".*} (\S+)', page)
     found: dict[str, float] = {}
     for reader, lag in lines:
@@ -95,7 +99,7 @@ def post(dev: DevStack, *events: dict[str, Any]) -> None:
         }
         for event in events
     ]
-    answer = httpx.post(f"{dev.addresses['opik']}/v1/private/traces/batch", json={"traces": traces})
+    answer = HTTP.post(f"{dev.addresses['opik']}/v1/private/traces/batch", json={"traces": traces})
     assert answer.status_code == 204
     send(dev, "traces", *events)
 
@@ -110,8 +114,8 @@ def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: 
     asked = calls(dev)
     send(dev, "traces", *events)
     time.sleep(4.0)
-    assert calls(dev) == asked, "Opik posts a trace twice"
     until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
+    assert calls(dev) == asked, "Opik posts a trace twice"
 
 
 def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: DevStack) -> None:
@@ -138,17 +142,23 @@ def test_every_thumbs_down_is_judged_by_the_judges_its_rates_passed_over(dev: De
     until(lambda: all(RARE in judged(dev, event) for event in events))
 
 
-def commands(dev: DevStack, seconds: float) -> list[dict[str, Any]]:
-    """What a plain consumer, such as PC6's, reads in that time from the beginning."""
-    consumer = Consumer(
-        {"bootstrap.servers": dev.addresses["kafka"], "group.id": f"pc6-{seconds}", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe(["rampgate.ramp-commands"])
-    found, until_then = [], time.monotonic() + seconds
-    while time.monotonic() < until_then:
+def commands(dev: DevStack) -> list[dict[str, Any]]:
+    """All that a plain consumer, such as PC6's, reads."""
+    topic = "rampgate.ramp-commands"
+    consumer = Consumer({"bootstrap.servers": dev.addresses["kafka"], "group.id": "pc6", "enable.partition.eof": True})
+    partitions = consumer.list_topics(topic, timeout=15).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    found, ended = [], set[int]()
+    deadline = time.monotonic() + 30.0
+    while len(ended) < len(partitions):
+        assert time.monotonic() < deadline, "the commands can't be read to their end"
         record = consumer.poll(0.2)
-        if record is not None and record.error() is None:
+        if record is None:
+            continue
+        if (error := record.error()) is None:
             found.append(json.loads(record.value() or b"{}"))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            ended.add(record.partition() or 0)
     consumer.close()
     return found
 
@@ -160,26 +170,41 @@ def bad(name: str) -> list[dict[str, Any]]:
     return events
 
 
-def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ramp_down_to_zero(
-    dev: DevStack, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@dataclass(frozen=True)
+class Breached:
+    """A judge is below its floor: the regressions' log, and what stood in it and on the topic some looks later."""
+
+    log: Path
+    logged: str
+    commanded: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def breached(dev: DevStack) -> Breached:
+    log = Path(os.environ["RAMPGATE_REGRESSIONS_LOG"])
     post(dev, *bad("bad"))
-    log = next(tmp_path_factory.getbasetemp().glob("live*")) / "regressions.md"
     until(lambda: log.exists() and "| jailbreaking |" in log.read_text())
-    found = [one for one in commands(dev, 8.0) if one["judge_id"] == "jailbreaking"]
+    time.sleep(LOOKS)
+    return Breached(log, log.read_text(), commands(dev))
+
+
+def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ramp_down_to_zero(
+    breached: Breached,
+) -> None:
+    found = [one for one in breached.commanded if one["judge_id"] == "jailbreaking"]
     assert [(one["command"], one["to_percent"], one["agent_version"], one["score"]) for one in found] == [
         ("ramp_down", 0, "v-bad", 0.0)
     ]
-    assert log.read_text().count("| jailbreaking |") == 1
+    assert breached.logged.count("| jailbreaking |") == 1
 
 
 def test_pc5_5_7_what_was_commanded_is_not_commanded_again_after_redis_was_emptied(
-    dev: DevStack, tmp_path_factory: pytest.TempPathFactory
+    dev: DevStack, breached: Breached
 ) -> None:
     """The breach is found anew in new traces; the topic of commands says that its command was given."""
-    log = next(tmp_path_factory.getbasetemp().glob("live*")) / "regressions.md"
-    before = log.read_text().count("| breach | safety | jailbreaking |")
+    before = breached.log.read_text().count("| breach | safety | jailbreaking |")
     redis.Redis.from_url(str(dev.addresses["redis"])).flushall()
     post(dev, *bad("still"))
-    until(lambda: log.read_text().count("| breach | safety | jailbreaking |") == before + 1)
-    assert [one["judge_id"] for one in commands(dev, 9.0)].count("jailbreaking") == 1
+    until(lambda: breached.log.read_text().count("| breach | safety | jailbreaking |") == before + 1)
+    time.sleep(LOOKS)
+    assert [one["judge_id"] for one in commands(dev)].count("jailbreaking") == 1

@@ -19,11 +19,10 @@ async def rig(kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix
 
 
 async def test_pc5_ac4_each_request_gets_one_verdict_with_its_evidence(rig: Rig) -> None:
-    worker = await rig.start()
+    await rig.start()
     await rig.send("traces", *(trace(f"r{n}") for n in range(260)))
     await rig.send("thumbs", *(thumb(f"r{n}") for n in range(30)))
-    await until(lambda: worker.first_event_at)
-    await asyncio.sleep(2.0)
+    await rig.joined(trace=260, thumbs=30)
     rig.scoring.values = {"response_quality": 2.5}
     await rig.send(
         "ramp-steps",
@@ -68,10 +67,11 @@ async def test_a_restart_in_the_middle_of_a_gate_resumes_it_and_doubles_nothing(
 
 
 async def test_pc5_ac4_an_operator_is_told_of_each_failed_verdict_once_also_over_a_restart(rig: Rig) -> None:
-    await rig.start()
+    worker = await rig.start()
     between = step("between", from_percent=5, to_percent=25)
     await rig.send("ramp-steps", step("invalid", to_percent=101), between, step("late", deadline_seconds=0))
     await until(lambda: len(rig.told) == 2)
+    await until(lambda: worker.operators.feed and sum(worker.operators.feed.done.values()) == 3)
     await rig.stop()
     await rig.start()
     await rig.send("ramp-steps", step("late", deadline_seconds=0), step("nobody", agent_version="v9"))
