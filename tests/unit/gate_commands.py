@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import stamina.instrumentation
 from gate_rig import Rig, local_model
+from registry_files import TODAY
+from registry_live import nothing_serves
 from typer.testing import CliRunner, Result
 
 from rampgate.cli import app, gate_run_job
@@ -18,16 +22,30 @@ from rampgate.cli.common import Failure
 R = TypeVar("R", bound=Rig)
 
 
+@contextmanager
+def commands(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """They find what the environment names, on the registry's day, leave logging as it is and retry without a word.
+    What they set for the whole process is as before when it ends."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    nothing_serves(monkeypatch)
+    monkeypatch.setattr("evalcore.loading.today", lambda: TODAY)
+    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
+    loops = asyncio.get_event_loop_policy()
+    stamina.instrumentation.set_on_retry_hooks([])
+    try:
+        yield
+    finally:
+        stamina.instrumentation.set_on_retry_hooks(None)
+        asyncio.set_event_loop_policy(loops)
+
+
 def commanded(made: Callable[[Path, str], R], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[R]:
-    """A fixture's rig: commands find its registry and its model, leave logging as it is and retry without a word."""
+    """A fixture's rig, whose registry and model commands find."""
     with local_model() as model:
         rig = made(folder, model.url)
-        for name, value in rig.environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
-        stamina.instrumentation.set_on_retry_hooks([])
-        yield rig
-        stamina.instrumentation.set_on_retry_hooks(None)
+        with commands(rig.environment, monkeypatch):
+            yield rig
 
 
 def ran(*arguments: object) -> Result:
@@ -42,9 +60,13 @@ def verdict(*arguments: object, code: int = 0) -> dict[str, Any]:
     return found
 
 
+def on_outputs(rig: Rig) -> tuple[object, ...]:
+    return ("--dataset", rig.dataset, "--outputs", rig.outputs)
+
+
 def gate(rig: Rig, *arguments: object, code: int = 0) -> dict[str, Any]:
     """The verdict on the rig's outputs."""
-    return verdict("--dataset", rig.dataset, "--outputs", rig.outputs, *arguments, code=code)
+    return verdict(*on_outputs(rig), *arguments, code=code)
 
 
 def refused(*arguments: object) -> str:

@@ -38,6 +38,12 @@ def jsonl(path: Path, *lines: Mapping[str, Any]) -> Path:
     return path
 
 
+def environment(root: Path, model: str) -> dict[str, str]:
+    """Of commands that use this registry and this model, and no settings of the machine's."""
+    nowhere = root.parent / "none.toml"
+    return {"RAMPGATE_CONFIGS": str(root), "RAMPGATE_MODEL_URL": model, "RAMPGATE_SETTINGS": str(nowhere)}
+
+
 class Rig:
     """`folder` has the registry, `dataset` its items and `outputs` good answers; each can be written anew."""
 
@@ -55,11 +61,7 @@ class Rig:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {
-            "RAMPGATE_CONFIGS": str(self.root),
-            "RAMPGATE_MODEL_URL": self.model,
-            "RAMPGATE_SETTINGS": str(self.folder / "none.toml"),
-        }
+        return environment(self.root, self.model)
 
 
 @contextmanager

@@ -6,10 +6,12 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
 from types import SimpleNamespace
 from typing import Any
 
 from registry_disk import built
+from registry_files import TODAY
 
 from agents.counting import HOUR
 from agents.gate_ports import GatePorts, Item, Sample
@@ -36,6 +38,7 @@ MERGE, RAMP, FULL = Milestone
 GOLDEN, ADVERSARIAL = 4, 3
 WEEK = 604_800_000
 MINUTE = 60_000
+NOW = datetime.combine(TODAY, time(12), UTC)
 
 
 def known(**sample: Any) -> Registry:
@@ -124,7 +127,7 @@ class World:
         told: Any = Told()
         changes = {"eval_gates": {"pre_ramp": ["helpfulness"], "pre_full": ["helpfulness"]}, **changes}
         request = asked(**{"deadline_seconds": None, **changes})
-        return await answer(request, registry, GatePorts(self.samples, told, told, told))
+        return await answer(request, registry, GatePorts(self.samples, told, told, told), NOW)
 
 
 class Told:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 from registry_disk import built
-from sample_world import GOLDEN, MINUTE, RED_TEAM, World, known
+from sample_world import GOLDEN, MINUTE, NOW, RED_TEAM, World, known
 
 from schemas.verdicts import Code, Composition, Verdict, Word
 
@@ -57,6 +56,5 @@ async def test_pc5_9_5_a_candidate_that_is_down_fails_closed_and_is_named() -> N
 
 async def test_a_candidate_that_is_slow_is_cut_off_by_the_deadline() -> None:
     world = World(seconds=30.0)
-    requested = datetime.now(UTC).isoformat()
-    found = await world.verdict(known(), requested_at=requested, deadline_seconds=0.5)
+    found = await world.verdict(known(), requested_at=NOW.isoformat(), deadline_seconds=0.5)
     assert (found.verdict, codes(found)) == (Word.FAIL, {Code.DEADLINE_EXCEEDED})

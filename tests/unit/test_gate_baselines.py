@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_rig import ITEMS, Rig, local_model
+from gate_commands import codes, commanded, gate, on_outputs, ran, refused
+from gate_rig import ITEMS, Rig
 from registry_disk import built, rewritten
 from registry_files import TODAY
-from typer.testing import CliRunner, Result
 
 from evalcore.gates.baselines import KEPT, BaselineFile
 from evalcore.gates.judged import judged
 from evalcore.gates.overrides import accepted
-from rampgate.cli import app, gate_run_job
-from rampgate.cli.common import Failure
-from rampgate.localmodel import Running
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
 from schemas.verdicts import GateVerdict, JudgeScore, Word
@@ -148,24 +145,9 @@ def test_a_template_left_as_it_is_accepts_nothing_and_is_no_mistake(text: str) -
     assert accepted(text, REGISTRY, TODAY) == (None, ())
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
 @pytest.fixture
-def rig(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    made = Rig(tmp_path, model.url)
-    for name, value in made.environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
-    return made
-
-
-def gate(rig: Rig, *arguments: object) -> Result:
-    given = ["gate", "run", "--dataset", rig.dataset, "--outputs", rig.outputs, "--json", *arguments]
-    return CliRunner().invoke(app, [str(one) for one in given])
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    yield from commanded(Rig, tmp_path, monkeypatch)
 
 
 BLOCKING = {
@@ -179,18 +161,17 @@ def test_runs_on_main_are_recorded_and_a_fall_below_them_is_a_regression(rig: Ri
     file = tmp_path / "baselines.json"
     rig.registry(BLOCKING)
     for _ in range(2):
-        assert gate(rig, "--baselines", file, "--record", "--commit", "abc").exit_code == 0
+        gate(rig, "--baselines", file, "--record", "--commit", "abc")
     runs = json.loads(file.read_text())["runs"]
     assert (len(runs), runs[0]["commit"], runs[0]["n"]) == (2 * 4, "abc", ITEMS // 2)
     before = file.read_bytes()
     rig.answers(lambda n: 0.75 if n % 2 else 1)  # brevity's items: 4 of 5
-    done = gate(rig, "--baselines", file)
-    found = json.loads(done.stdout)
-    assert (done.exit_code, {reason["code"] for reason in found["reasons"]}) == (1, {"regressed"})
+    found = gate(rig, "--baselines", file, code=1)
+    assert codes(found) == {"regressed"}
     assert found["per_judge_scores"]["brevity"]["baseline"] == 5.0
     assert found["per_judge_scores"]["brevity"]["baseline_runs"] == 2
     assert file.read_bytes() == before
-    gate(rig, "--baselines", file, "--record")
+    gate(rig, "--baselines", file, "--record", code=1)
     assert file.read_bytes() == before, "a gate that failed is no baseline"
 
 
@@ -198,11 +179,10 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     """PC5 FR-12, R-2: a major change makes the baseline anew, or the pull request says that it no longer applies."""
     file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
     rig.registry(BLOCKING)
-    assert gate(rig, "--baselines", file, "--record").exit_code == 0
+    gate(rig, "--baselines", file, "--record")
     rewritten(rig.root / "rules" / "brevity.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
-    changed = gate(rig, "--baselines", file)
-    found = json.loads(changed.stdout)
-    assert (changed.exit_code, found["failing_judges"]) == (1, ["brevity"])
+    found = gate(rig, "--baselines", file, code=1)
+    assert found["failing_judges"] == ["brevity"]
     one = found["per_judge_scores"]["brevity"]
     assert (one["rule"], one["baseline"], one["baseline_runs"]) == ("regressed", None, 0)
     old = json.loads(file.read_text())["runs"][0]["judge_version"]
@@ -210,24 +190,25 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: nobody knows")
 
     said.write_text(filled("[brevity]"))
-    accepted_ = gate(rig, "--baselines", file, "--description", said, "--audit", audit)
-    assert (accepted_.exit_code, json.loads(accepted_.stdout)["verdict"]) == (0, "warn")
+    assert gate(rig, "--baselines", file, "--description", said, "--audit", audit)["verdict"] == "warn"
     assert json.loads(audit.read_text())["judges"] == ["brevity"]
 
-    anew = gate(rig, "--baselines", file, "--record")
-    assert (anew.exit_code, json.loads(anew.stdout)["verdict"]) == (0, "pass"), "the run is the new baseline"
-    assert json.loads(gate(rig, "--baselines", file).stdout)["verdict"] == "pass"
+    assert gate(rig, "--baselines", file, "--record")["verdict"] == "pass", "the run is the new baseline"
+    assert gate(rig, "--baselines", file)["verdict"] == "pass"
 
 
 def test_pc5_fr12_a_changed_rubric_of_a_safety_judge_takes_no_acceptance(rig: Rig, tmp_path: Path) -> None:
-    file = tmp_path / "baselines.json"
+    file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
     gate(rig, "--baselines", file, "--record")
     rewritten(rig.root / "rules" / "refusal.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
-    said = tmp_path / "pr.md"
     said.write_text(filled("[refusal]"))
-    assert gate(rig, "--baselines", file, "--description", said).exit_code == 1
-    assert gate(rig, "--baselines", file, "--record").exit_code == 0
-    assert gate(rig, "--baselines", file).exit_code == 0
+    done = ran(*on_outputs(rig), "--baselines", file, "--description", said, "--audit", audit, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["failing_judges"]) == (1, ["refusal"])
+    assert "override refused: " in done.stderr
+    assert "refusal is a safety judge" in done.stderr
+    assert not audit.exists()
+    gate(rig, "--baselines", file, "--record")
+    assert gate(rig, "--baselines", file)["verdict"] == "pass"
 
 
 def test_a_changed_limit_or_a_judge_that_main_never_had_needs_no_new_baseline(rig: Rig, tmp_path: Path) -> None:
@@ -237,29 +218,26 @@ def test_a_changed_limit_or_a_judge_that_main_never_had_needs_no_new_baseline(ri
     rig.registry({"rules/helpfulness.yaml": "{threshold: 3, tolerance: 0.1}"})
     runs = json.loads(file.read_text())
     file.write_text(json.dumps({"runs": [run for run in runs["runs"] if run["judge"] != "brevity"]}))
-    done = gate(rig, "--baselines", file)
-    assert (done.exit_code, json.loads(done.stdout)["verdict"]) == (0, "pass")
+    assert gate(rig, "--baselines", file)["verdict"] == "pass"
 
 
 def test_an_accepted_shift_warns_where_it_would_block_and_is_audited(rig: Rig, tmp_path: Path) -> None:
     """PC5 §5.5: the operator can override with an explicit accept-baseline-shift."""
     rig.registry(BLOCKING)
     rig.answers(lambda n: 0.6 if n % 2 else 1)
-    assert gate(rig).exit_code == 1
+    assert gate(rig, code=1)["failing_judges"] == ["brevity"]
     said, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
     said.write_text(filled("[brevity]"))
-    without = gate(rig, "--description", said)
-    assert isinstance(without.exception, Failure)
-    done = gate(rig, "--description", said, "--audit", audit, "--pull-request", "7")
-    found = json.loads(done.stdout)
-    assert (done.exit_code, found["verdict"], found["accepted"]) == (0, "warn", ["brevity"])
+    assert "--audit" in refused(*on_outputs(rig), "--description", said)
+    found = gate(rig, "--description", said, "--audit", audit, "--pull-request", "7")
+    assert (found["verdict"], found["accepted"]) == ("warn", ["brevity"])
     (entry,) = map(json.loads, audit.read_text().splitlines())
     assert {"kind": "baseline_shift", "pull_request": "7", "judges": ["brevity"], "approved_by": "@owner"}.items() <= (
         entry.items()
     )
     rig.answers(lambda n: 0 if n % 2 else 1)
-    below = gate(rig, "--description", said, "--audit", audit)
-    assert below.exit_code == 1, "no override goes below a floor"
+    below = gate(rig, "--description", said, "--audit", audit, code=1)
+    assert below["per_judge_scores"]["brevity"]["rule"] == "floor_breach", "no override goes below a floor"
 
 
 def test_a_refused_override_is_told_and_the_gate_decides_without_it(rig: Rig, tmp_path: Path) -> None:
@@ -267,8 +245,8 @@ def test_a_refused_override_is_told_and_the_gate_decides_without_it(rig: Rig, tm
     rig.answers(lambda n: 0.6 if n % 2 else 1)
     said = tmp_path / "pr.md"
     said.write_text(filled("[brevity]", tick=False))
-    done = gate(rig, "--description", said)
-    assert done.exit_code == 1
+    done = ran(*on_outputs(rig), "--description", said, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["failing_judges"]) == (1, ["brevity"])
     assert "override refused: the reviewer's agreement is missing" in done.stderr
 
 
@@ -279,7 +257,5 @@ def test_a_file_of_baselines_that_is_wrong_or_not_there_is_bad_input(
     file = tmp_path / "baselines.json"
     if content is not None:
         file.write_text(content)
-    done = gate(rig, "--baselines", file)
-    assert isinstance(done.exception, Failure)
-    assert str(done.exception).startswith(f"--baselines {file}: ")
-    assert isinstance(gate(rig, "--record").exception, Failure)
+    assert refused(*on_outputs(rig), "--baselines", file).startswith(f"--baselines {file}: ")
+    assert refused(*on_outputs(rig), "--record") == "--record: say where: --baselines FILE"

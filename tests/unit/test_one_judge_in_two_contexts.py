@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,14 +11,13 @@ from typing import Any
 
 import pytest
 from builders import trace as trace_event
-from gate_rig import jsonl, local_model
+from gate_commands import commands, verdict
+from gate_rig import environment, jsonl, local_model
 from registry_copies import HERE, copied
 from test_live_judging import Rig
-from typer.testing import CliRunner
 
 from evalcore import aevaluate_gate, get_metric_by_id, get_threshold, live
 from evalcore.scoring.chat import ChatModel, make_client
-from rampgate.cli import app, gate_run_job
 from rampgate.localmodel import Running, judging
 
 TEXT = ("where are my points?", "in your wallet #quality:0.9")
@@ -56,12 +54,9 @@ def configs(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> 
     root = copied(tmp_path)
     manifest = root / "evaluation_manifest.yaml"
     manifest.write_text(manifest.read_text().replace("items: 345", f"items: {2 * len(CATEGORIES)}"))
-    for name, value in {"CONFIGS": str(root), "MODEL_URL": model.url, "SETTINGS": str(tmp_path / "none.toml")}.items():
-        monkeypatch.setenv(f"RAMPGATE_{name}", value)
-    monkeypatch.setattr(gate_run_job, "configure_logs", lambda level, form: None)
-    live.use(root)
-    yield root
-    live.use(HERE / "configs")
+    with commands(environment(root, model.url), monkeypatch):
+        live.use(root)
+        yield root
 
 
 def trace(number: int) -> dict[str, Any]:
@@ -97,9 +92,7 @@ def offline(configs: Path) -> dict[str, Any]:
     ]
     dataset = jsonl(folder / "items.jsonl", *items)
     outputs = jsonl(folder / "outputs.jsonl", *({"id": one["metadata"]["id"], "output": TEXT[1]} for one in items))
-    done = CliRunner().invoke(app, ["gate", "run", "--dataset", str(dataset), "--outputs", str(outputs), "--json"])
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return verdict("--dataset", dataset, "--outputs", outputs)
 
 
 async def test_pc5_ac9_one_judge_has_one_rubric_and_one_threshold_offline_at_a_ramp_and_live(

@@ -5,7 +5,6 @@ PF-9 FR-8, §5.5, §5.10, AC-5, AC-8; PC5 AC-2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -43,10 +42,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def serving() -> Iterator[None]:
-    """Whatever registry a test has evalcore serve, the next test serves the shipped one again."""
-    yield
-    live.use(HERE / "configs")
+def serving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever registry a test has evalcore serve, the next test finds what was there before."""
+    monkeypatch.setattr(live, "_live", None)
 
 
 def made(wanted: Wanted) -> tuple[Start, dict[str, str]]:
