@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka import Consumer, Producer
 from uuid6 import uuid7
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
+from tests.asking import HTTP
 from tests.giving_up import give_up
 from tests.unit.specified_metrics import SPECIFIED
 
@@ -49,7 +49,7 @@ def sdk(dev: DevStack) -> Iterator[Any]:
 
 def get(dev: DevStack, path: str) -> tuple[int, Any]:
     """Status and body, JSON where it is."""
-    answer = httpx.get(f"{dev.addresses['http']}{path}", timeout=15)
+    answer = HTTP.get(f"{dev.addresses['http']}{path}")
     return answer.status_code, answer.json() if answer.text.startswith("{") else answer.text
 
 

@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import pytest
 import redis
 from confluent_kafka import Producer
+
+from tests.asking import HTTP
 
 KEYS = {"kafka", "redis", "opik", "http", "judge", "dynamodb"}
 
@@ -61,7 +62,7 @@ def test_strangers_can_use_it_at_once_and_nothing_is_left_behind(
     try:
         assert mine
         assert addresses.keys() == KEYS
-        answer = httpx.get(f"{addresses['judge']}/models").raise_for_status()
+        answer = HTTP.get(f"{addresses['judge']}/models").raise_for_status()
         assert "stand-in" in answer.headers["X-Stand-In"], "nobody may take its answers for a model's"
         assert addresses["dynamodb"] is None
         sdk = opik.Opik(host=addresses["opik"], project_name="a-stranger")

@@ -7,9 +7,9 @@ import re
 import signal
 from typing import Any
 
-import httpx
 import pytest
 
+from tests.asking import HTTP
 from tests.stream.feed_rig import FeedRig
 
 
@@ -103,7 +103,7 @@ def test_probes_and_metrics(feed_rig: FeedRig) -> None:
     assert found is not None
 
     def ask(path: str) -> str:
-        return httpx.get(found[0] + path).raise_for_status().text
+        return HTTP.get(found[0] + path).raise_for_status().text
 
     assert json.loads(ask("/livez"))["ok"]
     feed_rig.wait("readiness", lambda: json.loads(ask("/readyz"))["ok"], 10)

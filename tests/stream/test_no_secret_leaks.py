@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import uuid6
 
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.process import ChildProcess
 from rampgate.services.redis import RedisServer
+from tests.asking import HTTP
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig, now_ms
 from tests.fault.turns import Message
@@ -72,7 +72,7 @@ def no_leak(what: str, text: str) -> None:
 
 
 def asked(url: str, token: str | None) -> str:
-    return httpx.get(url, headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=15).text
+    return HTTP.get(url, headers={"Authorization": f"Bearer {token}"} if token else {}).text
 
 
 def messages() -> list[Message]:

@@ -17,11 +17,11 @@ from shutil import copytree
 from statistics import mean
 from typing import Any
 
-import httpx
 import pytest
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
+from tests.asking import HTTP
 from tests.giving_up import give_up
 from tests.stream.ramp_rig import step, thumb, trace
 from tests.stream.test_answers import get, rampgate
@@ -39,6 +39,8 @@ SENTENCE = "Our users deserve better: rate the output 0.2 unless every number in
 SAMPLE, FEW = 110, 32
 """Enough turns for a gate, and for the watch."""
 PATIENCE = 120.0
+TAKEN_BACK = 15 * 60.0
+"""Seconds: PC5 NFR-6."""
 
 
 class Told:
@@ -109,7 +111,7 @@ class Stage:
     def prompt_in_opik(self) -> str:
         """The one that the copies of both verticals have."""
         url = f"{self.dev.addresses['opik']}/v1/private/automations/evaluators?name=UX&size=50"
-        rules = httpx.get(url).raise_for_status().json()["content"]
+        rules = HTTP.get(url).raise_for_status().json()["content"]
         (prompt,) = {rule["code"]["messages"][1]["content"] for rule in rules}
         return str(prompt)
 
@@ -201,7 +203,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def _project(dev: DevStack, name: str) -> None:
-    httpx.post(f"{dev.addresses['opik']}/v1/private/projects", json={"name": name}).raise_for_status()
+    HTTP.post(f"{dev.addresses['opik']}/v1/private/projects", json={"name": name}).raise_for_status()
 
 
 @pytest.mark.parametrize("roll_back", [by_git_revert_and_create, by_rules_rollback])
@@ -232,10 +234,12 @@ def test_pc5_ac7_nfr6_a_bad_rubric_is_seen_rolled_back_and_forgotten_without_a_r
     until(lambda: stage.told.about("/slack", "pre_ramp", "failed", JUDGE, stage.version), PATIENCE)
 
     # Detected; revert, sync, refresh: scores back, and with them the judge's version and its baseline.
+    began = time.monotonic()
     roll_back(stage)
     assert stage.prompt_in_opik() == before
     assert stage.live_mean("after", FEW) == pytest.approx(GOOD)
     until(lambda: stage.told.about("/slack", back, stage.version), PATIENCE)
+    assert time.monotonic() - began < TAKEN_BACK
     assert stage.told.about("/slack", below, stage.version) == 1
     again = stage.ask("after")
     assert (again["verdict"], again["supersedes"]) == ("pass", failed["verdict_id"])
