@@ -1,4 +1,4 @@
-"""A local Opik whose failures are scripted, one for each module of tests."""
+"""A local Opik whose failures are scripted, and a rig for letters, one of each for a module of tests; a feed's rig."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rampgate.services.kafka import KafkaCluster
 from rampgate.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
 from tests.stream.feed_rig import FeedRig
+from tests.stream.letter_rig import LetterRig
+from tests.stream.replay_rig import impatient
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,3 +45,15 @@ def feed_rig(
     with FeedRig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as rig:
         rig.attach(dynamodb)
         yield rig
+
+
+@pytest.fixture(scope="module")
+def letter_rig(
+    kafka: KafkaCluster,
+    redis_server: RedisServer,
+    scripted_opik: FaultyOpik,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[LetterRig]:
+    """The module's own, with a worker that soon runs out of patience."""
+    with impatient(kafka, redis_server, scripted_opik, tmp_path_factory.mktemp("replay")) as made:
+        yield made

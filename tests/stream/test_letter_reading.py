@@ -4,82 +4,70 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from rampgate.services.broker import MockBroker
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.redis import RedisServer
 from schemas.settings import KafkaAccess
 from streams.dead_letters import LetterFilter, read_letters
 from streams.kafka import Producer
-from tests.fault.faulty_opik import FaultyOpik
 from tests.stream.letter_rig import LetterRig
-from tests.stream.replay_rig import impatient, listed
+from tests.stream.replay_rig import listed
 
 NOWHERE = "redis://127.0.0.1:1/0"
 
 
-@pytest.fixture(scope="module")
-def rig(
-    kafka: KafkaCluster,
-    redis_server: RedisServer,
-    scripted_opik: FaultyOpik,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LetterRig]:
-    with impatient(kafka, redis_server, scripted_opik, tmp_path_factory.mktemp("replay")) as made:
-        yield made
-
-
-def test_show_finds_by_place_and_by_id_and_gives_the_very_bytes(rig: LetterRig) -> None:
+def test_show_finds_by_place_and_by_id_and_gives_the_very_bytes(letter_rig: LetterRig) -> None:
     value = b'{"a": "\x1b]0;evil\x07", "b": \xff' + bytes(range(32)) * 300
-    sent = rig.put("thumbs", value, key=b"bytes\x1b[2J", headers=[("h\x1b", b"\x1b[31m")])
-    (letter,) = rig.letters_of(sent)
-    for name in (letter.place, letter.place.removeprefix(rig.prefix), letter.replay_id, f"thumbs/0/{sent.offset}"):
-        assert rig.command("show", name, "--raw").out == value
-    shown = rig.command("show", letter.replay_id)
+    sent = letter_rig.put("thumbs", value, key=b"bytes\x1b[2J", headers=[("h\x1b", b"\x1b[31m")])
+    (letter,) = letter_rig.letters_of(sent)
+    for name in (
+        letter.place,
+        letter.place.removeprefix(letter_rig.prefix),
+        letter.replay_id,
+        f"thumbs/0/{sent.offset}",
+    ):
+        assert letter_rig.command("show", name, "--raw").out == value
+    shown = letter_rig.command("show", letter.replay_id)
     assert shown.code == 0
     assert not {byte for byte in shown.out if byte < 32} - {10}
-    document = rig.command("show", letter.replay_id, "--json").json
+    document = letter_rig.command("show", letter.replay_id, "--json").json
     assert document["value"]["encoding"] == "base64"
     assert document["headers"][0][0] == "h\x1b"
-    pretty = rig.letters_of(rig.put("thumbs", {"no": {"thumb": "\x1b[2J"}}))[0]
-    out = rig.command("show", pretty.place).out
+    pretty = letter_rig.letters_of(letter_rig.put("thumbs", {"no": {"thumb": "\x1b[2J"}}))[0]
+    out = letter_rig.command("show", pretty.place).out
     assert b'"thumb": "\\u001b[2J"' in out
 
 
-def test_filters_and_wrong_input(rig: LetterRig) -> None:
-    letter, _ = rig.letters_of(
-        rig.put("traces", b"{filter", key=b"filter"), rig.put("thumbs", b"{another", key=b"another")
+def test_filters_and_wrong_input(letter_rig: LetterRig) -> None:
+    letter, _ = letter_rig.letters_of(
+        letter_rig.put("traces", b"{filter", key=b"filter"), letter_rig.put("thumbs", b"{another", key=b"another")
     )
     key = ["--key", "filter"]
-    assert listed(rig, *key)["total"] == 1
-    assert listed(rig, *key, "--topic", "traces", "--stage", letter.stage, "--since", "1h")["total"] == 1
-    assert listed(rig, *key, "--topic", "thumbs")["total"] == 0
-    assert listed(rig, *key, "--until", "1h")["letters"] == []
-    assert listed(rig, *key, "--since", "2200-01-01")["total"] == 0
-    assert listed(rig, "--limit", "1")["total"] > len(listed(rig, "--limit", "1")["letters"]) == 1
+    assert listed(letter_rig, *key)["total"] == 1
+    assert listed(letter_rig, *key, "--topic", "traces", "--stage", letter.stage, "--since", "1h")["total"] == 1
+    assert listed(letter_rig, *key, "--topic", "thumbs")["total"] == 0
+    assert listed(letter_rig, *key, "--until", "1h")["letters"] == []
+    assert listed(letter_rig, *key, "--since", "2200-01-01")["total"] == 0
+    assert listed(letter_rig, "--limit", "1")["total"] > len(listed(letter_rig, "--limit", "1")["letters"]) == 1
     for wrong, said in (
         (["--cause", "bad luck"], "opik_rejected"),
         (["--since", "yesterday"], "ISO 8601"),
         (["--replay-id", "x"], "UUID"),
     ):
-        ran = rig.command("list", *wrong)
+        ran = letter_rig.command("list", *wrong)
         assert (ran.code, ran.out) == (2, b"")
         assert said in ran.err
-    assert rig.command("show", "thumbs/0/999999999").code == 2
-    assert rig.command("show", "thumbs/x/y").code == 2
+    assert letter_rig.command("show", "thumbs/0/999999999").code == 2
+    assert letter_rig.command("show", "thumbs/x/y").code == 2
 
 
-def test_without_redis_letters_can_be_read_but_not_replayed(rig: LetterRig) -> None:
-    rig.letters_of(rig.put("thumbs", b"{redis", key=b"redis"))
-    ran = rig.command("list", "--key", "redis", "--json", redis=NOWHERE)
+def test_without_redis_letters_can_be_read_but_not_replayed(letter_rig: LetterRig) -> None:
+    letter_rig.letters_of(letter_rig.put("thumbs", b"{redis", key=b"redis"))
+    ran = letter_rig.command("list", "--key", "redis", "--json", redis=NOWHERE)
     assert (ran.code, ran.json["total"], ran.json["states_known"]) == (0, 1, False)
-    ran = rig.command("replay", "--key", "redis", redis=NOWHERE)
+    ran = letter_rig.command("replay", "--key", "redis", redis=NOWHERE)
     assert ran.code == 2
     assert "Redis" in ran.err
-    ran = rig.command("list", kafka="127.0.0.1:1", process=True)
+    ran = letter_rig.command("list", kafka="127.0.0.1:1", process=True)
     assert ran.code == 2
     assert "127.0.0.1:1" in ran.err
     assert "Traceback" not in ran.err

@@ -6,67 +6,53 @@ from collections.abc import Iterator
 
 import pytest
 
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.redis import RedisServer
-from tests.fault.faulty_opik import FaultyOpik
 from tests.stream.letter_rig import LetterRig, new_trace_id, now_ms, reroll, thumb, trace
-from tests.stream.replay_rig import REROLL, THUMBS, impatient, listed, refused_turns
-
-
-@pytest.fixture(scope="module")
-def rig(
-    kafka: KafkaCluster,
-    redis_server: RedisServer,
-    scripted_opik: FaultyOpik,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[LetterRig]:
-    with impatient(kafka, redis_server, scripted_opik, tmp_path_factory.mktemp("replay")) as made:
-        yield made
+from tests.stream.replay_rig import REROLL, THUMBS, listed, refused_turns
 
 
 @pytest.fixture(autouse=True)
-def _healed(rig: LetterRig) -> Iterator[None]:
+def _healed(letter_rig: LetterRig) -> Iterator[None]:
     yield
-    rig.opik.heal()
+    letter_rig.opik.heal()
 
 
-def test_a_signal_whose_trace_came_after_all_is_resolved_and_not_sent_again(rig: LetterRig) -> None:
+def test_a_signal_whose_trace_came_after_all_is_resolved_and_not_sent_again(letter_rig: LetterRig) -> None:
     rid, trace_id = f"late-{now_ms()}", new_trace_id()
-    rig.letters_of(rig.put("thumbs", thumb(rid), key=b"item-7"))
-    assert listed(rig, "--key", rid)["letters"][0]["state"] == "open"
-    rig.put("traces", trace(rid, trace_id), key=rid.encode())
-    rig.in_opik(trace_id, rid)
-    rig.wait("written without a replay", lambda: rig.held().get((trace_id, THUMBS)) == -1.0)
-    (row,) = listed(rig, "--key", rid)["letters"]
+    letter_rig.letters_of(letter_rig.put("thumbs", thumb(rid), key=b"item-7"))
+    assert listed(letter_rig, "--key", rid)["letters"][0]["state"] == "open"
+    letter_rig.put("traces", trace(rid, trace_id), key=rid.encode())
+    letter_rig.in_opik(trace_id, rid)
+    letter_rig.wait("written without a replay", lambda: letter_rig.held().get((trace_id, THUMBS)) == -1.0)
+    (row,) = listed(letter_rig, "--key", rid)["letters"]
     assert (row["state"], row["cause"]) == ("resolved", "missing_trace")
-    ran = rig.command("replay", "--key", rid, "--json")
+    ran = letter_rig.command("replay", "--key", rid, "--json")
     assert (ran.code, ran.json["replayed"], ran.json["resolved"]) == (0, 0, 1)
 
 
-def test_a_replayed_signal_looks_for_its_trace_anew(rig: LetterRig) -> None:
+def test_a_replayed_signal_looks_for_its_trace_anew(letter_rig: LetterRig) -> None:
     """No event told of the trace, but Opik has it by now."""
     rid, trace_id = f"found-{now_ms()}", new_trace_id()
-    rig.letters_of(rig.put("rerolls", reroll(rid), key=rid.encode()))
-    rig.in_opik(trace_id, rid)
-    assert rig.command("replay", "--key", rid, "--json").json["replayed"] == 1
-    rig.wait("the score", lambda: rig.held().get((trace_id, REROLL)) == 1.0)
+    letter_rig.letters_of(letter_rig.put("rerolls", reroll(rid), key=rid.encode()))
+    letter_rig.in_opik(trace_id, rid)
+    assert letter_rig.command("replay", "--key", rid, "--json").json["replayed"] == 1
+    letter_rig.wait("the score", lambda: letter_rig.held().get((trace_id, REROLL)) == 1.0)
 
 
-def test_a_newer_thumb_makes_an_older_letter_moot(rig: LetterRig) -> None:
-    (rid, trace_id), *_ = refused_turns(rig, f"moot{now_ms()}", 1)[0].items()
-    rig.put("thumbs", thumb(rid, "up", event_id="newer"), key=rid.encode())
-    rig.wait("the newer one", lambda: rig.held().get((trace_id, THUMBS)) == 1.0)
-    (row,) = listed(rig, "--key", rid, "--topic", "thumbs")["letters"]
+def test_a_newer_thumb_makes_an_older_letter_moot(letter_rig: LetterRig) -> None:
+    (rid, trace_id), *_ = refused_turns(letter_rig, f"moot{now_ms()}", 1)[0].items()
+    letter_rig.put("thumbs", thumb(rid, "up", event_id="newer"), key=rid.encode())
+    letter_rig.wait("the newer one", lambda: letter_rig.held().get((trace_id, THUMBS)) == 1.0)
+    (row,) = listed(letter_rig, "--key", rid, "--topic", "thumbs")["letters"]
     assert (row["state"], row["why"]) == ("resolved", "a newer thumb stands")
 
 
-def test_what_can_not_be_replayed_is_refused_with_the_reason(rig: LetterRig) -> None:
+def test_what_can_not_be_replayed_is_refused_with_the_reason(letter_rig: LetterRig) -> None:
     """Letters that were cut, that stand for lost records, from this very topic, from unknown ones, from strangers."""
     whole = {"cause": b"malformed", "attempts": b"1", "replay-id": b"6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11"}
-    whole |= {"topic": rig.prefix.encode() + b"thumbs", "partition": b"0", "offset": b"0", "timestamp": b"5"}
+    whole |= {"topic": letter_rig.prefix.encode() + b"thumbs", "partition": b"0", "offset": b"0", "timestamp": b"5"}
     strange: dict[str, dict[str, bytes]] = {
         "too large": whole | {"original-length": b"5000000"},
-        "dead-letter topic itself": whole | {"topic": rig.prefix.encode() + b"dead-letters"},
+        "dead-letter topic itself": whole | {"topic": letter_rig.prefix.encode() + b"dead-letters"},
         "none of the topics": whole | {"topic": b"\x1b[31mother"},
         "not written by a worker": {"topic": whole["topic"]},
         "dropped the record already": whole | {"timestamp": b"0"},
@@ -74,13 +60,13 @@ def test_what_can_not_be_replayed_is_refused_with_the_reason(rig: LetterRig) -> 
     for name, headers in strange.items():
         ours = [("rampgate." + key, value) for key, value in headers.items()]
         value = None if "dropped" in name else name.encode()
-        rig.put("dead-letters", value, key=b"strange", headers=ours)
-    ran = rig.command("replay", "--key", "strange", "--json")
+        letter_rig.put("dead-letters", value, key=b"strange", headers=ours)
+    ran = letter_rig.command("replay", "--key", "strange", "--json")
     assert (ran.code, ran.json["replayed"], ran.json["refused_total"]) == (1, 0, 5)
     for name, row in zip(strange, ran.json["refused"], strict=True):
         assert name in row["why"]
         assert row["state"] == "not replayable"
-    text = rig.command("list", "--key", "strange").out + rig.command("replay", "--key", "strange").out
+    text = letter_rig.command("list", "--key", "strange").out + letter_rig.command("replay", "--key", "strange").out
     assert b"\x1b" not in text
-    shown = rig.command("show", ran.json["refused"][3]["place"])
+    shown = letter_rig.command("show", ran.json["refused"][3]["place"])
     assert b"header rampgate.cause is missing" in b" ".join(shown.out.split())
