@@ -175,20 +175,24 @@ def judges(found: Found) -> list[str]:
 
 
 def verdicts(found: Found) -> list[str]:
-    goal, before, at_once = found["goals"]["decided_p95"], found["scored_before"], found["at_once"]
+    goal, at_once = found["goals"]["decided_p95"], found["at_once"]
     parts = {
         "record_to_verdict": "from the request handed to Kafka to the verdict in a plain consumer's hands",
         "inside": "of it, from the request's decoding to its published verdict",
         "deciding": "of that, deciding (`evidence.duration_seconds`)",
     }
+    places = {"in_memory": "the worker's memory", "in_redis": "Redis alone"}
+    before = found["in_memory"]
     rows = [
         [
+            where,
             text,
-            milliseconds(before[part]["p50"]),
-            f"**{milliseconds(before[part]['p95'])}**",
-            milliseconds(before[part]["max"]),
+            milliseconds(found[place][part]["p50"]),
+            f"**{milliseconds(found[place][part]['p95'])}**",
+            milliseconds(found[place][part]["max"]),
             milliseconds(goal) if part == "inside" else "",
         ]
+        for place, where in places.items()
         for part, text in parts.items()
     ]
     shares = [
@@ -205,10 +209,10 @@ def verdicts(found: Found) -> list[str]:
         )
     ]
     return [
-        *table(["", "p50", "p95", "longest", "goal for p95"], rows),
+        *table(["scores in", "", "p50", "p95", "longest", "goal for p95"], rows),
         "",
-        f"{before['requests']} requests one after another about {found['sample']} traces × {found['judges']} judges, "
-        f"all scored before. The first, which asked the model, took {before['first']:.1f} s.",
+        f"{before['requests']} requests each, one after another, about {found['sample']} traces × {found['judges']} "
+        f"judges, all scored before. The first, which asked the model, took {before['first']:.1f} s.",
         "",
         *table(["gates at once", "first verdict", "last verdict", "slowest / fastest", "times its fair share"], shares),
         "",

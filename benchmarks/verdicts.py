@@ -1,5 +1,6 @@
 """Verdicts: from a ramp-step request handed to Kafka to its verdict in a plain consumer's hands, where every score is
-in Redis; and how evenly ten gates that come at once share the model (PC5 §5.5, §9.5).
+there, in the worker's memory or in Redis alone; and how evenly ten gates that come at once share the model (PC5 §5.5,
+§9.5).
 
 One worker as shipped, on real Kafka and Redis; the model is the stand-in, in a process of its own.
 """
@@ -26,6 +27,7 @@ GOALS = {"decided_p95": 0.05}
 TRACES = 260
 """Of a version; pre_ramp draws 200 of them."""
 SAMPLE, JUDGES = 200, 4
+FEW = 4
 THUMBS = 20
 """Of each version, on its first traces."""
 EQUAL, SMALL = 200, 100
@@ -41,7 +43,8 @@ def run(options: Options) -> dict[str, Any]:
             "goals": GOALS,
             "sample": SAMPLE,
             "judges": JUDGES,
-            "scored_before": scored_before(lab, quick, options.verdicts),
+            "in_memory": scored_before(lab, quick, options.verdicts, 1),
+            "in_redis": scored_before(lab, quick, options.verdicts, options.versions),
             "at_once": {"gates": options.gates, "latency": LATENCY,
                         "equal": at_once(lab, slow, [EQUAL] * options.gates),
                         "small": at_once(lab, slow, [SMALL] + [EQUAL] * (options.gates - 1))},
@@ -122,19 +125,21 @@ class Bench:
         return {line["request_id"]: float(line["seconds"]) for line in map(json.loads, lines)}
 
 
-def scored_before(lab: Lab, model: str, count: int) -> dict[str, Any]:
-    """One request after another about traces whose scores are all there. The first gate, which asks the model, and a
-    few more are not counted."""
+def scored_before(lab: Lab, model: str, count: int, versions: int) -> dict[str, Any]:
+    """One request after another, of one version after another, about traces whose scores are all there: with more
+    versions than a worker remembers, in Redis alone. Each version's first gate, which asks the model, and a few more
+    are not counted."""
     bench = Bench(lab, model)
     try:
-        bench.joined("v1", TRACES)
+        for version in range(versions):
+            bench.joined(f"v{version}", TRACES)
         waits, decided = {}, {}
-        for number in range(count + 5):
+        for number in range(versions + FEW + count):
             name = f"r{number}"
-            asked = bench.ask(step(name, "v1"))
+            asked = bench.ask(step(name, f"v{number % versions}"))
             ((came, verdict),) = bench.verdicts({name: SAMPLE})
             waits[name], decided[name] = came - asked, verdict["evidence"]["duration_seconds"]
-        names = list(waits)[5:]
+        names = list(waits)[versions + FEW :]
         inside = bench.logged(names[-1])
         parts = {"record_to_verdict": waits, "inside": inside, "deciding": decided}
         return {
