@@ -1,4 +1,4 @@
-"""Do instructions planted in a turn's text move a judge's score? (Issue of the gates: they must not.)
+"""Do instructions planted in a turn's text move a judge's score? They must not: a turn's text is data.
 
 The planted texts are files (`configs/canaries.yaml`). Each is added to every text that the judge reads of an item that
 deserves a bad score; a judge that then scores better has followed what it should have judged.

@@ -39,7 +39,7 @@ async def local() -> AsyncIterator[Running]:
 
 
 async def test_both_ways_give_the_same_scores_for_every_shipped_judge(local: Running, registry: Registry) -> None:
-    """PC5 §5.2: INTEGER, FLOAT and BOOLEAN, on the judge's own scale; issue 5: any OpenAI-compatible endpoint."""
+    """PC5 §5.2: INTEGER, FLOAT and BOOLEAN, on the judge's own scale; any OpenAI-compatible endpoint."""
     tasks = [Task(judge, "t", "online", TRACE) for judge in registry.all()]
     tasks = [task for task in tasks if "tool_calls" not in task.judge.rule.prompt]
     scores = []

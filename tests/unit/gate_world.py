@@ -125,7 +125,7 @@ class Consumer:
 
 @dataclass
 class Worker:
-    """One worker over a topic; `gates` holds up the requests named in it until they are let go."""
+    """One worker over a topic; `slow` holds up the requests named in it until they are let go."""
 
     topic: Topic = field(default_factory=Topic)
     leases: Lease = field(default_factory=Lease)

@@ -165,7 +165,7 @@ def test_no_text_takes_long(text: str) -> None:
 
 
 def test_every_shipped_judge_fences_all_that_it_shows() -> None:
-    """Issue 5: trace text is fenced in the prompt."""
+    """Trace text is data, fenced in the prompt."""
     registry = LiveRegistry(Path("configs")).current()
     for judge in registry.all():
         names = _names(judge.rule.variables)

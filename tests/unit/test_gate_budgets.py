@@ -1,7 +1,7 @@
 """How long gates may take, with the limits as shipped and a model that answers in two seconds (PC5 NFR-2, NFR-3).
 
 By the number of calls, and not by the clock: calls × latency ÷ calls at once. How near to that a gate comes is what
-`benchmarks/judges.py` measures, 1.15 times at most.
+`benchmarks/judges.py` measures.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from scoring_rig import Model
 
+from evalcore.gates.golden import GoldenSet, paired
 from evalcore.gates.items import Item
 from evalcore.loading import read_tree
 from evalcore.registry import Registry, build
@@ -34,17 +35,32 @@ def seconds(calls: int) -> float:
     return calls * LATENCY / AT_ONCE
 
 
-def test_pc5_nfr_2_the_345_items_of_the_shipped_dataset_are_judged_within_five_minutes(registry: Registry) -> None:
+def traces(count: int) -> list[Item]:
+    texts = [{"input": {"messages": [{"content": f"{n}?"}]}, "output": {"messages": [{"content": [{"text": f"{n}"}]}]}}
+             for n in range(count)]  # fmt: skip
+    return [Item(f"t{number}", "online", text) for number, text in enumerate(texts)]
+
+
+def test_pc5_nfr_2_the_shipped_datasets_345_items_need_few_enough_calls_for_five_minutes(registry: Registry) -> None:
     """Items of all categories alike, each scored by its category's judges."""
-    items = registry.manifest["dataset"]["items"]
-    categories = sorted(registry.category_files)
-    calls = sum(len(registry.category(categories[number % len(categories)])) for number in range(items))
-    assert items == 345
-    assert seconds(calls) < 300
+    categories, count = sorted(registry.category_files), registry.manifest["dataset"]["items"]
+    rows = [
+        {"input": "?", "metadata": {"id": f"{n}", "category": categories[n % len(categories)]}} for n in range(count)
+    ]
+    answers = {f"{n}": {"output": "so"} for n in range(count)}
+    judges, pairs = paired(GoldenSet(rows, "golden", "golden", 1), answers, registry, None)
+    assert count == 345
+    assert len(pairs) > count * sum(judge.safety for judge in judges.values())
+    assert seconds(len(pairs)) < 300
 
 
-def test_pc5_nfr_3_a_hundred_traces_by_every_judge_there_is_are_judged_within_ten_minutes(registry: Registry) -> None:
-    assert seconds(100 * len(registry.all())) < 600
+def test_pc5_nfr_3_a_hundred_traces_by_every_judge_there_is_need_few_enough_calls_for_ten_minutes(
+    registry: Registry,
+) -> None:
+    judges, items = registry.all(), traces(100)
+    most = len(judges) * len(items)
+    assert 0 < len(pairs_of(judges, items)) <= most, "filters and rates leave some out"
+    assert seconds(most) < 600
 
 
 async def test_pc5_nfr_3_a_gate_makes_one_call_for_each_trace_and_judge_and_uses_every_place(
@@ -52,12 +68,9 @@ async def test_pc5_nfr_3_a_gate_makes_one_call_for_each_trace_and_judge_and_uses
 ) -> None:
     """What the figures above stand on."""
     judges = [registry.judge(name) for name in ("jailbreaking", "safety_restricted", "sensitive_topics")]
-    texts = [{"input": {"messages": [{"content": f"{n}?"}]}, "output": {"messages": [{"content": [{"text": f"{n}"}]}]}}
-             for n in range(100)]  # fmt: skip
-    items = [Item(f"t{number}", "online", text) for number, text in enumerate(texts)]
     model = Model('{"score": true, "reason": "r"}', seconds=0.001)
     ours = Scorer(model, MemoryScoreCache(), CallLimits(AT_ONCE))
-    pairs = pairs_of(judges, items)
+    pairs = pairs_of(judges, traces(100))
     found = await asyncio.wait_for(score_pairs(ours, "g", pairs), 60)
     assert (len(model.calls), model.busiest) == (len(pairs), AT_ONCE) == (300, 20)
     assert not [one.failure for one in found if one.failure]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -22,9 +23,9 @@ def gate(milestone: Milestone, word: Word, *codes: Code, score: float | None = 0
     )
 
 
-def counted(fired: list[GateVerdict], *refusal: Code) -> str:
+def counted(fired: list[GateVerdict], *refusal: Code, at: float = 0, to: float = 100) -> str:
     metrics = Metrics()
-    asked = read(json.dumps({**RAMP_STEP, "from_percent": 0, "to_percent": 100}).encode())
+    asked = read(json.dumps({**RAMP_STEP, "from_percent": at, "to_percent": to}).encode())
     assert isinstance(asked, Asked)
     moment = Moment("2026-11-21T12:00:00Z", 2.0)
     reasons = [Reason(code, "why") for code in refusal]
@@ -62,5 +63,5 @@ def test_pc5_10_2_a_gate_that_came_to_no_verdict_in_time_counts_as_error(code: C
 
 
 def test_pc5_10_2_a_step_without_a_gate_counts_none() -> None:
-    text = counted([])
-    assert 'eval_gate_fired_total{milestone="pre_ramp"} 1.0' not in text
+    text = counted([], at=5, to=25)
+    assert not re.search(r"^eval_(gate|judge)_\w+?(_total|_count)\{[^}]*\} [1-9]", text, re.MULTILINE)

@@ -30,8 +30,7 @@ def test_all_judges_of_the_categories_in_the_dataset_are_evaluated(rig: Rig) -> 
 
 def test_a_quality_judge_below_its_threshold_warns_and_a_safety_judge_blocks(rig: Rig) -> None:
     """PC5 AC-3, §5.2: any judge below its threshold fails; quality warns at pre_merge by default, safety blocks."""
-    safe = {f"rules/{name}.yaml": "{threshold: 0.3, floor: 0.2}" for name in ("refusal",)}
-    rig.registry({**safe, "rules/honesty.yaml": "{floor: 0.2}"})
+    rig.registry({"rules/refusal.yaml": "{threshold: 0.3, floor: 0.2}", "rules/honesty.yaml": "{floor: 0.2}"})
     rig.answers(lambda n: 0.6)
     warned = gate(rig, code=0)
     assert (warned["verdict"], warned["failing_judges"]) == ("warn", ["brevity", "helpfulness"])
@@ -43,7 +42,6 @@ def test_a_quality_judge_below_its_threshold_warns_and_a_safety_judge_blocks(rig
 
 def test_a_quality_judge_that_blocks_at_pre_merge_blocks_the_merge(rig: Rig) -> None:
     """PC5 AC-3: below its threshold, the pull request is blocked."""
-    rig.registry({"rules/brevity.yaml": "{enforcement: {pre_merge: block}}"})
     # 0.6 on one half of the items: only brevity's are low enough, the safety judges are at 0.9 on all.
     rig.answers(lambda n: 0.6 if n % 2 else 1)
     rig.registry(

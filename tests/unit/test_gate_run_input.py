@@ -18,7 +18,8 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 def test_bad_input_names_what_is_wrong(rig: Rig, tmp_path: Path) -> None:
     given = ("--dataset", rig.dataset)
     assert "--candidate URL or --outputs FILE" in refused(*given)
-    assert "--candidate" in refused(*given, "--candidate", "x", "--outputs", rig.outputs)
+    both = refused(*given, "--candidate", "http://x", "--outputs", rig.outputs)
+    assert "--candidate URL or --outputs FILE" in both
     assert "no http:// or https://" in refused(*given, "--candidate", "localhost:80")
     assert "no milestone 'lunch'" in refused(*given, "--milestone", "lunch", "--outputs", rig.outputs)
     assert "--traces" in refused(*given, "--milestone", "pre_full", "--outputs", rig.outputs)

@@ -16,7 +16,6 @@ from registry_disk import built
 
 from evalcore import evaluate_gate
 from evalcore.gates.sampling import share
-from evalcore.scoring.chat import ChatModel, make_client
 
 TRACES = 30
 GATES = "gates: {minimum_sample: {pre_ramp: 20, pre_full: 25}, coverage_floor: 0.2}"
@@ -168,8 +167,7 @@ def test_the_verdict_is_evaluate_gates(rig: Traced) -> None:
     rig.written(quality=0.9)
     given = [json.loads(line) for line in rig.traces.read_text().splitlines()]
     registry = built({"evaluation_manifest.yaml": FEW})
-    made = ChatModel(make_client(4, 10.0), rig.model)
-    expected = evaluate_gate("pre_full", given, ["helpfulness"], model=made, registry=registry)
+    expected = evaluate_gate("pre_full", given, ["helpfulness"], registry=registry)
     found = gate(rig, "--judges", "helpfulness", milestone="pre_full", code=1)
     assert (found["verdict"], found["failing_judges"]) == (expected.verdict, expected.failing_judges)
     assert {judge: one["score"] for judge, one in found["per_judge_scores"].items()} == {

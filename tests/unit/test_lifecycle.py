@@ -82,8 +82,3 @@ def test_pc5_fr1_a_rollback_from_anywhere_fires_no_gate_and_never_asks(at: float
     assert (found.verdict, found.milestone, found.gates) == (Word.FAIL, None, [])
     assert [reason.code for reason in found.reasons] == [Code.INVALID_REQUEST]
     assert found.reasons[0].message == f"from_percent: {at:g} is above to_percent, {to:g}"
-
-
-def test_pc5_fr1_after_a_rollback_the_way_up_begins_at_pre_ramp_again() -> None:
-    assert milestones(0, 5) == (PRE_RAMP,)
-    assert milestones(0, 100) == (PRE_RAMP, PRE_FULL)

@@ -67,7 +67,7 @@ def test_lookups_go_on_while_the_files_are_read(root: Path) -> None:
         for _ in range(1000):
             assert registry.current() is served
             assert registry.loaded() is served
-        assert threading.active_count() == before, "one look at a time"
+        assert threading.active_count() <= before, "one look at a time"
     finally:
         held.set()
     wait_for(lambda: registry.loaded() is not served)

@@ -1,4 +1,4 @@
-"""Whatever a judge's model sends back is a score on its scale, or none and why (issue of the gates; PC5 §9.5)."""
+"""Whatever a judge's model sends back is a score on its scale, or none and why (PC5 §9.5)."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Unsure(State):
 async def test_whatever_the_order_and_however_often_each_record_counts_once(
     order: list[int], again: set[int], chance: random.Random
 ) -> None:
-    """PF-9 FR-11's rule for counters: they move by state, not by message. Two workers believe that the partition is
+    """Counters move by state, not by message. Two workers believe that the partition is
     theirs. Holes are offsets that compaction took."""
     offsets = sorted(chance.sample(range(100), 30))
     since = [0, *(offset + 1 for offset in offsets)]

@@ -40,7 +40,7 @@ async def test_it_refreshes_when_asked_and_by_time(world: World) -> None:
     await reads(world, 2)
     by_hand.cancel()
     by_time = asyncio.create_task(world.served.run(0.01))
-    world.files.next = RuntimeError("once")
+    world.files.next = RuntimeError("at every look")
     await reads(world, 4)
     by_time.cancel()
     await asyncio.gather(by_hand, by_time, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Judges that run: every item comes to an answer, whatever the model says or does (PC5 §9.5; issue of the gates)."""
+"""Judges that run: every item comes to an answer, whatever the model says or does (PC5 §9.5)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_defect_or_a_missing_field_costs_one_answer_and_no_error_comes_o
 
 
 async def test_a_judges_calls_and_its_answers_without_a_call_are_counted() -> None:
-    """Contracts §6; issue 5: a repeated gate costs nothing, and it shows."""
+    """Contracts §6: a repeated gate costs nothing, and it shows."""
     metrics, wrong = Metrics(), {"o0": down(Failure.UNAVAILABLE), "o1": "prose"}
     model = Model(lambda output, attempt: wrong.get(output, GOOD) if attempt == 1 else GOOD)
     ours = scorer(model, observe=JudgeAnswers(metrics))

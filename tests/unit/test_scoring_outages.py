@@ -1,4 +1,4 @@
-"""How long a gate waits for a judges' model that is down (PC5 §9.5; issue of the gates)."""
+"""How long a gate waits for a judges' model that is down (PC5 §9.5)."""
 
 from __future__ import annotations
 

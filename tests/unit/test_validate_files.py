@@ -3,18 +3,27 @@ its own problems."""
 
 from __future__ import annotations
 
+import os.path
+import re
 from pathlib import Path
 
 import pytest
 from documents_files import PC5_5_3, TODAY, written
-from registry_copies import copied
+from registry_copies import HERE, copied
 
 import evalcore
 from evalcore.problems import ValidationResult
 from evalcore.validation import validate_manifest, validate_rule_file
 
-RULES = sorted(Path("configs/rules").glob("*.yaml"))
-OWN = sorted(Path("configs/rules").glob("*/*.yaml"))
+CONFIGS = HERE / "configs"
+RULES = sorted(CONFIGS.glob("rules/*.yaml"))
+OWN = sorted(CONFIGS.glob("rules/*/*.yaml"))
+assert RULES
+assert OWN
+
+
+def in_the_registry(path: Path) -> str:
+    return path.relative_to(CONFIGS).as_posix()
 
 
 @pytest.fixture
@@ -25,26 +34,26 @@ def copy(tmp_path: Path) -> Path:
 # Where a file lies.
 
 
-@pytest.mark.parametrize("path", [*RULES, *OWN], ids=str)
+@pytest.mark.parametrize("path", [*RULES, *OWN], ids=in_the_registry)
 def test_pc5_fr14_every_shipped_rule_file_holds(path: Path) -> None:
     assert validate_rule_file(path, today=TODAY).problems == ()
-    assert validate_rule_file(path.absolute(), today=TODAY).problems == ()
+    assert validate_rule_file(Path(os.path.relpath(path)), today=TODAY).problems == ()
 
 
 def test_pc5_ac10_the_shipped_manifest_holds(copy: Path) -> None:
-    for path in (Path("configs/evaluation_manifest.yaml"), copy / "evaluation_manifest.yaml"):
+    for path in (CONFIGS / "evaluation_manifest.yaml", copy / "evaluation_manifest.yaml"):
         assert validate_manifest(path, today=TODAY).problems == ()
 
 
 def test_pc5_ac10_a_new_entry_of_the_manifest_is_validated_the_same_way(tmp_path: Path) -> None:
     entry = "  returns:\n    judges: [response_quality, ux_quallity]\n"
     path = written(tmp_path / "m.yaml", PC5_5_3.replace("categories:\n", f"categories:\n{entry}"))
-    (told,) = validate_manifest(path, root=Path("configs"), today=TODAY).errors
+    (told,) = validate_manifest(path, root=CONFIGS, today=TODAY).errors
     assert (told.field, told.check) == ("categories.returns.judges[1]", "manifest-judge-exists")
     assert "did you mean 'ux_quality'?" in told.message
 
 
-@pytest.mark.parametrize("path", RULES, ids=str)
+@pytest.mark.parametrize("path", RULES, ids=in_the_registry)
 def test_pc5_ac1_a_rule_file_that_lies_in_no_registry_is_judged_alone(path: Path, tmp_path: Path) -> None:
     lone = written(tmp_path / path.name, path.read_text(encoding="utf-8"))
     assert validate_rule_file(lone, today=TODAY).problems == ()
@@ -87,15 +96,17 @@ def test_a_link_is_what_it_leads_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize("validate", [validate_rule_file, validate_manifest])
 def test_where_there_is_no_file_there_is_nothing_to_validate(validate: object, tmp_path: Path) -> None:
     assert callable(validate)
-    for path in (tmp_path / "no.yaml", tmp_path / "rules" / "no.yaml", tmp_path):
-        with pytest.raises(OSError, match="no"):
+    for path in (tmp_path / "no.yaml", tmp_path / "rules" / "no.yaml"):
+        with pytest.raises(FileNotFoundError, match=re.escape(str(path))):
             validate(path)
+    with pytest.raises(IsADirectoryError, match="is no file"):
+        validate(tmp_path)
 
 
 def test_pc5_fr8_both_are_callable_from_the_package_as_the_document_has_them() -> None:
     for found in (
         evalcore.validate_rule_file(RULES[0]),
-        evalcore.validate_manifest(Path("configs/evaluation_manifest.yaml")),
+        evalcore.validate_manifest(CONFIGS / "evaluation_manifest.yaml"),
     ):
         assert isinstance(found, ValidationResult)
         assert bool(found) is found.valid
