@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
-from scoring_rig import GOOD, Model, down, many, scorer, tasks
+from scoring_rig import GOOD, QUICK, Model, down, many, scorer, tasks
 
 from evalcore.gates.answers import Scored, Unscored
-from evalcore.scoring import CallLimits, Failure, Spend
+from evalcore.scoring import CallLimits, Failure, Reply, Spend
+from evalcore.scoring.asking import Ask
 
 
 async def test_no_more_calls_at_once_than_allowed_over_all_gates() -> None:
@@ -42,7 +44,7 @@ async def test_a_limit_on_calls_a_minute_is_kept_and_spread() -> None:
     limits = CallLimits(at_once=50, calls_per_minute=60 * 50)
     model, began = Model(), time.monotonic()
     await scorer(model, limits=limits).score("g", many(75))
-    assert 0.4 <= time.monotonic() - began < 2.0, "fifty at once, the other 25 in half a second"
+    assert time.monotonic() - began >= 0.4, "fifty at once, the other 25 in half a second"
 
 
 async def test_what_a_server_asks_to_wait_all_calls_wait() -> None:
@@ -93,10 +95,17 @@ async def test_one_gates_empty_purse_is_not_anothers() -> None:
 
 
 async def test_a_gate_whose_time_is_over_has_what_was_scored_by_then() -> None:
-    model = Model(seconds=0.05)
-    found = await scorer(model).score("g", many(40), within=0.12)
+    class Stuck(Model):
+        """Answers four calls and no other."""
+
+        async def complete(self, asked: Ask) -> Reply:
+            if len(self.calls) >= 4:
+                self.seconds = 3600.0
+            return await super().complete(asked)
+
+    model = Stuck()
+    found = await scorer(model, limits=replace(QUICK, call_seconds=3600.0)).score("g", many(40), within=0.5)
     assert [one.answer for one in found[:4]] == [Scored(4.0)] * 4
-    late = [one for one in found if one.failure is Failure.OUT_OF_TIME]
-    assert len(late) >= 28
-    assert late[0].answer == Unscored("not scored within the gate's 0.12 s")
-    assert model.now == 0
+    assert {one.failure for one in found[4:]} == {Failure.OUT_OF_TIME}
+    assert found[4].answer == Unscored("not scored within the gate's 0.5 s")
+    assert (len(model.calls), model.now) == (4 + QUICK.at_once, 0)

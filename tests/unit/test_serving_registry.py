@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,7 @@ ASKED = "/eval-config?vertical=receipts&category=receipt_scan"
 QUALITY = "configs/rules/receipts/response_quality.yaml"
 SEED = {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
 TOKEN = "s3cret"
+FOLDERS = ("configs", "prompts", "specs")
 
 
 class Served:
@@ -42,7 +44,7 @@ class Served:
 
     def __init__(self, folder: Path, token: str | None = None) -> None:
         self.folder, self.token = folder, token
-        self.http = httpx.Client(timeout=15)
+        self.http = httpx.Client(timeout=15, trust_env=False)
         self.url = ""
         self.process: subprocess.Popen[str]
 
@@ -117,7 +119,7 @@ def serving(folder: Path, token: str | None = None, **settings: str) -> Iterator
 
 def copied(folder: Path) -> Path:
     """The shipped registry, where a test may change it."""
-    for name in ("configs", "prompts", "specs"):
+    for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name)
     return folder
 
@@ -138,13 +140,29 @@ def restored(served: Served) -> Iterator[Served]:
     assert served.ask("/refresh", "POST")[0] == 200
 
 
+@contextmanager
+def vanished(folder: Path) -> Iterator[None]:
+    """Its files lie elsewhere meanwhile. They are back in any case: the next test reads them too."""
+    away = folder / "away"
+    away.mkdir()
+    for name in FOLDERS:
+        (folder / name).rename(away / name)
+    try:
+        yield
+    finally:
+        for name in FOLDERS:
+            shutil.rmtree(folder / name, ignore_errors=True)
+            (away / name).rename(folder / name)
+        away.rmdir()
+
+
 def until(held: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:
             if held():
                 return
-        except (OSError, KeyError):
+        except (OSError, KeyError, httpx.TransportError):
             pass
         assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
         time.sleep(0.02)
@@ -164,7 +182,7 @@ def test_a_worker_answers_for_the_vertical_while_its_broker_is_away(served: Serv
     safety = {judge["id"] for judge in document["judges"] if judge["classification"] == "safety_refusal"}
     assert safety >= {"jailbreaking", "safety_restricted", "sensitive_topics"}
     assert document["config_hash"] in served.registry["detail"]
-    assert 'rampgate_registry_refreshes_total{outcome="loaded"} 1.0' in served.ask("/metrics")[1]
+    assert re.search(r'^rampgate_registry_refreshes_total\{outcome="loaded"\} [1-9]', served.ask("/metrics")[1], re.M)
 
 
 def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_old_one(restored: Served) -> None:
@@ -184,7 +202,7 @@ def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_ol
     assert restored.thresholds() == SEED
     again = restored.refresh()
     assert again.exit_code == 0
-    assert again.stdout.startswith("unchanged: 16 judges")
+    assert again.stdout.splitlines()[-1].startswith("unchanged: 16 judges"), "below what warns by then"
     assert restored.process.pid == process
     assert restored.process.poll() is None
 
@@ -215,19 +233,12 @@ def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restore
 def test_files_that_vanish_do_not_switch_off_the_judges(restored: Served) -> None:
     """A volume that is gone is no registry without safety judges."""
     before = restored.ask(ASKED)[1]
-    away = restored.folder / "away"
-    away.mkdir()
     for empty in (False, True):
-        for name in ("configs", "prompts", "specs"):
-            (restored.folder / name).rename(away / name)
-        if empty:
-            (restored.folder / "configs").mkdir()
-        assert restored.ask("/refresh", "POST")[0] == 422
-        assert restored.ask(ASKED)[1] == before
-        if empty:
-            (restored.folder / "configs").rmdir()
-        for name in ("configs", "prompts", "specs"):
-            (away / name).rename(restored.folder / name)
+        with vanished(restored.folder):
+            if empty:
+                (restored.folder / "configs").mkdir()
+            assert restored.ask("/refresh", "POST")[0] == 422
+            assert restored.ask(ASKED)[1] == before
 
 
 def test_sighup_reads_the_files_again(restored: Served) -> None:
