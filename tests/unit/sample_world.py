@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
 from types import SimpleNamespace
@@ -64,6 +64,25 @@ async def not_in_opik(trace_id: str) -> None:
     return None
 
 
+class Records:
+    """What lies on the topic of traces, by its offset there."""
+
+    def __init__(self, values: Sequence[Mapping[str, Any] | None]) -> None:
+        self.values = values
+
+    async def fetch(self, places: Sequence[Any]) -> list[Any]:
+        found = [self.values[offset] for _, _, offset in places]
+        return [None if one is None else SimpleNamespace(value=json.dumps(one).encode()) for one in found]
+
+
+async def pool(store: MemoryStore, clock: ManualClock, step: RampStep, places: Iterable[int]) -> None:
+    """The turns at these places of the topic ended just now, and are the step's."""
+    now = clock.now_ms()
+    cell = pool_cell(step.vertical, step.agent_id, step.agent_version, now // HOUR)
+    drawn = [Candidate(bytes([place]) * 16, now - 1, 0, place) for place in places]
+    await store.apply(Change(pools={cell: Pool(now + HOUR, 600, {one.pack(): one.number for one in drawn})}))
+
+
 @dataclass
 class World:
     """All that a sample is drawn from. `seen`: the inputs that the candidate was run on, call by call."""
@@ -97,8 +116,7 @@ class World:
                 await self.store.apply(Change(pools={cell: Pool(now + WEEK, 600, {one.pack(): one.number})}))
 
     async def fetch(self, places: Sequence[Any]) -> list[Any]:
-        found = [self.topic[offset] for _, _, offset in places]
-        return [None if one is None else SimpleNamespace(value=json.dumps(one).encode()) for one in found]
+        return await Records(self.topic).fetch(places)
 
     async def read(self, wanted: Dataset) -> GoldenSet | None:
         if self.out_of_reach is not None:

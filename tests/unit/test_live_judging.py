@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import json
 import random
-import uuid
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from builders import MINUTE, NOW, thumb
-from builders import trace as trace_event
+from builders import NOW, thumb
 from hypothesis import given
 from hypothesis import strategies as st
-from registry_disk import built
-from scoring_rig import Model, down, scorer
-from uuid6 import uuid7
-from world import World
+from live_rig import RARE, REGISTRY, Rig, Willing, live_trace
+from scoring_rig import down
 
 from agents import traces as trace_codec
-from agents.live_judging import LiveJudging
 from agents.ports import Refusal, Unavailable
 from evalcore.gates.aggregates import aggregate
 from evalcore.gates.answers import Scored, collect
 from evalcore.gates.live_traces import chance, chosen, judges_of, weight
 from evalcore.gates.sampling import share
-from evalcore.registry import Judge, Registry
-from evalcore.scoring import Failure, MemoryScoreCache, Reply
-from evalcore.scoring.asking import Ask
-from schemas.outcomes import Cause, Kind
+from evalcore.registry import Judge
+from evalcore.scoring import Failure, MemoryScoreCache
+from schemas.outcomes import Cause
 from streams.letter_states import settled
-
-REGISTRY = built({"rules/helpfulness.yaml": "{sampling_rate: 0.3}"})
-RARE = REGISTRY.judge("helpfulness")
 
 
 def with_rate(judge: Judge, rate: float) -> Judge:
@@ -90,66 +80,6 @@ def test_a_trace_is_judged_by_its_categorys_judges_and_without_a_known_one_by_al
     everyone = {judge.id for judge in REGISTRY.all() if judge.fires}
     for metadata in ({}, {"category": "nobody_knows"}, {"category": None, "vertical": 7}, "odd"):
         assert {judge.id for judge in judges_of(REGISTRY, {"metadata": metadata})} == everyone
-
-
-class Willing(Model):
-    """Gives every judge an answer on its scale."""
-
-    async def complete(self, asked: Ask) -> Reply:
-        await super().complete(asked)
-        boolean = asked.schema["properties"]["score"]["anyOf"][0]["type"] == "boolean"
-        return Reply(json.dumps({"score": True if boolean else 1, "reason": "fine"}), 10)
-
-
-class Rig:
-    """A world whose turns have live judges. `model`: what it answers instead of a score on each judge's scale."""
-
-    def __init__(self, registry: Registry | None = None, **model: Any) -> None:
-        self.world = World()
-        self.registry: Registry | None = REGISTRY if registry is None else registry
-        self.model = Model(**model) if model else Willing()
-        self.cache = MemoryScoreCache()
-        self.in_opik: dict[str, dict[str, Any]] = {}
-        self.left: frozenset[str] = frozenset()
-
-    def judging(self) -> LiveJudging:
-        """As after a restart: nothing is remembered but what the stores hold."""
-        world = self.world
-
-        async def whole(trace_id: str) -> dict[str, Any] | None:
-            return self.in_opik.get(trace_id)
-
-        topic, ours = world.topics["traces"], scorer(self.model, self.cache)
-        return LiveJudging(world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic)
-
-    async def traces(self, *events: dict[str, Any]) -> None:
-        sent = self.world.send(Kind.TRACE, *events)
-        await self.world.run(Kind.TRACE)
-        self.world.wait(MINUTE)
-        assert await self.judging().traces(sent) == []
-
-    async def thumbs(self, *events: dict[str, Any]) -> list[Any]:
-        sent = self.world.send(Kind.THUMBS, *events)
-        await self.world.run(Kind.THUMBS)
-        self.world.wait(MINUTE)
-        return list(await self.judging().thumbs(sent))
-
-    def written(self, event: dict[str, Any]) -> dict[str, float]:
-        return {
-            name: value
-            for (trace_id, name), value in self.world.scores.held.items()
-            if trace_id == event["trace_id"] and not name.startswith("user_signal_")
-        }
-
-
-def live_trace(rid: str = "r", *, sampled: bool = True, **more: Any) -> dict[str, Any]:
-    """A whole trace that the rate of RARE takes, or does not."""
-    number = next(n for n in (str(uuid7()) for _ in range(500)) if (share(uuid.UUID(n).bytes) < 0.3) is sampled)
-    content = {
-        "input": {"messages": [{"content": f"how {rid}?"}]},
-        "output": {"messages": [{"content": f"so {rid}."}]},
-    }
-    return trace_event(rid, **{"vertical": None, **more}) | {"trace_id": number} | content
 
 
 async def test_a_sampled_trace_is_scored_under_each_rules_score_name_with_the_reason() -> None:

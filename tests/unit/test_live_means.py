@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from builders import DAY, thumb, trace
+from live_rig import Rig, Willing
 from registry_disk import built
-from test_live_judging import Rig, Willing
 
 from agents.live_scores import watched
 from evalcore.gates.aggregates import aggregate

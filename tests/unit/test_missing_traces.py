@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from builders import MINUTE, found_trace, reroll, thumb, trace
-from world import World
+from world import WAIT, World, given_up
 
 from agents.counting import CONSUMED
 from schemas.outcomes import Cause, Kind
-
-WAIT = 15 * MINUTE
-"""The default wait for a missing trace."""
 
 
 async def test_a_trace_that_got_no_event_is_found_in_opik_and_the_signal_written() -> None:
@@ -64,12 +61,6 @@ async def test_a_record_kafka_no_longer_has_still_gives_a_dead_letter_that_says_
     (letter,) = world.letters.letters
     assert (letter.record.key, letter.record.value) == (b"r", None)
     assert (letter.record.topic, letter.record.partition, letter.record.offset) == ("rampgate.thumbs", 0, 0)
-
-
-async def given_up(world: World) -> None:
-    await world.tell(Kind.THUMBS, thumb("r", "up"))
-    await world.age(WAIT + MINUTE)
-    assert world.causes() == ["missing_trace"]
 
 
 async def test_a_trace_that_comes_after_the_signal_was_given_up_is_written_after_all() -> None:

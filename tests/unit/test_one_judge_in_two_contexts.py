@@ -13,8 +13,8 @@ import pytest
 from builders import trace as trace_event
 from gate_commands import commands, verdict
 from gate_rig import environment, jsonl, local_model
+from live_rig import Rig
 from registry_copies import HERE, copied
-from test_live_judging import Rig
 
 from evalcore import aevaluate_gate, get_metric_by_id, get_threshold, live
 from evalcore.scoring.chat import ChatModel, make_client

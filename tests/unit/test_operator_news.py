@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from builders import DAY, NOW, Rec
+from gate_world import request
 from structlog.testing import capture_logs
-from test_gate_jobs import request
 from test_notifiers import Server, client, notifier, server
 
 from agents.memory import ManualClock, MemoryStore

@@ -2,116 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
-from functools import cache
-from itertools import cycle
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from ramp_answers_rig import NOW, SAFETY, Scripted, codes, registry, verdict
 
-from agents.gate_ports import GatePorts, Item, OutOfTime, Sample
-from agents.ramps import answer
-from evalcore.gates.answers import Answer, Scored, Unscored
+from agents.gate_ports import Item, OutOfTime
+from evalcore.gates.answers import Answer
 from evalcore.gates.history import Line
-from evalcore.gates.requests import Asked, Invalid, read
 from evalcore.gates.verdict import as_json, from_json
-from evalcore.loading import read_tree
-from evalcore.registry import Judge, Registry, build
-from evalcore.validation import checked
+from evalcore.registry import Judge
 from schemas.judges import Milestone
-from schemas.verdicts import Action, Code, Composition, SampleFacts, Verdict, Word
-
-NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
-REQUEST: dict[str, Any] = {
-    "request_id": "r-1",
-    "experiment_id": "e-1",
-    "agent_id": "receipts-agent",
-    "agent_version": "abc123",
-    "vertical": "receipts",
-    "from_percent": 0,
-    "to_percent": 5,
-    "eval_gates": {"pre_ramp": ["ux-quality"], "pre_full": ["ux_quality"]},
-    "requested_at": "2026-11-21T12:00:00Z",
-    "deadline_seconds": 600,
-}
-SAFETY = {"jailbreaking", "safety_restricted", "sensitive_topics"}
-
-
-@cache
-def registry() -> Registry:
-    corpus, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
-    return build(corpus)
-
-
-@dataclass
-class Scripted:
-    """All ports at once. `scores`: judge id -> the value of all items; others get the top of their scale."""
-
-    size: int = 400
-    scores: dict[str, float] = field(default_factory=dict)
-    down: bool = False
-    rate: float | None = 0.4
-    seconds: float = 0.0
-    past: list[float] = field(default_factory=list)
-    verticals: tuple[str, ...] = ()
-    lines: list[Line] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
-        whose = cycle([{"metadata": {"vertical": one}} for one in self.verticals] or [{}])
-        items = [Item(f"t{number}", "online", next(whose)) for number in range(self.size)]
-        facts = SampleFacts(
-            "version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21", dataset_version="7"
-        )
-        return Sample(items, facts)
-
-    async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
-    ) -> dict[str, list[Answer]]:
-        await asyncio.sleep(self.seconds)
-        self.asked += [judge.id for judge in judges]
-        if self.down:
-            return {judge.id: [Unscored("connection refused")] * len(items) for judge in judges}
-        return {j.id: [Scored(self.scores.get(j.id, j.score_range[1]))] * len(items) for j in judges}
-
-    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
-        self.lines.append(line)
-        return self.past
-
-    async def suspended(self, judge: str) -> str:
-        return ""
-
-    async def previous(self, asked: Asked) -> str | None:
-        return "earlier"
-
-    async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
-        return self.rate
-
-
-class Coverage:
-    def __init__(self, scripted: Scripted) -> None:
-        self.rate_of = scripted.rate_of
-
-    async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
-        return await self.rate_of(vertical, window_seconds)
-
-
-def verdict(scripted: Scripted | None = None, known: Registry | None = None, **changes: Any) -> Verdict:
-    scripted = scripted or Scripted()
-    request = read(json.dumps({**REQUEST, **changes}).encode())
-    assert isinstance(request, (Asked, Invalid))
-    ports = GatePorts(scripted, scripted, scripted, Coverage(scripted))
-    return asyncio.run(answer(request, known or registry(), ports, NOW))
-
-
-def codes(found: Verdict) -> set[Code]:
-    return {reason.code for reason in found.reasons}
+from schemas.verdicts import Action, Code, Word
 
 
 def test_pc5_ac4_a_first_step_fires_pre_ramp_and_good_scores_let_it_proceed() -> None:

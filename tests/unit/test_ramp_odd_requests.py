@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from test_ramp_answers import SAFETY, Scripted, verdict
+from ramp_answers_rig import SAFETY, Scripted, verdict
 
 from evalcore.gates.verdict import as_json
 from schemas.verdicts import Code, Word

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from test_ramp_answers import NOW, REQUEST, Coverage, Scripted, registry
+from ramp_answers_rig import NOW, REQUEST, Coverage, Scripted, registry
 
 from agents.gate_ports import GatePorts, Sample
 from agents.ramps import answer

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from builders import DAY, HOUR, thumb
+from live_rig import REGISTRY, Rig, Willing, live_trace
 from registry_disk import built
-from test_live_judging import REGISTRY, Rig, Willing, live_trace
 
 from agents.live_scores import watched
 from agents.ports import Unavailable

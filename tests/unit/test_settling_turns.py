@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from builders import DAY, MINUTE, NOW, SECOND, change, found_trace, reroll, thumb, trace
-from test_missing_traces import given_up
-from world import World
+from world import World, given_up
 
 from agents.counting import CONSUMED
 from schemas.outcomes import Kind
-
-"""The default wait for a missing trace."""
-
 
 # Judges.
 

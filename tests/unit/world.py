@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from builders import MINUTE, NOW, REROLL_SCORE, SECOND, THUMBS_SCORE, Rec, encode, trace_id
+from builders import MINUTE, NOW, REROLL_SCORE, SECOND, THUMBS_SCORE, Rec, encode, thumb, trace_id
 
 from agents import rerolls, thumbs, traces
 from agents.counting import CLASSES, CONSUMED
@@ -25,6 +25,8 @@ from schemas.outcomes import Kind
 from schemas.topics import Topics
 
 AGENTS: dict[Kind, Agent] = {Kind.THUMBS: thumbs.AGENT, Kind.REROLL: rerolls.AGENT, Kind.TRACE: traces.AGENT}
+WAIT = 15 * MINUTE
+"""The default wait for a missing trace."""
 
 
 @dataclass
@@ -169,3 +171,10 @@ class World:
 
     def causes(self) -> list[str]:
         return [letter.cause.value for letter in self.letters.letters]
+
+
+async def given_up(world: World) -> None:
+    """A signal whose trace did not come in time."""
+    await world.tell(Kind.THUMBS, thumb("r", "up"))
+    await world.age(WAIT + MINUTE)
+    assert world.causes() == ["missing_trace"]
