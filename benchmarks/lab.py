@@ -17,6 +17,8 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.records import PROJECT, Feed, response_id, trace_id
 from benchmarks.sink_client import Sink
+from evalcore.loading import today
+from rampgate.demo.registry import seeded
 from rampgate.services.kafka import KafkaCluster
 from rampgate.services.ports import release_port, reserve_port
 from rampgate.services.process import ChildProcess
@@ -39,6 +41,7 @@ class Lab:
         self.ours, self.plain = RedisServer(), RedisServer()
         self._folder = tempfile.TemporaryDirectory(prefix="rampgate-bench-")
         self.folder = Path(self._folder.name)
+        self._configs = seeded(self.folder, today())
         self._ports = [reserve_port()]
         self.sink = Sink(self._ports[0])
         self.produced = 0
@@ -92,7 +95,7 @@ class Lab:
             "RAMPGATE_GROUP": group,
             "RAMPGATE_REDIS": self.ours.url,
             "RAMPGATE_OPIK": self.sink.url,
-            "RAMPGATE_CONFIGS": str(ROOT / "configs"),
+            "RAMPGATE_CONFIGS": str(self._configs),
             "RAMPGATE_HTTP": f"127.0.0.1:{port}",
             "RAMPGATE_WRITE": "true",
             **(settings or {}),

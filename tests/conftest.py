@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
+from evalcore.loading import today
+from rampgate.demo.registry import seeded
 from rampgate.services.broker import MockBroker
 from rampgate.services.dynamodb import DynamoDBLocal
 from rampgate.services.kafka import KafkaCluster
@@ -26,6 +29,12 @@ from tests.giving_up import give_up
 # How long an example takes tells nothing where tests run side by side.
 settings.register_profile("side by side", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("side by side")
+
+
+@pytest.fixture(scope="session")
+def registry_of_today(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped one's configuration folder, where it is not past the day on which its seeds are due."""
+    return seeded(tmp_path_factory.mktemp("registry"), today())
 
 
 @pytest.fixture(scope="session")

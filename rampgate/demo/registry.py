@@ -1,4 +1,5 @@
-"""The demo's registry: the shipped one in a folder of its own, with one audited exception (PC5 §5.2)."""
+"""The shipped registry in a folder of its own, as fresh as on its first day; the demo's has one audited exception (PC5
+§5.2)."""
 
 from __future__ import annotations
 
@@ -22,8 +23,15 @@ GOOD_FOR = timedelta(days=80)
 
 
 def demo_registry(folder: Path, today: date) -> Path:
-    """Its configuration folder, in `folder`. Seeds count from today, so that the demo does not fail with
-    `provisional_overdue` once those that are shipped are past their day."""
+    """Its configuration folder, in `folder`."""
+    configs = seeded(folder, today)
+    _excepted(configs, today)
+    return configs
+
+
+def seeded(folder: Path, today: date) -> Path:
+    """The configuration folder of a copy, in `folder`. Seeds count from today, so that no gate fails with
+    `provisional_overdue` once those that are shipped are past their day. Raises Failure."""
     configs = folder / "configs"
     try:
         for name in ("rules", "verticals"):
@@ -37,7 +45,6 @@ def demo_registry(folder: Path, today: date) -> Path:
     for file in (configs / "rules").rglob("*.yaml"):
         dated = _SEEDED.sub(rf"\g<1>{today}", _DUE.sub(rf"\g<1>{today + GOOD_FOR}", file.read_text()))
         file.write_text(dated)
-    _excepted(configs, today)
     return configs
 
 

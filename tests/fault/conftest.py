@@ -23,7 +23,12 @@ def faulty_opik() -> Iterator[FaultyOpik]:
 
 @pytest.fixture
 def make_rig(
-    kafka: KafkaCluster, redis_server: RedisServer, faulty_opik: FaultyOpik, topic_prefix: str, tmp_path: Path
+    kafka: KafkaCluster,
+    redis_server: RedisServer,
+    faulty_opik: FaultyOpik,
+    topic_prefix: str,
+    tmp_path: Path,
+    registry_of_today: Path,
 ) -> Iterator[Callable[..., Rig]]:
     """Makes the test's rig; `redis_server=` and `opik=` replace the session's."""
     made: list[Rig] = []
@@ -31,7 +36,14 @@ def make_rig(
     def make(**options: Any) -> Rig:
         server = options.pop("redis_server", redis_server)
         opik = options.pop("opik", faulty_opik)
-        rig = Rig(options.pop("kafka", kafka), server, opik, topic_prefix, tmp_path, **options)
+        rig = Rig(
+            options.pop("kafka", kafka),
+            server,
+            opik,
+            topic_prefix,
+            tmp_path,
+            **{"configs": registry_of_today, **options},
+        )
         made.append(rig)
         return rig
 

@@ -15,7 +15,6 @@ from rampgate.services.model import LocalModel
 from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig
 from tests.fault.turns import Message, Topic
-from tests.fault.worker_process import ROOT
 from tests.stream.ramp_rig import step, thumb, trace
 
 TRACES = 104
@@ -51,7 +50,7 @@ class GateRig:
     def __init__(self, make: Callable[..., Rig], model: Model, **options: Any) -> None:
         self.model = model
         # Live judging would ask the model, too, and calls are counted here.
-        self.rig = make(model_url=model.url, configs=ROOT / "configs", live_judging="false", **options)
+        self.rig = make(model_url=model.url, live_judging="false", **options)
         self.rig.kafka.create_topics([self.rig.prefix + name for name in ("ramp-steps", "verdicts")], PARTITIONS)
 
     def joined(self, version: str = "v2") -> None:

@@ -25,6 +25,14 @@ def no_live_judging() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def served_today(registry_of_today: Path) -> Iterator[Path]:
+    """What workers of this module serve."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAMPGATE_CONFIGS", str(registry_of_today))
+        yield registry_of_today
+
+
+@pytest.fixture(scope="module")
 def scripted_opik() -> Iterator[FaultyOpik]:
     with FaultyOpik() as server:
         yield server

@@ -30,8 +30,6 @@ from schemas.settings import KafkaAccess
 from streams.conservation import conservation
 from streams.kafka import Producer
 
-CONFIGS = Path(__file__).parents[2] / "configs"
-
 
 @dataclass
 class ScriptedScoring:
@@ -165,7 +163,9 @@ async def slack_hook() -> AsyncIterator[tuple[str, list[str]]]:
 
 
 @contextlib.asynccontextmanager
-async def ramp_rig(kafka: KafkaCluster, redis_url: str, opik: str, topic_prefix: str) -> AsyncIterator[Rig]:
+async def ramp_rig(
+    kafka: KafkaCluster, redis_url: str, opik: str, topic_prefix: str, configs: Path
+) -> AsyncIterator[Rig]:
     topics = ("thumbs", "rerolls", "traces", "ramp-steps", "verdicts", "dead-letters", "ramp-commands")
     kafka.create_topics([topic_prefix + name for name in topics], 2)
     async with slack_hook() as (hook, told):
@@ -175,11 +175,11 @@ async def ramp_rig(kafka: KafkaCluster, redis_url: str, opik: str, topic_prefix:
             opik=opik,
             topic_prefix=topic_prefix,
             group=topic_prefix + "group",
-            configs=CONFIGS,
+            configs=configs,
             write=False,
             slack_webhook=hook,
         )
-        live.use(CONFIGS)
+        live.use(configs)
         live.current()
         producer = Producer(KafkaAccess((kafka.bootstrap,)))
         rig = Rig(kafka, settings, ScriptedScoring(), producer, told=told)

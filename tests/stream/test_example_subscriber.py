@@ -24,7 +24,7 @@ ENOUGH, FOR_THE_FIRST_STEP = 304, 104
 
 
 @pytest.fixture(scope="module")
-def dev() -> Iterator[DevStack]:
+def dev(served_today: Path) -> Iterator[DevStack]:
     stack = DevStack()
     try:
         with stack:

@@ -86,14 +86,14 @@ def said(text: object) -> dict[str, Any]:
 
 @pytest.fixture
 async def composed(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, tmp_path: Path
+    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, tmp_path: Path, registry_of_today: Path
 ) -> AsyncIterator[Composed]:
     project = topic_prefix + "project"
     for name, count in (("golden", GOLDEN), ("red-team", ADVERSARIAL)):
         items = [item(name, number) for number in range(count)]
         put(local_opik.url, project, name, items)
     with local_model() as model, candidate(lambda body, _: (200, {"output": said(body["input"])})) as fake:
-        async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix) as rig:
+        async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as rig:
             rig.settings = rig.settings.model_copy(update={"model_url": model.url})
             yield Composed(rig, fake, tmp_path, project)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ TRACES = 320
 
 
 @pytest.fixture(scope="module")
-def dev() -> Iterator[DevStack]:
+def dev(served_today: Path) -> Iterator[DevStack]:
     stack = DevStack()
     try:
         with stack:

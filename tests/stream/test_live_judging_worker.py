@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -17,6 +16,8 @@ import redis
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from agents.policy import OWN_AGENT
+from evalcore.loading import today
+from rampgate.demo.registry import seeded
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.asking import HTTP
@@ -24,7 +25,6 @@ from tests.giving_up import give_up
 from tests.stream.ramp_rig import thumb, trace
 from tests.stream.test_gates_by_model import calls, send, until
 
-ROOT = Path(__file__).parents[2]
 TRACES = 12
 RARE = "ux_quality"
 BAD = 30
@@ -40,9 +40,7 @@ def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch) -> Iterator[DevStack]:
-    configs = tmp_path_factory.mktemp("live") / "configs"
-    for name in ("configs", "specs", "prompts"):
-        copytree(ROOT / name, configs.parent / name)
+    configs = seeded(tmp_path_factory.mktemp("live"), today())
     rule = configs / "rules" / f"{RARE}.yaml"
     rule.write_text(re.sub(r"sampling_rate: \S+", "sampling_rate: 0.05", rule.read_text()))
     changed = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace,
 
 
 @pytest.fixture
-async def rig(kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix) as made:
+async def rig(
+    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
+) -> AsyncIterator[Rig]:
+    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
         yield made
 
 

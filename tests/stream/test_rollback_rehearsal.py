@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from shutil import copytree
 from statistics import mean
 from typing import Any
 
 import pytest
 
+from evalcore.loading import today
+from rampgate.demo.registry import seeded
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.asking import HTTP
@@ -30,7 +31,6 @@ from tests.stream.test_live_judging_worker import judged, post
 from tests.unit.registry_copies import edit
 from tests.unit.test_rule_history import git
 
-ROOT = Path(__file__).parents[2]
 JUDGE = "ux_quality"
 RULE = f"rules/{JUDGE}.yaml"
 GOOD, BAD = 0.8, 0.2
@@ -171,8 +171,7 @@ def by_rules_rollback(stage: Stage) -> None:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("rehearsal")
-    for name in ("configs", "prompts", "specs"):
-        copytree(ROOT / name, folder / name)
+    seeded(folder, today())
     told = Told()
     stack = TellingDevStack(told)
     with pytest.MonkeyPatch.context() as patch:
