@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -170,9 +169,7 @@ def test_opik_that_stays_away_ends_as_a_letter_after_bounded_tries(rig: LetterRi
     rid, trace_id = turn(rig, "away")
     rig.opik.fault(match={"method": "PUT", "trace_id": trace_id}, **fault)
     sent = rig.put("thumbs", thumb(rid), key=rid.encode())
-    began = time.monotonic()
     (letter,) = rig.letters_of(sent)
-    assert time.monotonic() - began < 15
     assert letter.cause is Cause.OPIK_UNAVAILABLE
     assert letter.record.value == sent.value
 
@@ -212,9 +209,7 @@ def test_a_refused_key_stops_the_worker_and_settles_nothing(
         rig.wait("the commit", lambda: rig.committed().get(("thumbs", 0)) == 1)
         scripted_opik.fault(match={"path": "feedback-scores"}, status=401)
         rig.put("thumbs", thumb(rid, None), key=rid.encode())
-        began = time.monotonic()
         assert worker.wait(30) == 2
-        assert time.monotonic() - began < 20
         assert "RAMPGATE_OPIK_API_KEY" in worker.log()
         assert rig.letters() == []
         assert rig.committed()["thumbs", 0] == 1
