@@ -68,14 +68,14 @@ async def answer(
         return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
     verdicts = [gate.verdict for gate in gates]
     decides = of_step(request.step.from_percent, verdicts).deciding
-    deciding = next(gate for gate in gates if gate.verdict is decides)
+    worst = next(gate for gate in gates if gate.verdict is decides)
     return of_gates(
         request,
         verdicts,
         moment(),
-        sample=deciding.sample.facts,
+        sample=worst.sample.facts,
         config_hash=registry.config_hash,
-        coverage=deciding.coverage,
+        coverage=worst.coverage,
         supersedes=previous,
     )
 

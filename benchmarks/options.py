@@ -17,7 +17,7 @@ class Options:
     restarts: int = 3
     memory_turns: int = 200_000
     verdicts: int = 200
-    versions: int = 6
+    versions: int = 12
     gates: int = 10
     letters: str = "abcde"
 

@@ -46,6 +46,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("streams/metric", "", "metrics"),
     ("/prometheus_client/", "", "metrics"),
     ("rampgate/observing.py", "", "metrics"),
+    ("rampgate/gate_metrics.py", "", "metrics"),
     # The first function after a batch: a timer that ran out while its objects were let go is noticed here.
     ("rampgate/worker.py", "_observe_batch", "free the batch's objects"),
     ("streams/upkeep.py", "", "upkeep"),

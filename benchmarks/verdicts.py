@@ -21,6 +21,7 @@ from benchmarks.judges import trace as words
 from benchmarks.lab import Failed, Lab
 from benchmarks.options import Options
 from benchmarks.pacing import percentile
+from evalcore.scoring.answered import REMEMBERED
 from rampgate.services.process import ChildProcess
 
 GOALS = {"decided_p95": 0.05}
@@ -106,6 +107,8 @@ class Bench:
             message = self.consumer.poll(1.0)
             if message is not None and not message.error():
                 at, value = time.perf_counter(), json.loads(message.value() or b"")
+                if value["request_id"] not in left:
+                    raise Failed(f"a verdict nobody waits for, or a second one: {value['request_id']}")
                 left.remove(value["request_id"])
                 as_expected(value, sizes[value["request_id"]])
                 yield at, value
@@ -129,6 +132,8 @@ def scored_before(lab: Lab, model: str, count: int, versions: int) -> dict[str, 
     """One request after another, of one version after another, about traces whose scores are all there: with more
     versions than a worker remembers, in Redis alone. Each version's first gate, which asks the model, and a few more
     are not counted."""
+    if versions > 1 and versions * SAMPLE * JUDGES <= REMEMBERED:
+        raise Failed(f"a worker remembers the scores of {versions} versions; Redis alone has those of more")
     bench = Bench(lab, model)
     try:
         for version in range(versions):

@@ -18,11 +18,11 @@ from streams.regression_watch import RegressionWatch
 
 
 def channels_of(settings: Settings) -> Channels:
-    key, hook, token = settings.pagerduty_key, settings.slack_webhook, settings.grafana_token
-    board = grafana(settings.grafana_url, token.get_secret_value()) if settings.grafana_url and token else None
+    hook, token = revealed(settings.slack_webhook), revealed(settings.grafana_token)
+    board = grafana(settings.grafana_url, token) if settings.grafana_url and token else None
     return Channels(
-        revealed(key),
-        Address(hook.get_secret_value()) if hook else None,
+        revealed(settings.pagerduty_key),
+        Address(hook) if hook else None,
         board,
         Address(settings.pagerduty_url),
     )

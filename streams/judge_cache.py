@@ -29,7 +29,7 @@ class RedisScoreCache:
         self._redis, self._prefix, self._ms = redis, f"{prefix}j:", max(1, int(seconds * 1000))
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._gathered: dict[str, bytes] = {}
-        self._sending: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[dict[str, bytes | None]] | None = None
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         out: list[bytes | None] = []
@@ -42,29 +42,34 @@ class RedisScoreCache:
             raise Unavailable(f"Redis: {error}") from error
         return out
 
-    async def put(self, key: str, value: bytes) -> None:
+    async def put(self, key: str, value: bytes) -> bytes | None:
         """Goes with all that are put within GATHER_SECONDS: a message to Redis costs more than what it carries."""
         if len(value) > LARGEST:
-            return
+            return None
         self._gathered[key] = value
         if self._sending is None:
             self._sending = asyncio.create_task(self._send())
             self._sending.add_done_callback(_seen)
-        await asyncio.shield(self._sending)  # whoever is cancelled meanwhile, what was answered is kept
+        earlier = await asyncio.shield(self._sending)  # whoever is cancelled meanwhile, what was answered is kept
+        return earlier[key]
 
-    async def _send(self) -> None:
+    async def _send(self) -> dict[str, bytes | None]:
+        """What stood there before, by key."""
         await asyncio.sleep(GATHER_SECONDS)
         values, self._gathered, self._sending = self._gathered, {}, None
         try:
             async with self._room, self._redis.pipeline(transaction=False) as pipe:
                 for key, value in values.items():
-                    pipe.set(self._prefix + key, value, px=self._ms)
-                await pipe.execute()
+                    pipe.set(self._prefix + key, value, px=self._ms, nx=True)
+                    pipe.get(self._prefix + key)
+                found = await pipe.execute()
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
+        answers = zip(values, found[::2], found[1::2], strict=True)
+        return {key: None if ours else stands for key, ours, stands in answers}
 
 
-def _seen(sending: asyncio.Task[None]) -> None:
+def _seen(sending: asyncio.Task[dict[str, bytes | None]]) -> None:
     """An error that nobody waits for any more is none."""
     if not sending.cancelled():
         sending.exception()

@@ -19,7 +19,7 @@ from evalcore.gates.sampling import Candidate, draw
 from schemas.dead_letters import Record
 
 LOOKED_UP_AT_ONCE = 16
-WORDS = {"input", "output"}
+WORDS = ("input", "output")
 """What an event may leave out."""
 InOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """A trace by its id, None where Opik has none. Raises Unavailable."""
@@ -69,9 +69,10 @@ class PooledTraces:
         """With each its trace. Those whose record is gone, that are without input and output there and in Opik, or are
         of a turn that has not ended are left out."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
-        read = map(_of_an_ended_turn, drawn, await self._records.fetch(places))
+        records = await self._records.fetch(places)
+        read = (_of_an_ended_turn(*pair) for pair in zip(drawn, records, strict=True))
         found = [one for one in read if one is not None]
-        await asyncio.gather(*(self._complete(one) for one in found if not one.trace.keys() >= WORDS))
+        await asyncio.gather(*(self._complete(one) for one in found if not one.trace.keys() >= {*WORDS}))
         return [one for one in found if _told(one.trace)]
 
     async def _complete(self, one: Drawn) -> None:

@@ -23,8 +23,9 @@ class ScoreCache(Protocol):
         """In the order asked for; None for what is not there, or no longer."""
         ...
 
-    async def put(self, key: str, value: bytes) -> None:
-        """Kept for the cache's own time from now on; a value of more than LARGEST bytes is not kept."""
+    async def put(self, key: str, value: bytes) -> bytes | None:
+        """Kept for the cache's own time from now on. Where a value is there already, that one stands and is returned,
+        so that all who asked the same at one moment go by one answer. More than LARGEST bytes are not kept."""
         ...
 
 
@@ -36,12 +37,18 @@ class MemoryScoreCache:
         self._held: dict[str, tuple[bytes, float]] = {}
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        now, gone = self._clock(), (b"", 0.0)
-        return [value if until > now else None for value, until in (self._held.get(key, gone) for key in keys)]
+        return [self._get(key) for key in keys]
 
-    async def put(self, key: str, value: bytes) -> None:
-        if len(value) <= LARGEST:
+    async def put(self, key: str, value: bytes) -> bytes | None:
+        if len(value) > LARGEST:
+            return None
+        if (earlier := self._get(key)) is None:
             self._held[key] = (value, self._clock() + self._seconds)
+        return earlier
+
+    def _get(self, key: str) -> bytes | None:
+        value, until = self._held.get(key, (b"", 0.0))
+        return value if until > self._clock() else None
 
 
 def written(answer: Answer, judge: Judge) -> bytes:

@@ -55,6 +55,5 @@ class Respite:
 
     async def over(self) -> None:
         """Answers that come meanwhile set its end further."""
-        if (wait := self._until - self._now()) > 0:
+        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and answers set it further
             await asyncio.sleep(wait)
-            await self.over()

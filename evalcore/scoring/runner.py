@@ -1,6 +1,7 @@
 """Many items by many judges, for several gates at once: every task comes to an answer, and no error comes out.
 
-Equal questions are asked once: over time by the cache, at one moment by sharing the call that is under way.
+Equal questions are asked once: over time by what was answered before, at one moment by sharing the call that is under
+way.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Flight:
 class Scorer:
     """One for a process: its limits hold for all gates together, which share them fairly. Use it on one event loop.
 
-    `observe` is told of each call's end (`ok` or a Failure) and of each answer out of the cache (`cached`).
+    `observe` is told of each call's end (`ok` or a Failure) and of each answer that needed none (`cached`).
     """
 
     def __init__(
@@ -109,8 +110,7 @@ class Scorer:
         except Exception as error:
             log.exception("judge_call_failed: %s", task.judge.id)
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
-        await self.answered.keep(name, task, answer)
-        return answer
+        return await self.answered.keep(name, task, answer)
 
     def _landed(self, name: str, call: asyncio.Task[scores.Answer | CallFailed]) -> None:
         flight = self._flights.get(name)

@@ -23,7 +23,7 @@ GOOD_FOR = timedelta(days=80)
 
 
 def demo_registry(folder: Path, today: date) -> Path:
-    """Its configuration folder, in `folder`."""
+    """Its configuration folder, in `folder`. Raises Failure."""
     configs = seeded(folder, today)
     _excepted(configs, today)
     return configs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from scoring_rig import JUDGE, Model, scorer
 from evalcore import fencing
 from evalcore.gates.answers import Scored
 from evalcore.scoring import MemoryScoreCache, Task, answered
+from evalcore.scoring.answered import Answered
 
 ONE = Task(JUDGE, "one", "offline", {"input": "how?", "output": "one"}, digest=b"1" * 16)
 
@@ -75,4 +77,26 @@ async def test_of_very_many_items_the_first_are_forgotten(monkeypatch: pytest.Mo
     prompts.clear()
     assert all(one.cached for one in await ours.score("g", many))
     assert prompts[:2] == ["0", "1"]
-    assert len(ours.answered._by_key) == len(ours.answered._by_item) == 3
+    assert len(ours.answered._held) == len(ours.answered._keys) == 3
+
+
+async def test_workers_that_asked_at_one_moment_go_by_the_answer_that_was_there_first() -> None:
+    """Else the same evidence would make two verdicts, by whoever decides."""
+    cache = MemoryScoreCache()
+    slow = Model('{"score": 1, "reason": "slow"}', seconds=0.05)
+    workers = [scorer(Model('{"score": 5, "reason": "quick"}'), cache), scorer(slow, cache)]
+    for _ in range(2):
+        found = await asyncio.gather(*(worker.score("g", [ONE]) for worker in workers))
+        assert [one.answer for (one,) in found] == [Scored(5.0)] * 2
+    assert len(slow.calls) == 1
+
+
+async def test_what_is_at_hand_is_so_for_a_time_and_then_the_caches_matter() -> None:
+    """A judge's words about a turn must not outlive the time that the cache keeps them."""
+    time, model, cache = [0.0], Model(), MemoryScoreCache(seconds=100.0, clock=lambda: time[0])
+    ours = scorer(model, cache)
+    ours.answered = Answered(cache, now=lambda: time[0])
+    for now, calls in [(0.0, 1), (99.0, 1), (answered.SECONDS - 1.0, 1), (answered.SECONDS, 2)]:
+        time[0] = now
+        await ours.score("g", [ONE])
+        assert len(model.calls) == calls, now
