@@ -31,6 +31,7 @@ class Options:
             restarts=1,
             memory_turns=50_000,
             verdicts=20,
+            gates=3,
         )
 
 

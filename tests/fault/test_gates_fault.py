@@ -79,7 +79,7 @@ def test_pc5_ac4_a_worker_killed_as_its_verdict_appears_does_not_give_it_twice(m
     worker.kill()
     assert len(gates.verdicts()) == 1
     assert not gates.acknowledged()
-    gates.rig.worker()
+    gates.rig.worker(commit_interval_seconds=0.2)
     passed(gates.one_each(["r-1"])["r-1"])
 
 
