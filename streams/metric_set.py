@@ -32,7 +32,7 @@ class MetricSet:
     prometheus-client's switch for `_created` series, which are left out."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library left it without types
+        prometheus_client.disable_created_metrics()
         self.registry = registry or CollectorRegistry(auto_describe=True)
         self.specs: list[MetricSpec] = []
 

@@ -102,7 +102,9 @@ class Rig:
     async def kept(self, pattern: str, count: int) -> None:
         """So many keys of that pattern stand in Redis."""
         async with asyncio.timeout(40.0), Redis.from_url(self.settings.redis) as client:
-            while len(await client.keys(f"{self.settings.redis_prefix}{pattern}")) < count:  # noqa: ASYNC110
+            while True:
+                if len(await client.keys(f"{self.settings.redis_prefix}{pattern}")) >= count:
+                    return
                 await asyncio.sleep(0.05)
 
     async def counted(self, consumed: int) -> Balance:

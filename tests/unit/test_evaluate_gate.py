@@ -243,13 +243,19 @@ def test_what_the_schema_does_not_require_may_be_missing() -> None:
     assert items_of([{"input": "i"}], Milestone.PRE_MERGE, {})[0].missing
 
 
+class Keyed(Model):
+    """With a credential, as a real one has."""
+
+    key = ""
+
+
 def test_a_defect_goes_to_the_callers_log_and_shows_neither_turn_nor_key(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A caller's stdout is the caller's (`--json`), and a log has no locals: they hold prompts and credentials."""
     said, key = "SAID BY A USER", "sk-secret"  # not in the lines below, which a traceback quotes
-    held = Model(lambda asked: KeyError("what went wrong"))
-    held.key = key  # type: ignore[attr-defined]
+    held = Keyed(lambda asked: KeyError("what went wrong"))
+    held.key = key
     found = decide(given=items(25, output=said), model=held)
     assert codes(found) == ["judge_unavailable"] * 3
     assert "judge_call_failed: helpfulness" in caplog.text

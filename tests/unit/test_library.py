@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_live import nothing_serves, served
 
 import evalcore
 from evalcore import live, loading
@@ -24,15 +23,7 @@ ALONE = {
     "OPIK_ANALYTICS_ENABLE": "true",
 }
 
-
-@pytest.fixture(autouse=True)
-def just_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_serves(monkeypatch)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return served(tmp_path)
+pytestmark = pytest.mark.usefixtures("just_started")
 
 
 def python(code: str, root: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:

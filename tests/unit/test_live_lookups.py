@@ -39,7 +39,7 @@ def test_the_files_are_looked_at_again_when_their_time_is_up(root: Path) -> None
     registry._looking.release()
     now[0] = 160.1
     assert registry.current().threshold("helpfulness") == 4, "who notices goes on with what serves"
-    wait_for(lambda: registry.loaded().threshold("helpfulness") == 3)  # type: ignore[union-attr]
+    wait_for(lambda: (found := registry.loaded()) is not None and found.threshold("helpfulness") == 3)
     rewritten(root / CENTRAL, "threshold: 3", "threshold: 2.5")
     now[0] = 219.0
     assert registry.current().threshold("helpfulness") == 3, "counted from the look before"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from registry_disk import rewritten
 from registry_files import REGISTRY, TODAY
-from registry_live import CENTRAL, MANIFEST, ids, nothing_serves, served
+from registry_live import CENTRAL, MANIFEST, ids
 
 import evalcore
 from schemas.judges import BaselineSource, Classification
@@ -17,15 +17,7 @@ from schemas.judges import BaselineSource, Classification
 SHIPPED = Path(__file__).parents[2] / "configs"
 NEW = yaml.dump({**yaml.safe_load(REGISTRY[CENTRAL]), "id": "wit", "score_name": "wit"})
 
-
-@pytest.fixture(autouse=True)
-def just_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_serves(monkeypatch)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return served(tmp_path)
+pytestmark = pytest.mark.usefixtures("just_started")
 
 
 def restarted(root: Path) -> None:

@@ -8,20 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 from registry_disk import rewritten
-from registry_live import CENTRAL, MANIFEST, ids, nothing_serves, served
+from registry_live import CENTRAL, MANIFEST, ids
 
 import evalcore
 from evalcore import lookup
 
-
-@pytest.fixture(autouse=True)
-def just_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_serves(monkeypatch)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return served(tmp_path)
+pytestmark = pytest.mark.usefixtures("just_started")
 
 
 def test_answers_are_cached(root: Path) -> None:

@@ -7,20 +7,12 @@ from pathlib import Path
 import pytest
 from registry_disk import rewritten
 from registry_files import TODAY
-from registry_live import MANIFEST, OWN, nothing_serves, served
+from registry_live import MANIFEST, OWN
 
 import evalcore
 from schemas.judges import Milestone
 
-
-@pytest.fixture(autouse=True)
-def just_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing_serves(monkeypatch)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return served(tmp_path)
+pytestmark = pytest.mark.usefixtures("just_started")
 
 
 def test_the_milestones_own_threshold_is_returned_and_else_the_default(root: Path) -> None:

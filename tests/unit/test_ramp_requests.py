@@ -9,23 +9,16 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ramp_answers_rig import REQUEST
 
 from evalcore.gates.requests import Asked, Invalid, Request, Unreadable, body_hash, read
 from evalcore.gates.verdict import Moment, as_json, invalid, refused
 from schemas.verdicts import Code, Reason
 
 GOOD: dict[str, Any] = {
-    "request_id": "r-1",
-    "experiment_id": "e-1",
-    "agent_id": "receipts-agent",
-    "agent_version": "abc123",
-    "vertical": "receipts",
-    "from_percent": 0,
-    "to_percent": 5,
+    **REQUEST,
     "ramp_steps": [0, 5, 25, 100],
     "eval_gates": {"pre_ramp": ["ux_quality"], "pre_full": ["ux_quality", "response-quality"]},
-    "requested_at": "2026-11-21T12:00:00Z",
-    "deadline_seconds": 600,
 }
 
 

@@ -11,17 +11,12 @@ from serving_rig import TODAY, World, folder, reads, registry, serving
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return folder(tmp_path)
+async def world(tmp_path: Path) -> World:
+    return await serving(folder(tmp_path))
 
 
-@pytest.fixture
-async def world(root: Path) -> World:
-    return await serving(root)
-
-
-async def test_it_loads_at_start_and_is_not_ready_before(root: Path) -> None:
-    world = World(root, registry())
+async def test_it_loads_at_start_and_is_not_ready_before(tmp_path: Path) -> None:
+    world = World(folder(tmp_path), registry())
     assert not world.served.check().ok
     keeping = asyncio.create_task(world.served.run(0))
     await reads(world, 1)

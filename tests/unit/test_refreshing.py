@@ -14,13 +14,8 @@ from schemas.published import schema
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return folder(tmp_path)
-
-
-@pytest.fixture
-async def world(root: Path) -> World:
-    return await serving(root)
+async def world(tmp_path: Path) -> World:
+    return await serving(folder(tmp_path))
 
 
 async def test_a_refresh_serves_the_new_version_at_once(world: World) -> None:
@@ -84,8 +79,8 @@ def test_a_rule_file_names_its_judge_with_the_vertical_it_belongs_to() -> None:
     assert rule_of("configs/evaluation_manifest.yaml") is None
 
 
-async def test_files_that_vanish_do_not_empty_a_registry_that_serves(world: World, root: Path) -> None:
-    (root / "rules/ux_quality.yaml").unlink()
+async def test_files_that_vanish_do_not_empty_a_registry_that_serves(world: World, tmp_path: Path) -> None:
+    (tmp_path / "rules/ux_quality.yaml").unlink()
     world.files.next = None
     answer = await world.served.refresh("time")
     assert (answer.outcome, answer.config_hash) == ("refused", registry().config_hash)
@@ -119,8 +114,8 @@ async def test_no_files_at_all_is_said_and_stops_nothing(tmp_path: Path, missing
     assert world.value("rampgate_registry_refused") == 0
 
 
-async def test_files_broken_from_the_start_serve_nothing_and_say_why(root: Path) -> None:
-    world = World(root, [BROKEN])
+async def test_files_broken_from_the_start_serve_nothing_and_say_why(tmp_path: Path) -> None:
+    world = World(folder(tmp_path), [BROKEN])
     await world.served.refresh("start")
     async with world.client() as client:
         answer = await client.get("/eval-config?category=general_qa")
