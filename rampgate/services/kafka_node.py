@@ -34,6 +34,8 @@ class KafkaNode(Service):
     """Keeps its data over stop, kill and restart. Belongs to a KafkaCluster, which says when it is ready."""
 
     name: ClassVar[str] = "kafka"
+    ready_seconds: ClassVar[float] = 60.0
+    """After a kill it looks through all its topics before it listens."""
 
     def __init__(self, number: int, heap_megabytes: int, *, proxied: bool) -> None:
         super().__init__()

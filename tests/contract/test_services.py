@@ -66,16 +66,19 @@ async def test_only_real_kafka_finds_offsets_by_time(
         await consumer.stop()
 
 
-async def test_kafka_keeps_records_and_commits_over_restart_and_kill(kafka: KafkaCluster, topic_prefix: str) -> None:
-    topic, group, address = f"{topic_prefix}events", f"{topic_prefix}group", kafka.bootstrap
-    kafka.create_topics([topic], partitions=2, config={"retention.ms": "3600000"})
-    await _produce(address, topic, range(4))
-    assert len(await _consume(address, topic, group, 4)) == 4
-    kafka.nodes[0].kill()
-    kafka.start()
-    await _produce(address, topic, range(4, 6))
-    assert kafka.bootstrap == address
-    assert sorted(await _consume(address, topic, group, 2)) == [4, 5]
+async def test_kafka_keeps_records_and_commits_over_restart_and_kill() -> None:
+    """Of its own: after a kill a broker looks through all its topics, and the session's has hundreds."""
+    topic, group = "events", "group"
+    with KafkaCluster() as kafka:
+        address = kafka.bootstrap
+        kafka.create_topics([topic], partitions=2, config={"retention.ms": "3600000"})
+        await _produce(address, topic, range(4))
+        assert len(await _consume(address, topic, group, 4)) == 4
+        kafka.nodes[0].kill()
+        kafka.start()
+        await _produce(address, topic, range(4, 6))
+        assert kafka.bootstrap == address
+        assert sorted(await _consume(address, topic, group, 2)) == [4, 5]
 
 
 def test_a_refused_topic_is_an_error(kafka: KafkaCluster, topic_prefix: str) -> None:
