@@ -62,11 +62,20 @@ class RedisServer(Service):
 
     def _answers(self) -> bool:
         with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
+            if self.password:  # a stranger hears "no password" even while the file is still being read
+                connection.sendall(b"*2\r\n$4\r\nAUTH\r\n" + _bulk(self.password))
+                if not connection.recv(64).startswith(b"+OK"):
+                    return False
             connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith((b"+PONG", b"-NOAUTH"))
+            return connection.recv(64).startswith(b"+PONG")
 
     def _release(self) -> None:
         release_port(self.port)
+
+
+def _bulk(text: str) -> bytes:
+    data = text.encode()
+    return b"$%d\r\n%b\r\n" % (len(data), data)
 
 
 def find_server(folder: Path) -> Path:

@@ -115,6 +115,20 @@ def test_redis_with_password_limit_and_file_refuses_and_remembers() -> None:
                 _fill(client)
 
 
+@pytest.mark.parametrize("password", [None, "secret ü"])
+def test_redis_is_ready_only_once_it_has_read_its_file(password: str | None) -> None:
+    with RedisServer(password=password, persistent=True) as server, redis.Redis.from_url(server.url) as client:
+        with client.pipeline(transaction=False) as pipe:
+            for number in range(12_000):  # the server answers while it reads, once per 1,024 commands
+                pipe.set(f"key {number}", number)
+            pipe.execute()
+        with (server.folder / "redis.conf").open("a") as config:
+            config.write("key-load-delay 100\n")
+        server.restart()
+        with redis.Redis.from_url(server.url, retry=None) as other:
+            assert other.get("key 11999") == b"11999"
+
+
 def test_dynamodb_streams_what_happened_to_an_item(dynamodb: DynamoDBLocal, topic_prefix: str) -> None:
     table = f"{topic_prefix}thumbs"
     arn, client, streams = dynamodb.create_thumbs_table(table), dynamodb.client(), dynamodb.streams()
