@@ -13,8 +13,8 @@ import pytest
 
 from rampgate.localopik.server import start
 from tests.asking import HTTP
+from tests.unit.git_folders import git
 from tests.unit.registry_copies import Ran, copied, edit, run
-from tests.unit.test_rule_history import git
 
 
 @pytest.fixture

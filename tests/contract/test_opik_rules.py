@@ -15,7 +15,7 @@ from schemas.judges import Milestone
 from streams.opik_client import close_client, make_client
 from streams.opik_rules import NoProject, OpikRules, Refused
 from tests.contract.scripted_opik import ScriptedOpik
-from tests.unit.test_rule_plan import judge
+from tests.unit.built_judges import judge
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from schemas.dead_letters import HEAD_BYTES, DeadLetter
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
 from streams.kafka import KafkaDeadLetters, Producer
-from tests.contract.test_ports_records import Kept
+from tests.contract.kept_records import Kept
 
 MAX = 1_000_000
 

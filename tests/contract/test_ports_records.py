@@ -17,21 +17,9 @@ from agents.ports import Unavailable
 from rampgate.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from streams.kafka import KafkaRecords, Producer
+from tests.contract.kept_records import Kept
 
 Place = tuple[str, int, int]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A record for the twin."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes], ...] = ()
-    timestamp: int = 0
 
 
 @dataclass

@@ -52,10 +52,10 @@ async def test_the_first_value_stands_and_is_told_to_who_comes_later(cache: Scor
 
 
 async def test_a_value_is_gone_after_its_time_and_another_may_stand(make: Make) -> None:
-    brief = make(0.15)
+    brief = make(1.0)
     await brief.put("k", b"1")
     assert await brief.get_many(["k"]) == [b"1"]
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(1.2)
     assert await brief.get_many(["k"]) == [None]
     assert await brief.put("k", b"2") is None
     assert await brief.get_many(["k"]) == [b"2"]
@@ -80,8 +80,9 @@ async def test_what_one_who_was_cancelled_put_is_kept(cache: ScoreCache) -> None
         await asyncio.sleep(0)
         putting[0].cancel()
         await asyncio.gather(*putting, return_exceptions=True)
-    await asyncio.sleep(0.2)
-    assert await cache.get_many(["a", "b", "c"]) == [b"a", b"b", b"c"]
+    async with asyncio.timeout(20):
+        while await cache.get_many(["a", "b", "c"]) != [b"a", b"b", b"c"]:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
 
 
 async def test_prefixes_keep_caches_apart(redis_url: str) -> None:
@@ -96,6 +97,6 @@ async def test_redis_out_of_reach_is_said_at_once() -> None:
     async with aioredis.Redis.from_url("redis://127.0.0.1:1/0") as client:
         cache = RedisScoreCache(client, "rg:", 60)
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(cache.get_many(["k"]), 5)
+            await asyncio.wait_for(cache.get_many(["k"]), 20)
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(cache.put("k", b"1"), 5)
+            await asyncio.wait_for(cache.put("k", b"1"), 20)

@@ -92,8 +92,8 @@ async def test_an_answer_lost_after_the_write_leaves_one_score(gateway: Gateway,
 
 
 async def test_an_answer_that_takes_too_long_is_a_broken_connection(opik: ScriptedOpik) -> None:
-    gateway = Gateway(opik.url, timeout=0.3)
-    await opik.fault(match=PUT, delay_seconds=1.0, times=1)
+    gateway = Gateway(opik.url, timeout=1.0)
+    await opik.fault(match=PUT, delay_seconds=4.0, times=1)
     assert await gateway.write(writes(1)) == [None]
     assert gateway.seen[("put", "unavailable")] == 1
     await close_client(gateway.client)

@@ -14,7 +14,7 @@ from streams import opik_traces
 from streams.opik_client import close_client, make_client
 from streams.opik_traces import OpikTraces
 from tests.contract.scripted_opik import ScriptedOpik, trace_id_at
-from tests.contract.test_ports_traces import DAY, MINUTE, Rig, now
+from tests.contract.traces_rig import DAY, MINUTE, Rig, now
 
 SEARCH = {"path": "traces/search"}
 
@@ -117,7 +117,7 @@ async def opik_ping() -> None:
 
 async def test_a_slow_rate_lets_the_second_call_wait(client: Any) -> None:
     traces = OpikTraces(client, per_minute=0.5, retry_seconds=1.0)
-    await asyncio.wait_for(traces._call(opik_ping), 1.0)
+    await asyncio.wait_for(traces._call(opik_ping), 20)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(traces._call(opik_ping), 0.2)
 

@@ -21,7 +21,7 @@ def proxy(redis_server: RedisServer) -> Iterator[TcpProxy]:
 
 @pytest.fixture
 def client(proxy: TcpProxy) -> Iterator[redis.Redis]:
-    with redis.Redis(port=proxy.port, socket_timeout=0.5, retry=None, single_connection_client=True) as client:
+    with redis.Redis(port=proxy.port, socket_timeout=2.0, retry=None, single_connection_client=True) as client:
         client.ping()
         yield client
 
@@ -35,14 +35,14 @@ def test_it_passes_everything_through(client: redis.Redis, proxy: TcpProxy) -> N
 
 
 def test_delay_slows_both_ways(client: redis.Redis, proxy: TcpProxy) -> None:
-    proxy.delay(0.2)
+    proxy.delay(0.5)
     began = time.monotonic()
     assert client.ping()
-    assert time.monotonic() - began >= 0.4
+    assert time.monotonic() - began >= 1.0
     proxy.heal()
     began = time.monotonic()
     assert client.ping()
-    assert time.monotonic() - began < 0.4, "as it was before"
+    assert time.monotonic() - began < 1.0, "as it was before"
 
 
 def test_cut_resets_open_connections_only(client: redis.Redis, proxy: TcpProxy) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.contract.scripted_opik import ScriptedOpik
 from tests.contract.sync_rig import EVALUATORS, Rig
+from tests.unit.git_folders import git
 from tests.unit.registry_copies import Ran, copied, edit
-from tests.unit.test_rule_history import git
 
 QUALITY = "rules/response_quality.yaml"
 OWN = "rules/receipts/response_quality.yaml"

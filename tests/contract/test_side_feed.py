@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ from schemas.settings import KafkaAccess
 from streams import side_feed
 from streams.kafka import Producer
 from streams.side_feed import SideFeed
+from tests.waiting import come
 
 
 @dataclass
@@ -86,29 +87,23 @@ async def rig(kafka: KafkaCluster, topic_prefix: str) -> AsyncIterator[Rig]:
     await found.producer.close()
 
 
-async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.02)
-
-
 async def test_a_record_is_handed_in_after_the_settle_time_and_not_before(rig: Rig) -> None:
     rig.start(settle=2.0)
     await asyncio.sleep(0.5)
     sent = time.time()
     await rig.send(b"a", b"b", b"c")
-    await until(lambda: len(rig.handler.seen) == 3)
+    await come(lambda: len(rig.handler.seen) == 3)
     assert all(at - sent >= 1.9 for _, at in rig.handler.seen)
 
 
 async def test_what_was_brought_to_its_end_is_not_read_again_after_a_restart(rig: Rig) -> None:
     rig.start()
     await rig.send(b"a", b"b", b"c")
-    await until(lambda: len(rig.handler.seen) == 3)
+    await come(lambda: len(rig.handler.seen) == 3)
     await rig.stop()
     rig.start()
     await rig.send(b"d")
-    await until(lambda: len(rig.handler.seen) == 4)
+    await come(lambda: len(rig.handler.seen) == 4)
     assert rig.handler.values == [b"a", b"b", b"c", b"d"]
 
 
@@ -116,20 +111,20 @@ async def test_what_was_in_work_when_it_was_stopped_comes_again(rig: Rig) -> Non
     rig.handler.hold = asyncio.Event()
     rig.start()
     await rig.send(b"a")
-    await until(lambda: rig.handler.entered == 1)
+    await come(lambda: rig.handler.entered == 1)
     await rig.stop()
     assert rig.handler.seen == []
     rig.handler.hold = None
     rig.start()
-    await until(lambda: rig.handler.values == [b"a"])
+    await come(lambda: rig.handler.values == [b"a"])
 
 
 async def test_it_says_how_much_is_done_and_what_is_parked_is_not(rig: Rig) -> None:
     feed = rig.start()
     rig.handler.not_yet = {b"early"}
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"a", b"early", b"b")])
-    await until(lambda: rig.handler.values == [b"a", b"b"])
-    await until(lambda: sorted(rig.feed.done.values()) == [0, 2])
+    await come(lambda: rig.handler.values == [b"a", b"b"])
+    await come(lambda: sorted(rig.feed.done.values()) == [0, 2])
     await rig.stop()
     assert feed.done()
     assert rig.feed.done == {}
@@ -173,16 +168,16 @@ async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over
     rig.handler.unavailable = 2
     rig.start(ready=ready)
     await rig.send(b"a")
-    await until(lambda: asked >= 3)
+    await come(lambda: asked >= 3)
     assert rig.handler.entered == 0
     whole = True
-    await until(lambda: rig.handler.values == [b"a"])
+    await come(lambda: rig.handler.values == [b"a"])
     assert rig.handler.entered == 3
     rig.handler.broken = True
     await rig.send(b"broken")
-    await until(lambda: not rig.handler.broken)
+    await come(lambda: not rig.handler.broken)
     await rig.send(b"b")
-    await until(lambda: b"b" in rig.handler.values)
+    await come(lambda: b"b" in rig.handler.values)
 
 
 async def test_a_record_whose_time_has_not_come_holds_up_nobody_and_comes_again_also_after_a_restart(
@@ -193,17 +188,17 @@ async def test_a_record_whose_time_has_not_come_holds_up_nobody_and_comes_again_
     rig.handler.not_yet = {b"early"}
     rig.start()
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"a", b"b")])
-    await until(lambda: rig.handler.values == [b"a", b"b"])
+    await come(lambda: rig.handler.values == [b"a", b"b"])
     await rig.stop()
     rig.start()
-    await until(lambda: rig.handler.values == [b"a", b"a", b"b", b"b"])
+    await come(lambda: rig.handler.values == [b"a", b"a", b"b", b"b"])
     rig.handler.not_yet.clear()
-    await until(lambda: b"early" in rig.handler.values)
+    await come(lambda: b"early" in rig.handler.values)
     await asyncio.sleep(0.5)
     await rig.stop()
     rig.start()
     await rig.send(b"c")
-    await until(lambda: b"c" in rig.handler.values)
+    await come(lambda: b"c" in rig.handler.values)
     assert rig.handler.values == [b"a", b"a", b"b", b"b", b"c", b"early"]
 
 
@@ -215,25 +210,25 @@ async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_so
     rig.handler.not_yet = {b"early", b"earlier"}
     rig.start()
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"earlier")])
-    await until(lambda: any(len(place.parked) == 2 for place in rig.feed._places.values()))
+    await come(lambda: any(len(place.parked) == 2 for place in rig.feed._places.values()))
     await rig.producer.send([(rig.topic, b"k", b"behind", ())])
     await asyncio.sleep(1.0)
     assert rig.handler.values == []
     rig.handler.not_yet = {b"early"}
-    await until(lambda: rig.handler.values == [b"behind", b"earlier"])
+    await come(lambda: rig.handler.values == [b"behind", b"earlier"])
 
 
 async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
     rig.start()
     first = rig.feed
     second = rig.start()
-    await until(lambda: len(first.done) == len(rig.feed.done) == 1)
+    await come(lambda: len(first.done) == len(rig.feed.done) == 1)
     for number in range(20):
         await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
-    await until(lambda: rig.handler.entered > 0)
+    await come(lambda: rig.handler.entered > 0)
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     for number in range(20, 30):
         await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
     wanted = {f"{number:02}{part}".encode() for number in range(30) for part in "ab"}
-    await until(lambda: set(rig.handler.values) == wanted, 60.0)
+    await come(lambda: set(rig.handler.values) == wanted, 60.0)

@@ -26,8 +26,8 @@ class Held:
     def committed(self) -> dict[tuple[str, int], int]:
         admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
         asked = [ConsumerGroupTopicPartitions(self.group)]
-        (answer,) = admin.list_consumer_group_offsets(asked, request_timeout=5).values()
-        found = answer.result(5).topic_partitions
+        (answer,) = admin.list_consumer_group_offsets(asked, request_timeout=30).values()
+        found = answer.result(30).topic_partitions
         return {(tp.topic.removeprefix(self.prefix), tp.partition): tp.offset for tp in found if tp.offset >= 0}
 
     def watermarks(self) -> dict[tuple[str, int], int]:
@@ -125,7 +125,7 @@ class Held:
     def sharing(self, topic: str) -> int:
         """Members of the group that hold partitions of a topic; 0 while these are being shared out."""
         admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
-        group = admin.describe_consumer_groups([self.group], request_timeout=5)[self.group].result(5)
+        group = admin.describe_consumer_groups([self.group], request_timeout=30)[self.group].result(30)
         if group.state.name != "STABLE":
             return 0
         held = [{tp.topic for tp in one.assignment.topic_partitions} for one in group.members if one.assignment]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -228,12 +228,6 @@ def step(request_id: str, **changes: Any) -> dict[str, Any]:
         "deadline_seconds": 300,
         **changes,
     }
-
-
-async def until(condition: Callable[[], Any], seconds: float = 40.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.05)
 
 
 def by_request(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

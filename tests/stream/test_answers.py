@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from uuid6 import uuid7
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
-from tests.asking import HTTP
 from tests.giving_up import give_up
+from tests.stream.dev_rig import get, rampgate, send
+from tests.stream.plain_events import PROJECT, thumb, trace_event
 from tests.unit.specified_metrics import SPECIFIED
+from tests.waiting import until
 
 JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "fetch_legal": 1.0}
-PROJECT = "receipts-eval"
-TRACES, THUMBS, REROLLS = "rampgate.traces", "rampgate.thumbs", "rampgate.rerolls"
 
 
 @pytest.fixture(scope="module")
@@ -45,54 +41,6 @@ def sdk(dev: DevStack) -> Iterator[Any]:
     client = opik.Opik(host=dev.addresses["opik"], project_name=PROJECT)
     yield client
     client.end()
-
-
-def get(dev: DevStack, path: str) -> tuple[int, Any]:
-    """Status and body, JSON where it is."""
-    answer = HTTP.get(f"{dev.addresses['http']}{path}")
-    return answer.status_code, answer.json() if answer.text.startswith("{") else answer.text
-
-
-def rampgate(dev: DevStack, *arguments: str) -> subprocess.CompletedProcess[str]:
-    addresses = {f"RAMPGATE_{name.upper()}": str(dev.addresses[name]) for name in ("kafka", "redis", "opik")}
-    return subprocess.run(
-        [sys.executable, "-m", "rampgate", *arguments],
-        env={**os.environ, **addresses},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def send(dev: DevStack, *messages: tuple[str, dict[str, Any]]) -> None:
-    producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
-    for topic, event in messages:
-        producer.produce(topic, key=event["response_id"], value=json.dumps(event))
-    assert producer.flush(15) == 0
-
-
-def until(held: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not held():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
-        time.sleep(0.1)
-
-
-def trace_event(rid: str, vertical: str | None, at: datetime, trace: str | None = None, **more: Any) -> dict[str, Any]:
-    return {
-        "event_id": f"trace {rid}",
-        "trace_id": trace or str(uuid7()),
-        "response_id": rid,
-        "project_name": PROJECT,
-        "started_at": at.isoformat(),
-        "ended_at": at.isoformat(),
-        "metadata": {"vertical": vertical, "sub_agent": vertical},
-        "feedback_scores": [{"name": "response_quality", "value": 0.5}],
-    } | more
-
-
-def thumb(rid: str, at: datetime, value: str | None = "down") -> dict[str, Any]:
-    return {"event_id": f"thumb {rid} {value}", "response_id": rid, "value": value, "occurred_at": at.isoformat()}
 
 
 def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: DevStack, sdk: Any) -> None:
@@ -119,7 +67,9 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: D
         "elapsed_seconds": 12.0,
         "occurred_at": now.isoformat(),
     }
-    send(dev, (TRACES, event), (THUMBS, thumb("resp_ac4", now)), (REROLLS, reroll))
+    send(dev, "traces", event)
+    send(dev, "thumbs", thumb("resp_ac4", now))
+    send(dev, "rerolls", reroll)
 
     def view() -> Any:
         return get(dev, "/turns/resp_ac4?purpose=feedback")[1]
@@ -147,16 +97,17 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
     """PF-9 AC-11."""
     now = datetime.now(UTC) - timedelta(seconds=5)
     inside, outside = now - timedelta(hours=23, minutes=59), now - timedelta(hours=24, minutes=1)
-    messages: list[tuple[str, dict[str, Any]]] = []
+    traces, thumbs = list[dict[str, Any]](), list[dict[str, Any]]()
     for vertical, both, silent in (("rewards_assistant", 6, 2), ("pilot", 3, 1)):
         for number in range(both + silent):
             for when, at in (("now", now), ("in", inside), ("out", outside)):
                 rid = f"{vertical}-{number}-{when}"
-                messages.append((TRACES, trace_event(rid, vertical, at)))
+                traces.append(trace_event(rid, vertical, at))
                 if number < both:
-                    messages.append((THUMBS, thumb(rid, at)))
-    messages += [(THUMBS, thumb(f"traceless-{number}", now)) for number in range(5)]
-    send(dev, *messages)
+                    thumbs.append(thumb(rid, at))
+    thumbs += [thumb(f"traceless-{number}", now) for number in range(5)]
+    send(dev, "traces", *traces)
+    send(dev, "thumbs", *thumbs)
 
     def row(vertical: str, window: str = "24h") -> Any:
         (found,) = get(dev, f"/coverage?vertical={vertical}&window={window}")[1]["verticals"]
@@ -184,7 +135,7 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
 
 def test_conservation_balances_over_http_and_as_a_command(dev: DevStack) -> None:
     producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
-    producer.produce(THUMBS, value=b"\xff not json")
+    producer.produce("rampgate.thumbs", value=b"\xff not json")
     assert producer.flush(15) == 0
     until(lambda: get(dev, "/conservation")[1]["signals"]["thumbs"]["dead_lettered"] >= 1, "the dead letter counted")
     document = get(dev, "/conservation")[1]
@@ -246,11 +197,10 @@ def test_probes_while_redis_is_gone_and_back(dev: DevStack) -> None:
     assert "Redis" in ran.stderr
     assert "Traceback" not in ran.stderr
     dev.stack.redis.start()
-    until(lambda: get(dev, "/readyz")[0] == 200, "ready again", 60)
+    until(lambda: get(dev, "/readyz")[0] == 200, "ready again")
     # Redis came back empty: what it held has been rebuilt from the topics.
     until(
         lambda: get(dev, "/coverage?vertical=pilot&window=7d")[1]["verticals"][0]["both_present"] == 9,
         "coverage rebuilt",
-        60,
     )
     assert get(dev, "/conservation")[1]["balanced"]

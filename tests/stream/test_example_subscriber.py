@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
+from tests.stream.dev_rig import get, send
 from tests.stream.ramp_rig import thumb, trace
-from tests.stream.test_answers import get
+from tests.waiting import until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pc6_subscriber.py"
 ENOUGH, FOR_THE_FIRST_STEP = 304, 104
@@ -32,13 +30,14 @@ def dev(served_today: Path) -> Iterator[DevStack]:
             send(stack, "traces", *(trace(f"few{n}", "few") for n in range(FOR_THE_FIRST_STEP)))
             send(stack, "traces", *(marked(f"bad{n}", "bad") for n in range(FOR_THE_FIRST_STEP)))
             send(stack, "thumbs", *(thumb(f"good{n}") for n in range(40)))
-            deadline = time.monotonic() + 60
-            while sum(row["both_present"] for row in get(stack, "/coverage")[1]["verticals"]) < 40:
-                assert time.monotonic() < deadline, "the traffic was not joined"
-                time.sleep(0.1)
+            until(lambda: both_present(stack) == 40, "the traffic joined")
             yield stack
     except ServiceUnavailable as error:
         give_up(error)
+
+
+def both_present(dev: DevStack) -> int:
+    return sum(row["both_present"] for row in get(dev, "/coverage")[1]["verticals"])
 
 
 def marked(response_id: str, version: str) -> dict[str, Any]:
@@ -46,13 +45,6 @@ def marked(response_id: str, version: str) -> dict[str, Any]:
     event = trace(response_id, version)
     event["output"]["messages"][0]["content"][0]["text"] = "no idea #quality:0.3"
     return event
-
-
-def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:
-    producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
-    for event in events:
-        producer.produce(f"rampgate.{name}", key=event["response_id"], value=json.dumps(event))
-    assert producer.flush(15) == 0
 
 
 def ramp(dev: DevStack, version: str, *more: str) -> tuple[int, list[str]]:

@@ -21,7 +21,8 @@ from rampgate.services.kafka import KafkaCluster
 from rampgate.wiring import make_parts
 from rampgate.worker import Worker
 from tests.asking import HTTP
-from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace, until
+from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.waiting import come
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from gate_rig import FakeCandidate, candidate, local_model
@@ -185,7 +186,7 @@ async def test_a_gate_that_is_resumed_asks_the_candidate_only_for_what_it_has_no
     await composed.start()
     judged = {"pre_ramp": ["helpfulness"], "pre_full": []}
     await composed.rig.send("ramp-steps", step("resumed", vertical="shop", eval_gates=judged))
-    await until(lambda: len(answered) >= 7)
+    await come(lambda: len(answered) >= 7)
     await composed.rig.kept("a:*", 7)
     await composed.rig.stop()
     before = answered[:7]

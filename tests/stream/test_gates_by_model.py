@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.asking import HTTP
 from tests.giving_up import give_up
+from tests.stream.dev_rig import calls, consumed, send, tell, verdicts
 from tests.stream.ramp_rig import step, thumb, trace
-from tests.stream.test_answers import get
+from tests.waiting import until
 
 TRACES = 320
 
@@ -34,46 +33,11 @@ def dev(served_today: Path) -> Iterator[DevStack]:
         give_up(error)
 
 
-def consumed(dev: DevStack, signal: str) -> int:
-    return int(get(dev, "/conservation")[1]["signals"][signal]["consumed"])
-
-
-def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:
-    producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
-    for event in events:
-        producer.produce(f"rampgate.{name}", key=b"k", value=json.dumps(event))
-    assert producer.flush(15) == 0
-
-
-def until(condition: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.1)
-
-
-def verdicts(dev: DevStack, experiment: str) -> list[dict[str, Any]]:
-    status, body = get(dev, f"/verdicts?experiment_id={experiment}")
-    assert status == 200
-    found: list[dict[str, Any]] = body["verdicts"]
-    return found
-
-
 def verdict(dev: DevStack, request: dict[str, Any], seconds: float = 90.0) -> dict[str, Any]:
     send(dev, "ramp-steps", request)
-    until(lambda: verdicts(dev, request["experiment_id"]), seconds)
+    until(lambda: verdicts(dev, request["experiment_id"]), "a verdict", seconds)
     (found,) = verdicts(dev, request["experiment_id"])
     return found
-
-
-def calls(dev: DevStack) -> int:
-    base = str(dev.addresses["judge"]).removesuffix("/v1")
-    return sum(HTTP.get(f"{base}/_requests").raise_for_status().json()["answers"].values())
-
-
-def tell(dev: DevStack, **behaviour: Any) -> None:
-    base = str(dev.addresses["judge"]).removesuffix("/v1")
-    assert HTTP.put(f"{base}/_behaviour", json=behaviour).status_code == 200
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from evalcore.loading import today
 from rampgate.demo.registry import seeded
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
-from tests.asking import HTTP
 from tests.giving_up import give_up
+from tests.stream.dev_rig import calls, calls_at_rest, judged, post, send, waiting
 from tests.stream.ramp_rig import thumb, trace
-from tests.stream.test_gates_by_model import calls, send, until
+from tests.waiting import until
 
 TRACES = 12
 RARE = "ux_quality"
@@ -65,51 +65,13 @@ def down(response_id: str) -> dict[str, Any]:
     return {**thumb(response_id), "value": "down"}
 
 
-def judged(dev: DevStack, event: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The judges' scores that Opik holds of a trace, by name."""
-    url = f"{dev.addresses['opik']}/v1/private/traces/{event['trace_id']}"
-    scores = HTTP.get(url).raise_for_status().json().get("feedback_scores") or []
-    return {score["name"]: score for score in scores if not score["name"].startswith("user_signal_")}
-
-
-def waiting(dev: DevStack) -> dict[str, float]:
-    """Records that wait for each reader beside the join, as its metric says."""
-    page = HTTP.get(f"{dev.addresses['http']}/metrics").raise_for_status().text
-    lines = re.findall(r'rampgate_side_lag_records{.*reader="(\w+)".*} (\S+)', page)
-    found: dict[str, float] = {}
-    for reader, lag in lines:
-        found[reader] = found.get(reader, 0.0) + float(lag)
-    return found
-
-
-def post(dev: DevStack, *events: dict[str, Any]) -> None:
-    """As tracing does: into Opik, and onto the topic."""
-    traces = [
-        {
-            "id": event["trace_id"],
-            "project_name": event["project_name"],
-            "name": "turn",
-            "start_time": event["started_at"],
-            "end_time": event["ended_at"],
-            "input": event["input"],
-            "output": event["output"],
-            "metadata": {**event["metadata"], "response_id": event["response_id"]},
-        }
-        for event in events
-    ]
-    answer = HTTP.post(f"{dev.addresses['opik']}/v1/private/traces/batch", json={"traces": traces})
-    assert answer.status_code == 204
-    send(dev, "traces", *events)
-
-
 def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: DevStack) -> None:
     events = [trace(f"live{n}") for n in range(TRACES)]
     post(dev, *events)
     until(lambda: all({"jailbreaking", "sensitive_topics"} <= set(judged(dev, event)) for event in events))
     score = judged(dev, events[0])["jailbreaking"]
     assert score["reason"]
-    time.sleep(3.0)
-    asked = calls(dev)
+    asked = calls_at_rest(dev)
     send(dev, "traces", *events)
     time.sleep(4.0)
     until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
@@ -121,10 +83,9 @@ def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: De
     own["metadata"]["agent_id"] = OWN_AGENT
     post(dev, done, {**started, "ended_at": None}, own)
     until(lambda: "jailbreaking" in judged(dev, done))
-    time.sleep(3.0)
+    asked = calls_at_rest(dev)
     assert judged(dev, started) == {}
     assert judged(dev, own) == {}
-    asked = calls(dev)
     post(dev, started)
     until(lambda: "jailbreaking" in judged(dev, started))
     assert calls(dev) > asked

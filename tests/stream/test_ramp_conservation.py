@@ -11,7 +11,8 @@ import pytest
 
 from rampgate.services.kafka import KafkaCluster
 from schemas.answers import Balance
-from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, until
+from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step
+from tests.waiting import come
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ async def test_each_record_is_counted_once_through_restarts_and_a_flush(rig: Rig
     assert (await rig.balance()).reasons["dead_lettered"] == {"conflicting_duplicate": 1, "malformed": 2}
     await rig.stop()
     worker = await rig.start()
-    await until(lambda: rig.scoring.began.count("long") == 2)
+    await come(lambda: rig.scoring.began.count("long") == 2)
     assert states(await rig.counted(8)) == (8, 3, 2, 3), "what is read again is not counted again"
     assert len(await rig.letters()) == 3, "nor is a letter sent again"
     await worker.parts.store.redis.flushdb()

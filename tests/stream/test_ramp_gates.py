@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from rampgate.services.kafka import KafkaCluster
-from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace, until
+from tests.stream.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.waiting import come
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ async def test_a_restart_in_the_middle_of_a_gate_resumes_it_and_doubles_nothing(
     rig.scoring.hold = asyncio.Event()
     await rig.start()
     await rig.send("ramp-steps", step("long"), step("short", from_percent=5, to_percent=25))
-    await until(lambda: "long" in rig.scoring.began)
+    await come(lambda: "long" in rig.scoring.began)
     assert set(by_request(await rig.verdicts(1))) == {"short"}
     await rig.stop()
     rig.scoring.hold.set()
@@ -73,12 +74,12 @@ async def test_pc5_ac4_an_operator_is_told_of_each_failed_verdict_once_also_over
     worker = await rig.start()
     between = step("between", from_percent=5, to_percent=25)
     await rig.send("ramp-steps", step("invalid", to_percent=101), between, step("late", deadline_seconds=0))
-    await until(lambda: len(rig.told) == 2)
-    await until(lambda: worker.operators.feed and sum(worker.operators.feed.done.values()) == 3)
+    await come(lambda: len(rig.told) == 2)
+    await come(lambda: worker.operators.feed and sum(worker.operators.feed.done.values()) == 3)
     await rig.stop()
     await rig.start()
     await rig.send("ramp-steps", step("late", deadline_seconds=0), step("nobody", agent_version="v9"))
-    await until(lambda: len(rig.told) == 3)
+    await come(lambda: len(rig.told) == 3)
     await rig.verdicts(4)
     assert len(rig.told) == 3
     told = "\n".join(rig.told)

@@ -18,7 +18,9 @@ import pytest
 from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.giving_up import give_up
-from tests.stream.test_answers import THUMBS, TRACES, get, rampgate, send, thumb, trace_event, until
+from tests.stream.dev_rig import get, rampgate, send
+from tests.stream.plain_events import thumb, trace_event
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 ASKED = "/eval-config?vertical=receipts&category=receipt_scan"
@@ -56,9 +58,9 @@ def joined(dev: DevStack) -> int:
 
 def send_turns(dev: DevStack, name: str, turns: int) -> None:
     now = datetime.now(UTC)
-    for number in range(turns):
-        rid = f"{name}-{number}"
-        send(dev, (TRACES, trace_event(rid, "receipts", now)), (THUMBS, thumb(rid, now)))
+    names = [f"{name}-{number}" for number in range(turns)]
+    send(dev, "traces", *(trace_event(rid, "receipts", now) for rid in names))
+    send(dev, "thumbs", *(thumb(rid, now) for rid in names))
 
 
 def test_signals_are_joined_without_a_registry_and_a_repaired_one_is_served_by_the_same_process(

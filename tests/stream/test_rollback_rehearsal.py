@@ -24,12 +24,11 @@ from rampgate.dev import DevStack
 from rampgate.services.unavailable import ServiceUnavailable
 from tests.asking import HTTP
 from tests.giving_up import give_up
+from tests.stream.dev_rig import get, judged, post, rampgate, send, verdicts
 from tests.stream.ramp_rig import step, thumb, trace
-from tests.stream.test_answers import get, rampgate
-from tests.stream.test_gates_by_model import send, until, verdicts
-from tests.stream.test_live_judging_worker import judged, post
+from tests.unit.git_folders import git
 from tests.unit.registry_copies import edit
-from tests.unit.test_rule_history import git
+from tests.waiting import until
 
 JUDGE = "ux_quality"
 RULE = f"rules/{JUDGE}.yaml"
@@ -122,7 +121,7 @@ class Stage:
             event["output"]["messages"][-1]["content"][0]["text"] = f"in your wallet #quality:{GOOD}"
         post(self.dev, *events)
         send(self.dev, "thumbs", *(thumb(event["response_id"]) for event in events[::5]))
-        until(lambda: all(JUDGE in judged(self.dev, event) for event in reversed(events)), PATIENCE)
+        until(lambda: all(JUDGE in judged(self.dev, event) for event in reversed(events)), "scores", PATIENCE)
         return float(mean(judged(self.dev, event)[JUDGE]["value"] for event in events))
 
     def ask(self, name: str) -> dict[str, Any]:
@@ -137,7 +136,7 @@ class Stage:
                 if one["request_id"] == request["request_id"]
             ]
 
-        until(answered, PATIENCE)
+        until(answered, "a verdict", PATIENCE)
         (found,) = answered()
         return found
 
@@ -224,20 +223,20 @@ def test_pc5_ac7_nfr6_a_bad_rubric_is_seen_rolled_back_and_forgotten_without_a_r
     assert SENTENCE in stage.prompt_in_opik()
     assert stage.live_mean("bad", FEW) == pytest.approx(BAD)
     below, back = f"{JUDGE} is below its floor", f"{JUDGE} is back above its floor"
-    until(lambda: stage.told.about("/slack", below, stage.version), PATIENCE)
-    until(lambda: stage.told.about("/api/annotations", below, stage.version), PATIENCE)
+    until(lambda: stage.told.about("/slack", below, stage.version), "people told", PATIENCE)
+    until(lambda: stage.told.about("/api/annotations", below, stage.version), "people told", PATIENCE)
     failed = stage.ask("bad")
     assert (failed["verdict"], failed["failing_judges"], failed["halt_at_percent"]) == ("fail", [JUDGE], 0.0)
     assert {reason["code"] for reason in failed["reasons"]} >= {"floor_breach"}
     assert failed["per_judge_scores"][JUDGE]["baseline"] is None, "another rubric has a baseline of its own"
-    until(lambda: stage.told.about("/slack", "pre_ramp", "failed", JUDGE, stage.version), PATIENCE)
+    until(lambda: stage.told.about("/slack", "pre_ramp", "failed", JUDGE, stage.version), "people told", PATIENCE)
 
     # Detected; revert, sync, refresh: scores back, and with them the judge's version and its baseline.
     began = time.monotonic()
     roll_back(stage)
     assert stage.prompt_in_opik() == before
     assert stage.live_mean("after", FEW) == pytest.approx(GOOD)
-    until(lambda: stage.told.about("/slack", back, stage.version), PATIENCE)
+    until(lambda: stage.told.about("/slack", back, stage.version), "people told", PATIENCE)
     assert time.monotonic() - began < TAKEN_BACK
     assert stage.told.about("/slack", below, stage.version) == 1
     again = stage.ask("after")

@@ -70,13 +70,13 @@ def local_model(behaviour: Behaviour | None = None) -> Iterator[Running]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    running = asyncio.run_coroutine_threadsafe(start(behaviour=behaviour), loop).result(10)
+    running = asyncio.run_coroutine_threadsafe(start(behaviour=behaviour), loop).result(60)
     try:
         yield running
     finally:
-        asyncio.run_coroutine_threadsafe(running.close(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(running.close(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(5)
+        thread.join(30)
         loop.close()
 
 

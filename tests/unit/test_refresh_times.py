@@ -47,7 +47,7 @@ async def test_questions_are_answered_while_a_refresh_is_under_way(world: World)
     under_way = asyncio.create_task(world.served.refresh("http"))
     async with world.client() as client:
         await reads(world, 2)
-        answer = await asyncio.wait_for(client.get("/eval-config?category=general_qa"), 5)
+        answer = await asyncio.wait_for(client.get("/eval-config?category=general_qa"), 30)
         assert (await answer.json())["config_hash"] == registry().config_hash
         assert not under_way.done()
         world.files.hold.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalcore.rule_diff import Change, changes
 from schemas.judges import Enforcement, Milestone
-from tests.unit.test_rule_plan import judge
+from tests.unit.built_judges import judge
 
 
 def test_the_same_values_are_no_change_wherever_they_were_written() -> None:
