@@ -29,6 +29,7 @@ async def test_it_loads_at_start_and_is_not_ready_before(tmp_path: Path) -> None
 
 async def test_it_refreshes_when_asked_and_by_time(world: World) -> None:
     by_hand = asyncio.create_task(world.served.run(0))
+    await reads(world, 1)
     await asyncio.sleep(0.05)
     assert world.files.reads == 1, "0 means never by time"
     world.served.ask()
