@@ -58,10 +58,6 @@ class History(Protocol):
         """Why a judge is suspended, empty where it is not."""
         ...
 
-    async def previous(self, asked: Asked) -> str | None:
-        """The id of the last verdict about the same step of the same agent definition."""
-        ...
-
 
 class JoinCoverage(Protocol):
     async def rate(self, vertical: str | None, window_seconds: int) -> float | None: ...

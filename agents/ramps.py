@@ -43,19 +43,18 @@ async def answer(
     if isinstance(request, Invalid):
         return invalid(request, moment())
     left = _seconds_left(request, now)
-    previous = await ports.history.previous(request)
     if left is not None and left <= 0:
-        return refused(request, [_too_late(request, 0)], moment(), supersedes=previous)
+        return refused(request, [_too_late(request, 0)], moment())
     if not request.milestones:
         config = registry.config_hash if registry else None
-        return of_gates(request, [], moment(), config_hash=config, supersedes=previous)
+        return of_gates(request, [], moment(), config_hash=config)
     if registry is None:
         reasons = [Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION)]
-        return refused(request, reasons, moment(), supersedes=previous)
+        return refused(request, reasons, moment())
     wrong = [why for milestone in request.milestones for why in judges_of(request, milestone, registry)[1]]
     if wrong:
         reasons = [Reason(Code.INVALID_REQUEST, why) for why in wrong]
-        return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
+        return refused(request, reasons, moment(), config_hash=registry.config_hash)
     scope = asyncio.timeout(left)
     try:
         async with scope, ports.room:
@@ -65,7 +64,7 @@ async def answer(
         if isinstance(error, TimeoutError) and not scope.expired():
             raise
         reasons = [_too_late(request, time.monotonic() - began)]
-        return refused(request, reasons, moment(), config_hash=registry.config_hash, supersedes=previous)
+        return refused(request, reasons, moment(), config_hash=registry.config_hash)
     verdicts = [gate.verdict for gate in gates]
     decides = of_step(request.step.from_percent, verdicts).deciding
     worst = next(gate for gate in gates if gate.verdict is decides)
@@ -76,7 +75,6 @@ async def answer(
         sample=worst.sample.facts,
         config_hash=registry.config_hash,
         coverage=worst.coverage,
-        supersedes=previous,
     )
 
 
@@ -91,7 +89,7 @@ def in_time(request: Asked | Invalid, verdict: Verdict, now: datetime) -> Verdic
     facts = verdict.evidence
     moment = Moment(now.isoformat(timespec="milliseconds"), facts.duration_seconds)
     reason = Reason(Code.DEADLINE_EXCEEDED, f"decided as {verdict.verdict}, {PUBLISHED_LATE}, {-left:.1f} s after it")
-    return refused(request, [reason], moment, config_hash=facts.config_hash, supersedes=verdict.supersedes)
+    return refused(request, [reason], moment, config_hash=facts.config_hash)
 
 
 @dataclass(frozen=True)

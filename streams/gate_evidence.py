@@ -38,9 +38,6 @@ class VerdictHistory:
     async def suspended(self, judge: str) -> str:
         return ""
 
-    async def previous(self, asked: Asked) -> str | None:
-        return self._verdicts.history.previous(asked.step.model_dump(), asked.request_id)
-
 
 class WindowCoverage:
     """The gates' `JoinCoverage`."""

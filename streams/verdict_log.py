@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Hashable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import orjson
 import structlog
@@ -20,7 +21,7 @@ from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from agents.ports import Clock, Unavailable
-from evalcore.gates.history import NO_VERDICT, History
+from evalcore.gates.history import NO_VERDICT, STEP, History
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
@@ -69,6 +70,7 @@ class VerdictLog:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._next_question: asyncio.Task[dict[TP, int]] | None = None
         self._asking = asyncio.Lock()
+        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self.patience = PATIENCE
 
     async def start(self) -> None:
@@ -95,11 +97,24 @@ class VerdictLog:
             raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
 
     async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
-        """Durable on return. The caller sees to it that nobody else publishes for this request."""
-        raw = orjson.dumps(as_json(verdict))
+        """Durable on return. The caller sees to it that nobody else publishes for this request. What the verdict
+        supersedes is known only here: other requests about the step may have been answered while this one was decided.
+        """
+        step = {name: getattr(verdict, name) for name in STEP}
         headers = [(BODY, body.encode()), (PLACE, place.encode())]
-        await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
-        self._remember(Known(body, place, raw))
+        async with self._turn(tuple(step.values())):
+            if None not in step.values():
+                verdict = replace(verdict, supersedes=self.history.previous(step, verdict.request_id))
+            raw = orjson.dumps(as_json(verdict))
+            await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
+            self._remember(Known(body, place, raw))
+
+    def _turn(self, step: Hashable) -> asyncio.Lock:
+        """Verdicts about one step go out one after the other."""
+        found = self._turns.get(step)
+        if found is None:
+            found = self._turns[step] = asyncio.Lock()
+        return found
 
     def _remember(self, known: Known) -> None:
         """Raises one of NO_VERDICT for what is none."""

@@ -34,12 +34,12 @@ def aggregate(answers: Answers, scale: tuple[float, float], boolean: bool) -> Ag
         # What rounding adds must not push a mean over a limit that it equals.
         return min(max((scored + missing * at) / total, low), high)
 
-    return Aggregate(mean(low), mean(high), _interval(answers, boolean))
+    return Aggregate(mean(low), mean(high), _interval(answers, scale, boolean))
 
 
-def _interval(answers: Answers, boolean: bool) -> tuple[float, float] | None:
-    """Student's for a mean, Wilson's for a rate, both with Kish's effective number of items where weights differ. None
-    with fewer than two items."""
+def _interval(answers: Answers, scale: tuple[float, float], boolean: bool) -> tuple[float, float] | None:
+    """Student's for a mean, cut at the scale's ends, Wilson's for a rate, both with Kish's effective number of items
+    where weights differ. None with fewer than two items."""
     if len(answers.values) < 2:
         return None
     total = math.fsum(answers.weights)
@@ -52,11 +52,13 @@ def _interval(answers: Answers, boolean: bool) -> tuple[float, float] | None:
     spread = math.fsum(w * (v - mean) ** 2 for v, w in zip(answers.values, answers.weights, strict=True)) / total
     error = math.sqrt(spread / (effective - 1))
     half = float(special.stdtrit(effective - 1, (1 + CONFIDENCE) / 2)) * error
-    return mean - half, mean + half
+    low, high = scale
+    return max(mean - half, low), min(mean + half, high)
 
 
 def _wilson(rate: float, n: float) -> tuple[float, float]:
     z = float(special.ndtri((1 + CONFIDENCE) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At a rate of 0 or 1 it ends there, but for rounding.
+    return max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate))

@@ -36,13 +36,14 @@ class Unreadable:
 @dataclass(frozen=True)
 class Invalid:
     """A request that asks for nothing that can be decided; `known` are the ids that could be read of it, `stands` the
-    percentage where it says the rollout is."""
+    percentage where it says the rollout is, `wanted` the one it asks for."""
 
     request_id: str
     known: Mapping[str, str]
     why: tuple[str, ...]
     body: str
     stands: float | None = None
+    wanted: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,14 @@ def read(raw: bytes | None) -> Request:
     if wrong:
         known = {name: data[name] for name in _IDS if _usable(data.get(name))}
         rest = [f"{len(wrong) - MOST_TOLD} more fields are wrong"] if len(wrong) > MOST_TOLD else []
-        return Invalid(request_id, known, (*wrong[:MOST_TOLD], *rest), body, _stands(data))
+        percents = _percent(data, "from_percent"), _percent(data, "to_percent")
+        return Invalid(request_id, known, (*wrong[:MOST_TOLD], *rest), body, *percents)
     return Asked(step, body)
 
 
-def _stands(data: _Object) -> float | None:
-    found = data.get("from_percent")
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or "from_percent" in data.twice:
+def _percent(data: _Object, name: str) -> float | None:
+    found = data.get(name)
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or name in data.twice:
         return None
     return float(found) if 0 <= found <= FULL else None
 
@@ -135,9 +137,11 @@ def named(
 
 def _told(error: ValidationError) -> list[str]:
     found = []
-    for problem in error.errors(include_url=False, include_input=False, include_context=False):
+    for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
+        if isinstance(problem["input"], (int, float, bool)):
+            message += f", not {problem['input']!r:.40}"
         found.append(f"{place}: {message}" if place else message)
     return list(dict.fromkeys(found))
 

@@ -39,7 +39,6 @@ def of_gates(
     sample: SampleFacts | None = None,
     config_hash: str | None = None,
     coverage: float | None = None,
-    supersedes: str | None = None,
 ) -> Verdict:
     """Of a request whose gates have decided, or of one whose step fires none."""
     step = asked.step
@@ -64,7 +63,7 @@ def of_gates(
             action=made.action,
             halt_at_percent=made.halt_at_percent,
             reasons=list(made.reasons),
-            supersedes=supersedes,
+            supersedes=None,
             sample=sample,
             evidence=EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds),
         ),
@@ -77,7 +76,6 @@ def refused(
     moment: Moment,
     *,
     config_hash: str | None = None,
-    supersedes: str | None = None,
 ) -> Verdict:
     """A `fail` without a gate's numbers: an invalid request, or a deadline that has passed."""
     percents: tuple[float | None, float | None]
@@ -94,7 +92,7 @@ def refused(
         milestone = fired[0] if fired else None
         halt = step.from_percent  # where the rollout stands; at pre_ramp that is 0
     else:
-        ids, percents, milestone = request.known, (request.stands, None), None
+        ids, percents, milestone = request.known, (request.stands, request.wanted), None
         halt = request.stands or 0.0  # nowhere, if nobody can tell where it stands
     return _named(
         request.body,
@@ -115,7 +113,7 @@ def refused(
             action=Action.HALT,
             halt_at_percent=halt,
             reasons=list(reasons),
-            supersedes=supersedes,
+            supersedes=None,
             sample=None,
             evidence=EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds),
         ),

@@ -76,10 +76,11 @@ class ChatModel:
 
     def _failure(self, response: Answered) -> CallFailed:
         status = response.status_code
-        message = f"the model's server answers {status}: {_message(response)}"
-        if self._key:
+        message = _message(response)
+        if self._key:  # before the cut, which would leave a part of it
             message = message.replace(self._key, "***")
-        return CallFailed(kind_of(status), message, retry_after(response.headers))
+        told = f"the model's server answers {status}: {message[:LONGEST_MESSAGE]}"
+        return CallFailed(kind_of(status), told, retry_after(response.headers))
 
 
 def kind_of(status: int) -> Failure:
@@ -146,7 +147,7 @@ def _message(response: Answered) -> str:
     found = _json(response)
     error = found.get("error", found) if isinstance(found, dict) else None
     text = error.get("message") if isinstance(error, dict) else error
-    return (text if isinstance(text, str) and text else "no message")[:LONGEST_MESSAGE]
+    return text if isinstance(text, str) and text else "no message"
 
 
 def _names_the_format(response: Answered) -> bool:

@@ -73,7 +73,7 @@ class Scorer:
                 await run.all()
         except TimeoutError:
             late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
-            run.rest(patience.down() or late)
+            run.rest(patience.to_blame() or late)
         except Exception:
             log.exception("scoring_failed: %s", gate)
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))

@@ -90,6 +90,7 @@ class Caller:
         if self._rate is not None:
             await self._rate.acquire()
         reserved = gate.spend.reserve(asked.tokens)
+        gate.patience.began()
         seconds = self._limits.call_seconds
         try:
             async with asyncio.timeout(seconds):

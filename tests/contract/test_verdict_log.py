@@ -18,7 +18,6 @@ from rampgate.services.broker import MockBroker
 from rampgate.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Code, Reason, Verdict
-from streams.gate_evidence import VerdictHistory
 from streams.kafka import Producer
 from streams.offsets import KafkaOffsets
 from streams.verdict_log import BODY, VerdictLog
@@ -39,8 +38,8 @@ def asked(request_id: str, **changes: str) -> Asked:
     return request
 
 
-def verdict(request_id: str) -> Verdict:
-    return of_gates(asked(request_id), [], Moment("2026-11-21T12:00:01Z", 0.1))
+def verdict(request_id: str, **changes: str) -> Verdict:
+    return of_gates(asked(request_id, **changes), [], Moment("2026-11-21T12:00:01Z", 0.1))
 
 
 @pytest.fixture
@@ -108,11 +107,30 @@ async def test_pc5_5_5_after_a_restart_the_previous_verdict_about_a_step_is_stil
     restarted = log_of()
     await restarted.start()
     await restarted.caught_up()
-    history = VerdictHistory(restarted)
-    assert await history.previous(asked("r4")) == refusal.verdict_id
-    assert await history.previous(asked("r2")) == answered.verdict_id, "not its own"
-    assert await history.previous(asked("r4", agent_version="w")) is None
-    assert await history.previous(asked("r4", experiment_id="f")) is None
+    supersedes = await superseded(
+        restarted, verdict("r4"), verdict("r5", agent_version="w"), verdict("r6", experiment_id="f")
+    )
+    assert supersedes == [refusal.verdict_id, None, None]
+    assert (await superseded(first, unread))[0] is None
+
+
+async def superseded(log: VerdictLog, *published: Verdict) -> list[str | None]:
+    """By these verdicts, as they stand on the topic."""
+    await asyncio.gather(*(log.publish(one, "body", "t/0/9", "e") for one in published))
+    known = [log.known(one.request_id) for one in published]
+    return [one.value["supersedes"] if one is not None else "not published" for one in known]
+
+
+async def test_verdicts_about_one_step_that_overlap_supersede_one_another_in_their_order(
+    log_of: Callable[[], VerdictLog],
+) -> None:
+    """Each was decided before any of the others was published."""
+    log = log_of()
+    await log.start()
+    await log.caught_up()
+    several = [verdict(f"r{number}") for number in range(6)]
+    supersedes = await superseded(log, *several)
+    assert supersedes == [None, *(one.verdict_id for one in several[:-1])]
 
 
 async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog], topic: str) -> None:

@@ -83,9 +83,6 @@ class Scripted:
     async def suspended(self, judge: str) -> str:
         return ""
 
-    async def previous(self, asked: Asked) -> str | None:
-        return "earlier"
-
     async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
         return self.rate
 

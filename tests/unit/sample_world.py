@@ -166,8 +166,5 @@ class Told:
     async def suspended(self, judge: str) -> str:
         return ""
 
-    async def previous(self, asked: Asked) -> None:
-        return None
-
     async def rate(self, *_: Any) -> float:
         return 1.0

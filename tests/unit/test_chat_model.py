@@ -107,6 +107,14 @@ async def test_failures_are_told_apart_by_status(status: int, kind: Failure) -> 
     assert SECRET not in raised.value.message
 
 
+@pytest.mark.parametrize("before", range(160, 202, 3))
+async def test_no_part_of_a_key_stands_at_the_end_of_a_message_that_is_cut(before: int) -> None:
+    model, _ = scripted(httpx.Response(401, json={"error": {"message": "." * before + SECRET}}))
+    with pytest.raises(CallFailed) as raised:
+        await model.complete(asked())
+    assert SECRET[:3] not in raised.value.message
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [

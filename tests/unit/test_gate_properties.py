@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,23 @@ JUDGED = st.builds(
 GATES = st.dictionaries(st.sampled_from("abcd"), JUDGED, min_size=1)
 ENOUGH = Evidence(100, 20)
 MILESTONES = st.sampled_from(Milestone)
+
+
+@given(st.lists(st.builds(Scored, st.sampled_from([0.0, 1.0]) | st.floats(0, 1), WEIGHTS), min_size=2), st.booleans())
+def test_what_was_scored_lies_within_its_interval_and_that_on_the_scale(answers: list[Scored], boolean: bool) -> None:
+    """A rate of 1 over 110 items, too, whatever rounding makes of its bounds."""
+    given = [replace(one, value=float(one.value >= 0.5)) if boolean else one for one in answers]
+    found = aggregate(collect(given, (0.0, 1.0)), (0.0, 1.0), boolean)
+    if found.ci95 is not None and found.worst is not None:
+        low, high = found.ci95
+        assert 0.0 <= low <= found.worst <= high <= 1.0
+
+
+@pytest.mark.parametrize("n", range(2, 200))
+def test_a_rate_of_one_ends_its_interval(n: int) -> None:
+    found = aggregate(collect([Scored(1.0)] * n, (0.0, 1.0)), (0.0, 1.0), boolean=True)
+    assert found.ci95 is not None
+    assert found.ci95[1] == 1.0
 
 
 @given(ANSWERS)

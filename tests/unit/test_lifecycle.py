@@ -28,9 +28,6 @@ NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 class Nobody:
     """Ports of a gate, of which none may be asked for a sample, a score or a baseline."""
 
-    async def previous(self, asked: Asked) -> str | None:
-        return None
-
 
 def answered(at: float, to: float, *ramp_steps: float) -> Verdict:
     request = read(

@@ -24,7 +24,7 @@ def test_pc5_ac4_a_first_step_fires_pre_ramp_and_good_scores_let_it_proceed() ->
     found = verdict(scripted)
     assert (found.verdict, found.milestone, found.action) == (Word.PASS, Milestone.PRE_RAMP, Action.PROCEED)
     assert set(found.per_judge_scores) == {"ux_quality"} | SAFETY
-    assert (found.supersedes, found.halt_at_percent) == ("earlier", None)
+    assert found.halt_at_percent is None
     assert found.evidence.coverage == 0.4
     assert found.evidence.config_hash == registry().config_hash
 

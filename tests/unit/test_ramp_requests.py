@@ -198,3 +198,14 @@ def test_the_same_number_in_another_spelling_is_the_same_body() -> None:
     read_ = [read(raw().replace(b'"to_percent": 5', b'"to_percent": ' + number)) for number in spellings]
     bodies = [request.body for request in read_ if isinstance(request, Asked)]
     assert (len(bodies), len({*bodies})) == (3, 1)
+
+
+def test_what_a_wrong_request_asked_for_is_told_as_far_as_it_can_be_read() -> None:
+    request = read(raw(from_percent=50, to_percent=25))
+    assert isinstance(request, Invalid)
+    assert (request.stands, request.wanted) == (50.0, 25.0)
+    assert request.why == ("from_percent: 50 is above to_percent, 25",)
+    off = read(raw(from_percent=5, to_percent=101))
+    assert isinstance(off, Invalid)
+    assert (off.stands, off.wanted) == (5.0, None)
+    assert off.why == ("to_percent: Input should be less than or equal to 100, not 101",)

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from scoring_rig import GOOD, QUICK, Model, down, many, scorer, tasks
+from scoring_rig import CALL, GOOD, QUICK, Model, down, many, scorer, tasks
 
 from evalcore.gates.answers import Scored, Unscored
 from evalcore.scoring import CallLimits, Failure, Reply, Spend
@@ -103,8 +103,8 @@ async def test_a_gate_whose_time_is_over_has_what_was_scored_by_then() -> None:
                 self.seconds = 3600.0
             return await super().complete(asked)
 
-    model = Stuck()
-    found = await scorer(model, limits=replace(QUICK, call_seconds=3600.0)).score("g", many(40), within=2.0)
+    model, limits = Stuck(), replace(QUICK, call_seconds=3600.0, patience=100 * CALL)
+    found = await scorer(model, limits=limits).score("g", many(40), within=2.0)
     assert [one.answer for one in found[:4]] == [Scored(4.0)] * 4
     assert {one.failure for one in found[4:]} == {Failure.OUT_OF_TIME}
     assert found[4].answer == Unscored("not scored within the gate's 2 s")

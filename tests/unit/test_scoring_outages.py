@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from scoring_rig import CALL, GOOD, Model, down, many, scorer, tasks
 
 from evalcore.gates.answers import Scored, Unscored
 from evalcore.scoring import CallLimits, Failure
+from evalcore.scoring.outages import Patience
 
 LIMITS = CallLimits(at_once=4, patience=20 * CALL, first_pause=0.0, longest_pause=0.001, jitter=0.0)
 
@@ -74,3 +76,38 @@ async def test_pc5_9_5_what_a_deadline_leaves_unscored_says_whether_the_model_wa
         found = await slow.score("g", many(50), within=1.0)
         assert found[-1].failure is kind
         assert {one.failure for one in found} <= {kind, None}
+
+
+async def test_pc5_9_5_a_model_that_answers_nobody_until_the_deadline_is_to_blame_for_it() -> None:
+    """It takes every call and ends none: no call has failed by then."""
+    limits = CallLimits(at_once=2, first_pause=0.0, jitter=0.0)
+    ours = scorer(Model(seconds=3600.0), limits=limits, now=time.monotonic)
+    found = await ours.score("g", many(5), within=0.1)
+    assert [one.failure for one in found] == [Failure.DOWN] * 5
+    assert found[0].answer == Unscored("the model has answered no call for 0 s")
+
+
+@pytest.mark.parametrize(("every", "kind"), [(2, Failure.DOWN), (4, Failure.DOWN), (100, Failure.OUT_OF_TIME)])
+async def test_pc5_9_5_a_model_that_fails_many_calls_is_to_blame_whatever_it_did_last(
+    every: int, kind: Failure
+) -> None:
+    """Half down is down, wherever in its failures the deadline comes; a failure now and then is not."""
+    count = iter(range(1, 10_000))
+    model = Model(lambda *_: down() if next(count) % every == 0 else GOOD, seconds=0.02)
+    limits = CallLimits(at_once=4, first_pause=0.0, longest_pause=0.001, jitter=0.0)
+    found = await scorer(model, limits=limits, now=time.monotonic).score("g", many(2_000), within=1.0)
+    assert {one.failure for one in found} == {None, kind}
+
+
+async def test_how_long_a_model_is_silent_is_told_from_its_first_call() -> None:
+    clock = [100.0]
+    patience = Patience(30.0, lambda: clock[0])
+    patience.began()
+    clock[0] = 160.0
+    patience.failed(down(Failure.TIMEOUT))
+    assert not patience.over, "it is waited for from the first failure"
+    clock[0] = 190.0
+    assert patience.over
+    found = patience.down()
+    assert found is not None
+    assert "no call for 90 s" in found.message
