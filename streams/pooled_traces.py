@@ -67,11 +67,11 @@ class PooledTraces:
 
     async def read(self, drawn: Sequence[Candidate]) -> list[Drawn]:
         """With each its trace. Those whose record is gone, that are without input and output there and in Opik, or are
-        of a turn that has not ended are left out."""
+        of a turn that has not ended are left out; of a turn with several traces all but the one that ended last."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
         records = await self._records.fetch(places)
         read = (_of_an_ended_turn(*pair) for pair in zip(drawn, records, strict=True))
-        found = [one for one in read if one is not None]
+        found = _one_of_each_turn([one for one in read if one is not None])
         await asyncio.gather(*(self._complete(one) for one in found if not one.trace.keys() >= {*WORDS}))
         return [one for one in found if _told(one.trace)]
 
@@ -89,6 +89,23 @@ def _of_an_ended_turn(candidate: Candidate, record: Record | None) -> Drawn | No
     if not isinstance(found, dict) or found.get("ended_at") is None:
         return None
     return Drawn(candidate, found, blake2b(record.value, digest_size=16).digest())
+
+
+def _one_of_each_turn(found: Sequence[Drawn]) -> list[Drawn]:
+    latest: dict[object, Drawn] = {}
+    for one in found:
+        other = latest.setdefault(_turn(one), one)
+        if _place(one) > _place(other):
+            latest[_turn(one)] = one
+    return [one for one in found if latest[_turn(one)] is one]
+
+
+def _turn(one: Drawn) -> object:
+    return one.trace.get("response_id") or one.candidate.trace
+
+
+def _place(one: Drawn) -> tuple[int, int]:
+    return one.candidate.ended, one.candidate.offset
 
 
 def _told(trace: Mapping[str, Any]) -> bool:

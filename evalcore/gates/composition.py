@@ -108,7 +108,8 @@ def looked(step: RampStep, registry: Registry, facts: SampleFacts, lost: int) ->
         f"{f' under {step.vertical}' if step.vertical else ''}"
     )
     if lost:
-        said += f" ({lost} of those drawn are no longer on their topic, or carry no input and output)"
+        why = "no longer on their topic, carry no input and output, or are of a turn that has a later one"
+        said += f" ({lost} of those drawn are {why})"
     if registry.sample.candidate is None:
         return f"{said}; no sample.candidate is named that could be run on more"
     said += f", {facts.topped_up} production inputs that the candidate was run on, {made.golden} golden items"

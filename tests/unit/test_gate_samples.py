@@ -68,6 +68,18 @@ async def test_a_turn_that_ended_without_an_output_stays_in_the_sample_as_unscor
     assert "2 of those drawn" in sample.shortage
 
 
+async def test_a_turn_with_several_traces_is_one_item_by_the_one_that_ended_last() -> None:
+    """Else a gate's least sample could be met with half the turns."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    said = {"input": "hi", "ended_at": "2026-11-21T12:00:00Z"}
+    values = [{**said, "output": f"answer {n}", "response_id": f"r{n % 3}"} for n in range(6)]
+    await pool(store, clock, asked().step, range(len(values)))
+    sample = await pooled(store, Records(values), clock).frozen(asked(), Milestone.PRE_RAMP, built())
+    assert sorted(item.source["output"] for item in sample.items) == ["answer 3", "answer 4", "answer 5"]
+    assert sample.facts.size == 3
+
+
 async def test_what_an_event_leaves_out_is_read_from_opik() -> None:
     """Contracts §1: a trace's event "without input/output, to be read from Opik". Without an answer of Opik's the
     request waits; a turn that Opik does not have either is not in the sample."""
