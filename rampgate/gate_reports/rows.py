@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from evalcore.gates.limits import figure
 from rampgate.gate_run import Outcome
 from schemas.dead_letters import clean
+from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, JudgeScore, Reason, Word
 
 LONGEST = 2_000
+_ORDER = tuple(Word)
 
 
 @dataclass(frozen=True)
 class Row:
-    """`word` is what the judge alone makes of the gate; `why` are the reasons that name it."""
+    """`word` is what the judge alone makes of the gate, and never worse than what the gate came to: where another judge
+    warns anyway, one that could score nothing need not block. `why` are the reasons that name it."""
 
     judge: str
     score: JudgeScore
@@ -44,9 +47,9 @@ def rows(outcome: Outcome) -> list[Row]:
     found = []
     for judge, score in verdict.per_judge_scores.items():
         why = tuple(reason for reason in verdict.reasons if _names(reason, judge))
-        found.append(Row(judge, score, _word(score, why), why))
-    order = tuple(Word)
-    return sorted(found, key=lambda row: (-order.index(row.word), row.judge))
+        alone = _word(score, why, verdict.milestone)
+        found.append(Row(judge, score, min(alone, verdict.verdict, key=_ORDER.index), why))
+    return sorted(found, key=lambda row: (-_ORDER.index(row.word), row.judge))
 
 
 def of_the_whole(outcome: Outcome) -> list[Reason]:
@@ -84,10 +87,15 @@ def _names(reason: Reason, judge: str) -> bool:
     return reason.message.startswith((f"{judge} ", f"the provisional seed of {judge} "))
 
 
-def _word(score: JudgeScore, why: tuple[Reason, ...]) -> Word:
+def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> Word:
+    """The worst that its reasons come to. Some block whatever the judge's enforcement says; a late seed does from
+    pre_ramp on (PF-9 AC-9)."""
     if score.passed:
         return Word.PASS
     always = {Code.FLOOR_BREACH, Code.JUDGE_SUSPENDED, Code.JUDGE_UNAVAILABLE}
-    blocks = score.enforcement == "block" or any(reason.code in always for reason in why)
-    only_late = bool(why) and all(reason.code is Code.PROVISIONAL_OVERDUE for reason in why)
-    return Word.FAIL if blocks and not only_late else Word.WARN
+    if milestone is not Milestone.PRE_MERGE:
+        always.add(Code.PROVISIONAL_OVERDUE)
+    own = {reason.code for reason in why}
+    only_late = own == {Code.PROVISIONAL_OVERDUE}
+    blocks = bool(own & always) or (score.enforcement is Enforcement.BLOCK and not only_late)
+    return Word.FAIL if blocks else Word.WARN
