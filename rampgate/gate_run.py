@@ -78,14 +78,16 @@ class Outcome:
         }
 
     def _looked_at(self) -> dict[str, Any]:
+        """A file that was not said to be of another name or version is the manifest's, as for baselines."""
         if self.traced is not None:
             return {"sample": {**asdict(self.traced.facts), "source": self.traced.source}, "dataset": None}
-        golden, dataset = self.golden, manifest_dataset(self.wanted.registry)
+        golden, declared = self.golden, manifest_dataset(self.wanted.registry)
+        name, version = (golden.name, golden.version) if golden is not None else (None, None)
         return {
             "sample": None,
             "dataset": {
-                "name": dataset.name,
-                "version": dataset.version,
+                "name": name if name is not None else declared.name,
+                "version": version if version is not None else declared.version,
                 "items": len(golden.items) if golden is not None else None,
                 "source": golden.source if golden is not None else None,
                 "categories": dict(sorted(golden.categories.items())) if golden is not None else {},

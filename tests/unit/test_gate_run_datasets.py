@@ -23,7 +23,11 @@ def test_a_dataset_that_is_not_the_manifests_does_not_match(rig: Rig) -> None:
         "the dataset is 'other', the manifest's dataset.name is 'golden'",
         "the dataset's version is 8, the manifest's dataset.version is 7",
     ]
+    judged = (found["dataset"]["name"], found["dataset"]["version"], found["dataset"]["items"])
+    assert judged == ("other", 8, ITEMS), "the document tells what was judged"
     assert gate(rig, "--dataset-name", "golden", "--dataset-version", 7)["verdict"] == "pass"
+    unsaid = gate(rig)["dataset"]
+    assert (unsaid["name"], unsaid["version"]) == ("golden", 7), "a file that says neither is the manifest's"
     jsonl(rig.dataset, *(item(n) for n in range(ITEMS + 1)))
     fewer = gate(rig, code=1)
     assert f"has {ITEMS + 1} items, the manifest's dataset.items is {ITEMS}" in fewer["reasons"][0]["message"]
