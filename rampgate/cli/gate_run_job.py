@@ -96,13 +96,15 @@ def decide(options: Options) -> int:
         raise Failure(str(error)) from error
     shift = _shift(options, registry, today)
     declared = gate_run.manifest_dataset(registry)
+    shifted = shift.judges if shift is not None else ()
     wanted = Wanted(
         registry, today, at, vertical=options.vertical, within=options.within,
         spend=Spend(settings.gate_calls, settings.gate_tokens),
-        accepted=dict.fromkeys(shift.judges if shift is not None else (), Enforcement.WARN),
+        accepted=dict.fromkeys(shifted, Enforcement.WARN),
         history=past.history(registry.all(), declared, at, options.vertical),
         outdated={} if options.record or at is not Milestone.PRE_MERGE
-        else past.outdated(registry.all(), at, options.vertical),
+        # An accepted shift says that the old version's baseline no longer applies, also to the judge's dimensions.
+        else past.outdated([one for one in registry.all() if one.id not in shifted], at, options.vertical),
     )  # fmt: skip
 
     async def read() -> GoldenSet | None:

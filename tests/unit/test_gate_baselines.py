@@ -190,11 +190,27 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: nobody knows")
 
     said.write_text(filled("[brevity]"))
-    assert gate(rig, "--baselines", file, "--description", said, "--audit", audit)["verdict"] == "warn"
+    accepting = ("--baselines", file, "--description", said, "--audit", audit)
+    assert gate(rig, *accepting)["verdict"] == "pass", "the old baseline no longer applies"
     assert json.loads(audit.read_text())["judges"] == ["brevity"]
 
     assert gate(rig, "--baselines", file, "--record")["verdict"] == "pass", "the run is the new baseline"
     assert gate(rig, "--baselines", file)["verdict"] == "pass"
+
+
+def test_pc5_fr12_an_acceptance_is_of_the_judges_it_names_and_of_their_dimensions(rig: Rig, tmp_path: Path) -> None:
+    file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
+    parts = "{dimensions: {tone: {description: How it sounds., threshold: 3}}}"
+    rig.registry({"rules/helpfulness.yaml": parts})
+    gate(rig, "--baselines", file, "--record")
+    for judge in ("brevity", "helpfulness"):
+        rewritten(rig.root / "rules" / f"{judge}.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
+    found = gate(rig, "--baselines", file)
+    assert (found["verdict"], codes(found)) == ("warn", {"regressed"})
+    assert found["failing_judges"] == ["brevity", "helpfulness", "helpfulness.tone"]
+    said.write_text(filled("[helpfulness]"))
+    left = gate(rig, "--baselines", file, "--description", said, "--audit", audit)
+    assert (left["verdict"], left["failing_judges"]) == ("warn", ["brevity"])
 
 
 def test_pc5_fr12_a_changed_rubric_of_a_safety_judge_takes_no_acceptance(rig: Rig, tmp_path: Path) -> None:
