@@ -68,6 +68,14 @@ class Patience:
         return None
 
     @property
+    def asked(self) -> bool:
+        """Whether a call was made at all."""
+        return self._silent_since is not None or self._answered + self._failed > 0
+
+    def silent(self) -> CallFailed | None:
+        return CallFailed(Failure.DOWN, self._silent) if self._silence >= GLITCH else None
+
+    @property
     def _silence(self) -> float:
         return self._now() - self._silent_since if self._silent_since is not None else 0.0
 

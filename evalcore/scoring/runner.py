@@ -73,7 +73,7 @@ class Scorer:
                 await run.all()
         except TimeoutError:
             late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
-            run.rest(patience.to_blame() or late)
+            run.rest(self._caller.to_blame(run.gate) or late)
         except Exception:
             log.exception("scoring_failed: %s", gate)
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
@@ -133,7 +133,7 @@ class _Run:
     """One gate's tasks: one looks them up and hands on what has to be asked, several ask."""
 
     def __init__(self, scorer: Scorer, gate: Gate, tasks: Sequence[Task]) -> None:
-        self._scorer, self._gate, self._tasks = scorer, gate, tasks
+        self._scorer, self.gate, self._tasks = scorer, gate, tasks
         self.found: list[Judgement | None] = [None] * len(tasks)
         self._open: asyncio.Queue[tuple[int, str, Ask] | None] = asyncio.Queue(AHEAD)
 
@@ -179,7 +179,7 @@ class _Run:
         while (one := await self._open.get()) is not None:
             place, name, asked = one
             task = self._tasks[place]
-            answer, cached = await self._scorer.judge(self._gate, task, name, asked)
+            answer, cached = await self._scorer.judge(self.gate, task, name, asked)
             if cached and not isinstance(answer, CallFailed):
                 self._cached(place, answer)
             else:

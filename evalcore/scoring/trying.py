@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 import stamina
 from aiolimiter import AsyncLimiter
@@ -54,6 +55,7 @@ class Caller:
         self._room = FairRoom(limits.at_once)
         self._rate = _rate(limits.calls_per_minute)
         self._respite = Respite(now)
+        self._everybodys = Patience(inf, now)
 
     async def score(self, gate: Gate, judge: Judge, asked: Ask) -> Answer:
         """Raises CallFailed, of the last try."""
@@ -83,6 +85,11 @@ class Caller:
                     raise CallFailed(Failure.SLIP, str(error)) from error
         raise AssertionError
 
+    def to_blame(self, gate: Gate) -> CallFailed | None:
+        """Why a gate was not done when its time was over; None where the model answers. Of one that got no place the
+        others' calls tell, which hold them."""
+        return gate.patience.to_blame() if gate.patience.asked else self._everybodys.silent()
+
     async def _call(self, gate: Gate, asked: Ask) -> Reply:
         if gate.patience.over and (down := gate.patience.down()) is not None:
             raise down
@@ -91,6 +98,7 @@ class Caller:
             await self._rate.acquire()
         reserved = gate.spend.reserve(asked.tokens)
         gate.patience.began()
+        self._everybodys.began()
         seconds = self._limits.call_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -101,12 +109,14 @@ class Caller:
         except CallFailed as failure:
             raise self._noted(failure, gate, reserved) from None
         gate.patience.answered()
+        self._everybodys.answered()
         self._observe("ok")
         gate.spend.settle(reserved, reply.tokens)
         return reply
 
     def _noted(self, failure: CallFailed, gate: Gate, reserved: int) -> CallFailed:
         gate.patience.failed(failure)
+        self._everybodys.failed(failure)
         self._respite.asked(failure.retry_after)
         self._observe(failure.kind)
         if failure.kind not in (Failure.TIMEOUT, Failure.SLIP):

@@ -111,3 +111,26 @@ async def test_how_long_a_model_is_silent_is_told_from_its_first_call() -> None:
     found = patience.down()
     assert found is not None
     assert "no call for 90 s" in found.message
+
+
+async def test_pc5_9_5_a_gate_that_got_no_place_beside_a_silent_models_calls_says_so() -> None:
+    limits = CallLimits(at_once=2, first_pause=0.0, jitter=0.0)
+    ours = scorer(Model(seconds=3600.0), limits=limits, now=time.monotonic)
+    holder = asyncio.create_task(ours.score("holder", many(2)))
+    await asyncio.sleep(0)
+    found = await ours.score("late", many(3, "other"), within=1.2)
+    assert [one.failure for one in found] == [Failure.DOWN] * 3
+    holder.cancel()
+    await asyncio.gather(holder, return_exceptions=True)
+
+
+async def test_a_gate_that_got_no_place_beside_calls_that_are_answered_was_too_slow() -> None:
+    limits = CallLimits(at_once=1, first_pause=0.0, jitter=0.0)
+    ours = scorer(Model(seconds=2.0), limits=limits, now=time.monotonic)
+    holder = asyncio.create_task(ours.score("holder", many(40)))
+    while not ours.answered._held:  # noqa: ASYNC110 - a fake model has no event for it
+        await asyncio.sleep(0.01)
+    found = await ours.score("late", many(3, "other"), within=0.05)
+    assert {one.failure for one in found} == {Failure.OUT_OF_TIME}
+    holder.cancel()
+    await asyncio.gather(holder, return_exceptions=True)
