@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from evalcore.folding import UNSEEN, folded
+from evalcore.folding import UNSEEN, folded, origins
 
 _PLACE = re.compile(r"\{\{\s*(?P<double>[A-Za-z_][\w-]*)\s*\}\}|(?<!\{)\{(?P<single>[A-Za-z_][\w-]*)\}(?!\})")
 _TAG = re.compile(r"</\s*([A-Za-z_][\w.-]*)\s*>")
@@ -23,23 +23,40 @@ _BETWEEN = rf"[\s\x00-\x1f\x7f{UNSEEN}_.-]*+"
 _SMUGGLED = re.compile("[\U000e0000-\U000e0fff]")
 """Tags of Unicode and its far variation selectors: invisible letters that models read."""
 _ROLES = ("system", "developer", "assistant", "human", "user")
+
+
+def _any_of(*names: str) -> str:
+    """Also with unseen characters among the letters."""
+    return f"(?:{'|'.join(f'{UNSEEN}*+'.join(name) for name in names)})"
+
+
+_TURNS = _any_of(
+    *("s", "bos", "eos", "start_of_turn", "end_of_turn", "im_start", "im_end", "im_sep", "endoftext", "eot_id"),
+    *("start_header_id", "end_header_id", "begin_of_text", *_ROLES),
+)
+_PARTS = _any_of("INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS", "TOOL_CONTENT", "gMASK")
 _SIGNS = re.compile(
-    rf"<(?={_GAP}\|)"
-    rf"|<(?={_GAP}/?{_GAP}(?:s|bos|eos|start_of_turn|end_of_turn|im_start|im_end|im_sep|endoftext|eot_id"
-    rf"|start_header_id|end_header_id|begin_of_text){_GAP}>)"
-    rf"|<(?={_GAP}/?{_GAP}(?:{'|'.join(_ROLES)}){_GAP}>)"
-    r"|<(?=<?/?SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK)\])",
+    rf"<(?={_GAP}\|)|<(?={_GAP}/?{_GAP}{_TURNS}{_GAP}>)|<(?=<?/?{_any_of('SYS')}>>)"
+    rf"|\[(?={UNSEEN}*+/?{UNSEEN}*+{_PARTS}{UNSEEN}*+\])",
     re.IGNORECASE,
 )
 """What chat templates set turns apart with; a server may read them as such also within a message."""
-_ROLE = rf"(?:{'|'.join(f'{UNSEEN}*'.join(role) for role in _ROLES)})(?:\s+(?:prompt|message|note|instructions?))?"
+_ROLE = rf"{_any_of(*_ROLES)}(?:\s+(?:prompt|message|note|instructions?))?"
+_LED = rf"(?:{_GAP}(?:[#>*_~(\[|`+-]|\d++[.)]))*+{_GAP}"
+_CLOSED = rf"{_GAP}(?:[*_~)\]|`]{_GAP})*+"
+_BOLD = rf"{_GAP}(?:[*_~`]{_GAP})*+"
 _SPEAKER = re.compile(
-    rf"(?:{_GAP}[#>*_~(\[|-])*+{_GAP}{_ROLE}{_GAP}(?:[*_~)\]|]{_GAP})*+:"
-    rf"|{_GAP}#+{_GAP}(?:{_ROLE}|instructions?|response)\W*$",
+    rf"(?=[\s\x00-\x1f\x7f{UNSEEN}#>*_~()\[\]|`+.\d-]*+[sdahuir:])(?:"  # which most lines fail, and cheaply
+    rf"{_LED}{_ROLE}{_CLOSED}:"
+    rf"|{_GAP}#+{_GAP}(?:{_ROLE}|instructions?|response)\W*$"
+    rf"|(?:{_GAP}(?:[#>*_~(|`+-]|\d++[.)]))*+{_GAP}\[{_BOLD}{_ROLE}{_BOLD}\]"
+    rf"|(?P<colon>{_CLOSED}:))",
     re.IGNORECASE,
 )
-"""How a line in somebody's name begins, also as a heading or a point of a list."""
+"""How a line in somebody's name begins, also as a heading, a point of a list or in brackets; or a line that begins with
+the colon of a name above it."""
+_ALONE = re.compile(rf"{_LED}{_ROLE}{_CLOSED}", re.IGNORECASE)
+_EMPTY = re.compile(_CLOSED)
 QUOTED = "> "
 SHARED = 16_384
 """Characters of a text that is worth remembering."""
@@ -70,6 +87,9 @@ def _inert(text: str, tags: frozenset[str]) -> str:
         text = _SMUGGLED.sub("\ufffd", text)
     plain = folded(text)
     written = _speakers(plain) | _signs(plain, tags)
+    if written and len(plain) != len(text):
+        places = origins(text)
+        written = {places[at]: sign for at, sign in written.items()}
     out: list[str] = []
     at = 0
     for place in sorted(written):
@@ -86,20 +106,35 @@ def _signs(plain: str, tags: frozenset[str]) -> dict[int, str]:
     """Places of characters that begin a tag or a sign, with what is to stand there."""
     if "<" not in plain and "[" not in plain:
         return {}
-    places = (found.start() for pattern in (_any_tag(tags), _SIGNS) for found in pattern.finditer(plain))
+    patterns = (_any_tag(tags), _SIGNS) if "<" in plain else (_SIGNS,)
+    places = (found.start() for pattern in patterns for found in pattern.finditer(plain))
     return {place: "&#91;" if plain[place] == "[" else "&lt;" for place in places}
 
 
 def _speakers(plain: str) -> dict[int, str]:
     """Places before which a line is to be quoted."""
-    found = {}
+    found: dict[int, str] = {}
     at = 0
-    if ":" in plain or "#" in plain:
-        for line in plain.splitlines(keepends=True):
-            if (":" in line or "#" in line) and _SPEAKER.match(line):
-                found[at] = QUOTED
+    if ":" in plain or "#" in plain or "[" in plain:
+        lines = plain.splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if (":" in line or "#" in line or "[" in line) and (begun := _SPEAKER.match(line)):
+                place = at if begun["colon"] is None else _named_above(lines, number, at)
+                if place is not None:
+                    found[place] = QUOTED
             at += len(line)
     return found
+
+
+def _named_above(lines: list[str], number: int, at: int) -> int | None:
+    """The place of the name that the colon of this line belongs to, though empty lines stand between. It looks back to
+    the last line with anything in it, so all colons of a text together look at each line once."""
+    while number:
+        number -= 1
+        at -= len(lines[number])
+        if not _EMPTY.fullmatch(lines[number]):
+            return at if _ALONE.fullmatch(lines[number]) else None
+    return None
 
 
 @lru_cache(maxsize=512)
