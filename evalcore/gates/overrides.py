@@ -1,11 +1,12 @@
 """Blocks of a pull request's description that override a gate, and what makes them hold (PC5 §5.2, §5.5). Pure.
 
-An override holds with its fields filled in, before it expires, and with the reviewer's tick.
+An override holds with its fields filled in, before it expires, and with the reviewer's tick below it. Only what a
+reader of the description sees counts: neither a comment nor an example in another block is an override, or a reviewer's
+word.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -13,10 +14,11 @@ from typing import Any, Final
 
 import yaml
 
+from evalcore.gates.description import Block, Ticked, seen
 from evalcore.registry import Registry
 from evalcore.unknown import UnknownJudge
 
-SIGNED: Final = re.compile(r"^\s*[-*]\s*\[[xX]\]\s*The reviewer agrees to every override above\s*$", re.MULTILINE)
+AGREED: Final = "The reviewer agrees to every override above"
 SHIFT: Final = "accept-baseline-shift"
 
 
@@ -36,7 +38,7 @@ def accepted(description: str, registry: Registry, today: date) -> tuple[Shift |
     if not filled_in(description):
         return None, ()
     block, why = read_block(SHIFT, description, today, "judges")
-    why = [*why, *unsigned(description)]
+    why = [*why, *unsigned(SHIFT, description)]
     judges, wrong = _judges(block.get("judges"), registry)
     if why or not judges:
         return None, tuple(dict.fromkeys([*why, *wrong]))
@@ -46,7 +48,7 @@ def accepted(description: str, registry: Registry, today: date) -> tuple[Shift |
 
 def filled_in(description: str) -> bool:
     """Whether anything stands in the block."""
-    for found in _fence(SHIFT).findall(description):
+    for found in _blocks(SHIFT, description):
         try:
             block = yaml.safe_load(found)
         except yaml.YAMLError:
@@ -56,15 +58,17 @@ def filled_in(description: str) -> bool:
     return False
 
 
-def unsigned(description: str) -> list[str]:
-    if SIGNED.search(description):
-        return []
-    return ["the reviewer's agreement is missing: tick 'The reviewer agrees to every override above'"]
+def unsigned(name: str, description: str) -> list[str]:
+    """What is missing where the reviewer did not agree to the block: their tick is for the overrides above it."""
+    found = seen(description)
+    blocks = [number for number, one in enumerate(found) if isinstance(one, Block) and one.name == name]
+    agreed = Ticked(AGREED) in found[blocks[-1] + 1 if blocks else 0 :]
+    return [] if agreed else [f"the reviewer's agreement is missing: tick '{AGREED}', below the block {name}"]
 
 
 def read_block(name: str, description: str, today: date, first: str) -> tuple[dict[str, Any], list[str]]:
     """The one block of the name, and what of it does not hold. `first` is its list of what it overrides."""
-    found = _fence(name).findall(description)
+    found = _blocks(name, description)
     if len(found) != 1:
         return {}, [f"the description needs one block ```{name}, it has {len(found)}"]
     try:
@@ -105,5 +109,5 @@ def _judges(named: object, registry: Registry) -> tuple[tuple[str, ...], list[st
     return tuple(held), wrong
 
 
-def _fence(name: str) -> re.Pattern[str]:
-    return re.compile(rf"^```{re.escape(name)}[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+def _blocks(name: str, description: str) -> list[str]:
+    return [one.content for one in seen(description) if isinstance(one, Block) and one.name == name]

@@ -95,7 +95,7 @@ def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tu
     if not known:
         return (), tuple(wrong)
     block, why = read_block(BLOCK, description, today, "milestones")
-    why = [*why, *unsigned(description)]
+    why = [*why, *unsigned(BLOCK, description)]
     skips = []
     for label in known:
         named = block.get("milestones")
