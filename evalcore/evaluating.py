@@ -20,6 +20,7 @@ from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.items import Item, items_of
 from evalcore.gates.judged import OFF, deciding, judged
 from evalcore.gates.requests import named
+from evalcore.model_key import model_key
 from evalcore.registry import Judge, Registry
 from evalcore.scoring import CallLimits, Judgement, MemoryScoreCache, Model, ScoreCache, Scorer, Spend, by_name
 from evalcore.scoring.pairs import Pair, pairs_of, score_pairs
@@ -65,12 +66,14 @@ async def aevaluate_gate(
 
     At pre_merge items of a dataset are judged, each by all judges; at pre_ramp and pre_full traces, as each judge's
     filter and sampling rate say. An item without an output is unscored. `model` judges; without one it is the endpoint
-    of RAMPGATE_MODEL_URL (key: RAMPGATE_MODEL_KEY), asked through `client`, if given. `history`: aggregates of each
-    judge on main, oldest first. `coverage`: the join's rate, held against the manifest's floor where it is given.
-    `within` seconds are all there is; what is not scored by then is unscored.
+    of RAMPGATE_MODEL_URL (key: RAMPGATE_MODEL_KEY, or what the file RAMPGATE_MODEL_KEY_FILE holds), asked through
+    `client`, if given. `history`: aggregates of each judge on main, oldest first. `coverage`: the join's rate, held
+    against the manifest's floor where it is given. `within` seconds are all there is; what is not scored by then is
+    unscored.
 
-    An unknown judge or an empty list makes a `fail` with `invalid_request`. Raises ValueError for an unknown milestone,
-    TypeError for what is no list of objects, BrokenRegistry while no registry serves.
+    An unknown judge or an empty list makes a `fail` with `invalid_request`. Raises ValueError for an unknown milestone
+    and for a key's file without a key, TypeError for what is no list of objects, BrokenRegistry while no registry
+    serves.
     """
     at = _milestone(milestone)
     registry = registry or live.current()
@@ -161,7 +164,7 @@ async def scorer_for(
     key: str | None = None,
 ) -> AsyncIterator[Scorer | None]:
     """None where there is no model: then nothing is scored, and the gate fails closed. A client that is made here is
-    closed here."""
+    closed here. Raises ValueError where the key is in a file that can't be read."""
     limits = limits or CallLimits()
     cache = cache or MemoryScoreCache()
     if model is not None:
@@ -173,7 +176,7 @@ async def scorer_for(
     if not url:
         yield None
         return
-    key = key or os.environ.get("RAMPGATE_MODEL_KEY")
+    key = key or model_key()
     used = client or make_client(limits.at_once, limits.call_seconds)
     try:
         yield Scorer(ChatModel(used, url, key), cache, limits)
