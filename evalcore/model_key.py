@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from schemas.secret_files import read_secret
+
 KEY = "RAMPGATE_MODEL_KEY"
 FILE = f"{KEY}_FILE"
 
@@ -16,11 +18,6 @@ def model_key() -> str | None:
     if key or not file:
         return key
     try:
-        text = Path(file).read_text().strip()
-    except OSError as error:
-        raise ValueError(f"{FILE}: can't read {file}: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ValueError(f"{FILE}: {file} is no text") from None
-    if not text:
-        raise ValueError(f"{FILE}: {file} is empty")
-    return text
+        return read_secret(Path(file))
+    except ValueError as error:
+        raise ValueError(f"{FILE}: {error}") from error

@@ -13,9 +13,10 @@ from evalcore.documents import Parsed
 from evalcore.gates.golden import GoldenSet
 from evalcore.problems import Problem
 from rampgate.rule_sync import keep_opik_quiet
-from rampgate.setting_values import read_secret, revealed
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings
 from schemas.manifests import Dataset, ManifestFile
+from schemas.secret_files import read_secret
 from schemas.verticals import Vertical
 
 if TYPE_CHECKING:

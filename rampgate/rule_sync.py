@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.registry import Registry
 from evalcore.rule_plan import OpikRule, Plan, plan
-from rampgate.setting_values import read_secret, revealed
+from rampgate.setting_values import revealed
 from rampgate.settings import Settings
+from schemas.secret_files import read_secret
 from schemas.verticals import Vertical
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Values of settings that need more than a type: secrets and their files, URLs, the way to Kafka. No message of theirs
+"""Values of settings that need more than a type: secrets, URLs, the way to Kafka. No message of theirs
 quotes what may hold a password."""
 
 from __future__ import annotations
@@ -11,24 +11,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
 
+from schemas.secret_files import read_secret
+
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 
 
 class SettingsError(ValueError):
     """A setting that can't be used; the message names where it came from, the field and the remedy."""
-
-
-def read_secret(path: Path) -> str:
-    """The file's text without space around it. ValueError, without a word of the text, where there is none."""
-    try:
-        text = path.read_text().strip()
-    except OSError as error:
-        raise ValueError(f"can't read {path}: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text") from None
-    if not text:
-        raise ValueError(f"{path} is empty")
-    return text
 
 
 def revealed(secret: SecretStr | None) -> str | None:

@@ -21,7 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from rampgate.setting_values import KafkaSecurity, SettingsError, hide_password, json_object, read_secret, usable_url
+from rampgate.setting_values import KafkaSecurity, SettingsError, hide_password, json_object, usable_url
+from schemas.secret_files import read_secret
 
 __all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
 DAY = 86_400.0

@@ -1,11 +1,17 @@
-"""The small registry, as a process that has just started serves it."""
+"""The small registry, as a process that has just started serves it; and a day that does not pass."""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
 from registry_live import nothing_serves, served
+
+
+@pytest.fixture
+def a_fixed_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalcore.loading.today", lambda: date(2026, 11, 21))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,7 @@ from tests.unit.registry_copies import copied, edit, run
 QUALITY = "rules/response_quality.yaml"
 
 
-@pytest.fixture(autouse=True)
-def _a_fixed_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalcore.loading.today", lambda: date(2026, 11, 21))
+pytestmark = pytest.mark.usefixtures("a_fixed_day")
 
 
 @pytest.fixture

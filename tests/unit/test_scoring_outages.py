@@ -11,6 +11,7 @@ from scoring_rig import CALL, GOOD, Model, down, many, scorer, tasks
 from evalcore.gates.answers import Scored, Unscored
 from evalcore.scoring import CallLimits, Failure
 from evalcore.scoring.outages import Patience
+from tests.waiting import come
 
 LIMITS = CallLimits(at_once=4, patience=20 * CALL, first_pause=0.0, longest_pause=0.001, jitter=0.0)
 
@@ -128,8 +129,7 @@ async def test_a_gate_that_got_no_place_beside_calls_that_are_answered_was_too_s
     limits = CallLimits(at_once=1, first_pause=0.0, jitter=0.0)
     ours = scorer(Model(seconds=2.0), limits=limits, now=time.monotonic)
     holder = asyncio.create_task(ours.score("holder", many(40)))
-    while not ours.answered._held:  # noqa: ASYNC110 - a fake model has no event for it
-        await asyncio.sleep(0.01)
+    await come(lambda: ours.answered._held)
     found = await ours.score("late", many(3, "other"), within=0.05)
     assert {one.failure for one in found} == {Failure.OUT_OF_TIME}
     holder.cancel()
