@@ -103,10 +103,10 @@ $(VENV)-bench/.stamp: requirements-bench.lock $(STAMP_BASE)
 docs: setup-dev ## write the generated pages again
 	@$(PY) -m streams.metrics > docs/metrics.md.new
 	@mv docs/metrics.md.new docs/metrics.md
-	@$(PY) -m evalcore.linting.page > docs/checks.md.new
+	@$(PY) -m evalcore.lint.checks > docs/checks.md.new
 	@mv docs/checks.md.new docs/checks.md
-	@$(PY) -m schemas.published docs
-	@$(PY) tests/spec_coverage.py
+	@$(PY) -m schemas.publish.contracts docs
+	@$(PY) -m tests.spec_coverage
 
 lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
 	@$(COMPILE) --all-extras pyproject.toml -o requirements-dev.lock
@@ -125,7 +125,7 @@ secrets: ## the secret files docker-compose.yml mounts, made once
 	@sh scripts/make_secrets.sh secrets
 
 compose-check: setup-dev ## the compose file and image file, without an engine where there is none
-	@$(PY) -m pytest tests/unit/test_compose.py -q $(PYTEST_ARGS)
+	@$(PY) -m pytest tests/unit/repository/test_compose.py -q $(PYTEST_ARGS)
 
 clean: ## everything that was made here
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,20 +1,92 @@
-"""From bytes to checked dicts: shared by all codecs. A batch is checked by one call; a bad record costs only itself."""
+"""From bytes to checked dicts: shared by all codecs. A batch is checked by one call; a bad record costs only itself.
+
+What a codec makes of a record: the few facts the join needs, and nothing else of the event.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import msgspec
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from agents.items import Bad, Decoded, ItemT
 from agents.policy import Policy
 from schemas.dead_letters import Record, clean
-from schemas.outcomes import Cause
+from schemas.outcomes import Cause, FilterReason
+
+
+class Thumb(msgspec.Struct, gc=False):
+    """`value` 1, -1, or 0 for a withdrawal. `observed` is set for a reading of the table: when it was read (ms)."""
+
+    index: int
+    response_id: str
+    value: int
+    time: int
+    seq: bytes = b""
+    tie: int = 0
+    observed: int = 0
+
+
+class Reroll(msgspec.Struct, gc=False):
+    index: int
+    response_id: str
+    time: int
+    tie: int = 0
+
+
+class TraceFacts(msgspec.Struct, gc=False):
+    """A trace as far as the join needs it. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms."""
+
+    response_id: str
+    trace: bytes
+    project: str
+    vertical: str
+    sub_agent: str
+    category: str
+    started: int
+    ended: int
+    judged: bool
+    session: str = ""
+    said: bytes = b""
+    thumbs: int = 0
+    reroll: int = 0
+    index: int = -1
+    agent: str = ""
+    agent_version: str = ""
+    production: bool = False
+
+
+ItemT = TypeVar("ItemT")
+
+
+class Bad(msgspec.Struct, gc=False):
+    index: int
+    cause: Cause
+    detail: str
+
+
+class Dropped(msgspec.Struct, gc=False):
+    """A record that is right and asks for nothing."""
+
+    index: int
+    reason: FilterReason
+    time: int
+
+
+@dataclass
+class Decoded(Generic[ItemT]):
+    """A batch after its codec: every record is in exactly one of the three, or in `items` several times."""
+
+    items: list[ItemT] = field(default_factory=list)
+    bad: list[Bad] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+
 
 _HARMLESS = re.compile(r"[0-9A-Fa-f:.+TZ -]{0,40}", re.ASCII)
 EARLIEST_MS = 1_000_000_000_000  # 2001: below it the number is no time of ours

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.codec import quoted, time_ms
-from agents.items import Dropped, Thumb
+from agents.codec import Dropped, Thumb, quoted, time_ms
+from agents.join.turn import sequence_bytes
 from agents.policy import Policy
-from agents.turn import sequence_bytes
 from schemas.events import Image, StreamRecord
 from schemas.outcomes import FilterReason
 

@@ -1,4 +1,4 @@
-"""What the agents need from outside, as small Protocols; `streams` has the real ones, `agents.memory` the twins."""
+"""What the agents need from outside, as small Protocols. `streams` has the real ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from agents.items import TraceFacts
+from agents.codec import TraceFacts
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import Cause
 

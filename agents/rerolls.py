@@ -5,13 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from agents.codec import load, time_ms, validate
-from agents.items import Bad, Decoded, Dropped, Reroll
-from agents.join import merge_reroll
+from agents.codec import Bad, Decoded, Dropped, Reroll, load, time_ms, validate
+from agents.join.join import merge_reroll
+from agents.join.steps import Agent, Batch, Carried
+from agents.join.work import Work
 from agents.policy import Policy
 from agents.ports import Ports
-from agents.steps import Agent, Batch, Carried
-from agents.work import Work
 from schemas.dead_letters import Record
 from schemas.events import REROLLS, RerollEvent
 from schemas.outcomes import Cause, FilterReason, Kind

@@ -9,15 +9,14 @@ from typing import Any
 
 import msgspec
 
-from agents.codec import load, time_ms, validate
+from agents.codec import Bad, Decoded, Dropped, Thumb, load, time_ms, validate
 from agents.dynamodb import VALUES, of_change, sequence_of, unwrap
-from agents.first_thumbs import prepare
-from agents.items import Bad, Decoded, Dropped, Thumb
-from agents.join import merge_thumb
+from agents.join.fast_path import prepare
+from agents.join.join import merge_thumb
+from agents.join.steps import Agent, Batch, Carried
+from agents.join.work import Work
 from agents.policy import Policy
 from agents.ports import Ports
-from agents.steps import Agent, Batch, Carried
-from agents.work import Work
 from schemas.dead_letters import Record, clean
 from schemas.events import PLAIN_THUMBS, STREAM_RECORDS, ExactThumb, PlainThumb, StreamRecord
 from schemas.outcomes import Cause, FilterReason, Kind

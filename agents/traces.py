@@ -9,16 +9,15 @@ from typing import Any
 
 import orjson
 
-from agents.codec import load, quoted, time_ms, validate
-from agents.items import Bad, Decoded, Dropped, TraceFacts
-from agents.join import merge_trace
+from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, quoted, time_ms, validate
+from agents.gates.pools import PRODUCTION, pool
+from agents.join.join import merge_trace
+from agents.join.sessions import derive
+from agents.join.settling import next_check
+from agents.join.steps import Agent, Batch, Carried
+from agents.join.work import Work
 from agents.policy import OWN_AGENT, Policy
-from agents.pools import PRODUCTION, pool
 from agents.ports import Ports
-from agents.sessions import derive
-from agents.settling import next_check
-from agents.steps import Agent, Batch, Carried
-from agents.work import Work
 from schemas.dead_letters import Record
 from schemas.events import TRACES, TraceEvent
 from schemas.outcomes import Cause, FilterReason, Kind, State

@@ -16,7 +16,7 @@ import redis
 
 from benchmarks.lab import ROOT, Failed, Lab
 from benchmarks.records import response_id
-from rampgate.services.process import ChildProcess
+from rampgate.local.services.process import ChildProcess
 
 PREFIX = "bench."
 QUIX_PYTHON = ROOT / ".venv-bench" / "bin" / "python"

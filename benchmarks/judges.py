@@ -22,9 +22,9 @@ from typing import Any
 import redis.asyncio as aioredis
 
 from benchmarks.options import Options
-from rampgate.services.ports import release_port, reserve_port
-from rampgate.services.process import ChildProcess
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.ports import release_port, reserve_port
+from rampgate.local.services.process import ChildProcess
+from rampgate.local.services.redis import RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
 GOALS = {"ratio": 1.15, "warm_seconds": 1.0}
@@ -76,7 +76,7 @@ def one_round(case: Case, url: str, redis: RedisServer) -> dict[str, float]:
 @contextmanager
 def stand_in(latency: float) -> Any:
     port = reserve_port()
-    command = [sys.executable, "-m", "rampgate.localmodel", "--port", str(port), "--latency", str(latency)]
+    command = [sys.executable, "-m", "rampgate.local.model", "--port", str(port), "--latency", str(latency)]
     with tempfile.TemporaryDirectory(prefix="rampgate-bench-") as folder:
         child = ChildProcess("model", command, Path(folder), environment={"PYTHONPATH": str(ROOT)})
         child.start()
@@ -97,11 +97,12 @@ def _listens(port: int) -> bool:
 
 
 async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
-    from evalcore.scoring import CallLimits, Scorer
-    from evalcore.scoring.chat import ChatModel
+    from evalcore.scoring.chat_model import ChatModel
+    from evalcore.scoring.model_caller import CallLimits
     from evalcore.scoring.opik_model import OpikModel
-    from streams.judge_cache import RedisScoreCache
-    from streams.model_client import ModelClient
+    from evalcore.scoring.runner import Scorer
+    from streams.gates.model_client import ModelClient
+    from streams.redis.score_cache import RedisScoreCache
 
     wanted = tasks(case)
     async with ModelClient(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
@@ -137,9 +138,9 @@ async def longest_lag() -> float:
 
 
 def tasks(case: Case) -> list[Any]:
-    from evalcore.loading import read_tree
-    from evalcore.registry import build
-    from evalcore.scoring import Task
+    from evalcore.judges.prompt import Task
+    from evalcore.registry.disk import read_tree
+    from evalcore.registry.registry import build
     from evalcore.validation import checked
 
     registry = build(checked(read_tree(ROOT / "configs"), date(2026, 11, 21))[0])

@@ -17,12 +17,12 @@ from confluent_kafka.admin import AdminClient
 
 from benchmarks.records import PROJECT, Feed, response_id, trace_id
 from benchmarks.sink_client import Sink
-from evalcore.loading import today
-from rampgate.demo.registry import seeded
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.ports import release_port, reserve_port
-from rampgate.services.process import ChildProcess
-from rampgate.services.redis import RedisServer
+from evalcore.registry.disk import today
+from rampgate.local.demo.registry import seeded
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.ports import release_port, reserve_port
+from rampgate.local.services.process import ChildProcess
+from rampgate.local.services.redis import RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("thumbs", "rerolls", "traces", "dead-letters")

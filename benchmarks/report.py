@@ -16,7 +16,7 @@ import redis
 from benchmarks.lab import ROOT, Lab
 from benchmarks.options import Options
 from benchmarks.tables import TABLES, TITLES
-from rampgate.services.jars import KAFKA
+from rampgate.local.services.jars import KAFKA
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- results: written by `python -m benchmarks --write` -->", "<!-- end of results -->"

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.lab import Failed, Lab
 from benchmarks.options import Options
 from benchmarks.records import Feed
-from rampgate.services.process import ChildProcess
+from rampgate.local.services.process import ChildProcess
 
 CASES = {
     "cold": "no owner before, a group of its own",

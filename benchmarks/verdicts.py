@@ -21,8 +21,8 @@ from benchmarks.judges import trace as words
 from benchmarks.lab import Failed, Lab
 from benchmarks.options import Options
 from benchmarks.pacing import percentile
-from evalcore.scoring.answered import REMEMBERED
-from rampgate.services.process import ChildProcess
+from evalcore.scoring.cache import REMEMBERED
+from rampgate.local.services.process import ChildProcess
 
 GOALS = {"decided_p95": 0.05}
 TRACES = 260

@@ -9,10 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evalcore.evaluating import aevaluate_gate, evaluate_gate
-    from evalcore.judging import LLMJudgeMetric
-    from evalcore.live import BrokenRegistry, refresh, use
-    from evalcore.lookup import (
+    from evalcore.api import (
         get_metric_by_id,
         get_metrics_for_archetype,
         get_metrics_for_category,
@@ -22,34 +19,37 @@ if TYPE_CHECKING:
         list_rules,
         load_manifest,
     )
-    from evalcore.problems import Problem, ValidationResult
-    from evalcore.registry import ThresholdTypeError, UnknownArchetype, UnknownCategory, UnknownJudge
+    from evalcore.gates.evaluate import aevaluate_gate, evaluate_gate
+    from evalcore.judges.opik_metric import LLMJudgeMetric
+    from evalcore.registry.registry import ThresholdTypeError, UnknownArchetype, UnknownCategory, UnknownJudge
+    from evalcore.reloading import BrokenRegistry, refresh, use
     from evalcore.validation import validate_manifest, validate_rule_file
+    from evalcore.yaml.problems import Problem, ValidationResult
     from schemas.verdicts import GateVerdict, JudgeScore
 
 _FROM = {
-    "aevaluate_gate": "evaluating",
-    "evaluate_gate": "evaluating",
+    "aevaluate_gate": "gates.evaluate",
+    "evaluate_gate": "gates.evaluate",
     "GateVerdict": "gates.decision",
     "JudgeScore": "gates.decision",
-    "LLMJudgeMetric": "judging",
-    "BrokenRegistry": "live",
-    "refresh": "live",
-    "use": "live",
-    "get_metric_by_id": "lookup",
-    "get_metrics_for_archetype": "lookup",
-    "get_metrics_for_category": "lookup",
-    "get_metrics_for_classification": "lookup",
-    "get_metrics_for_sub_agent": "lookup",
-    "get_threshold": "lookup",
-    "list_rules": "lookup",
-    "load_manifest": "lookup",
-    "Problem": "problems",
-    "ValidationResult": "problems",
-    "ThresholdTypeError": "registry",
-    "UnknownArchetype": "registry",
-    "UnknownCategory": "registry",
-    "UnknownJudge": "registry",
+    "LLMJudgeMetric": "judges.opik_metric",
+    "BrokenRegistry": "reloading",
+    "refresh": "reloading",
+    "use": "reloading",
+    "get_metric_by_id": "api",
+    "get_metrics_for_archetype": "api",
+    "get_metrics_for_category": "api",
+    "get_metrics_for_classification": "api",
+    "get_metrics_for_sub_agent": "api",
+    "get_threshold": "api",
+    "list_rules": "api",
+    "load_manifest": "api",
+    "Problem": "yaml.problems",
+    "ValidationResult": "yaml.problems",
+    "ThresholdTypeError": "registry.registry",
+    "UnknownArchetype": "registry.registry",
+    "UnknownCategory": "registry.registry",
+    "UnknownJudge": "registry.registry",
     "validate_manifest": "validation",
     "validate_rule_file": "validation",
 }

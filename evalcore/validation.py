@@ -9,15 +9,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from evalcore import loading
-from evalcore.assembling import assemble
-from evalcore.corpus import Corpus
-from evalcore.discovery import Component, components
-from evalcore.documents import Parsed, read_yaml
-from evalcore.linting.checks import CHECKS, lint
-from evalcore.problems import Problem, ValidationResult
-from evalcore.staleness import outdated
-from evalcore.tree import COMPONENTS, MANIFEST, OVERRIDES, Tree
+from evalcore.lint.checks import CHECKS, lint
+from evalcore.manifest.discovery import Component, components
+from evalcore.manifest.staleness import outdated
+from evalcore.registry import disk
+from evalcore.registry.corpus import COMPONENTS, MANIFEST, OVERRIDES, Corpus, Tree, assemble
+from evalcore.yaml.loader import Parsed, read_yaml
+from evalcore.yaml.problems import Problem, ValidationResult
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
 
 ALONE = "vertical"
@@ -35,7 +33,7 @@ def validate_tree(tree: Tree, today: date) -> ValidationResult:
 
 def validate_root(root: Path, today: date | None = None) -> ValidationResult:
     """The registry at a folder, as it is on disk now. Raises NotADirectoryError."""
-    return validate_tree(loading.read_tree(root), today or loading.today())
+    return validate_tree(disk.read_tree(root), today or disk.today())
 
 
 def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationResult:
@@ -45,21 +43,21 @@ def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationRe
     path = Path(path)
     registry, name = _place(path)
     if registry is None:
-        raw = loading.read(path)
+        raw = disk.read(path)
         tree = Tree(path.parent, {})
         name = _name_of(raw, path.stem)
         return _of(path, tree.with_file(name, raw), name, today, alone=True)
-    return _of(path, loading.read_tree(registry).with_file(name, loading.read(path)), name, today)
+    return _of(path, disk.read_tree(registry).with_file(name, disk.read(path)), name, today)
 
 
 def validate_manifest(path: Path, *, root: Path | None = None, today: date | None = None) -> ValidationResult:
     """The manifest, with its own problems only, seen together with the rule files (PC5 §9.1). They are those of `root`;
     without one those beside the file, else those of the registry that serves by default. Raises OSError."""
     path = Path(path)
-    raw = loading.read(path)
+    raw = disk.read(path)
     beside = path.absolute().parent
-    registry = root or (path.parent if (beside / "rules").is_dir() else loading.default_root())
-    tree = loading.read_tree(registry) if registry.is_dir() else Tree(path.parent, {})
+    registry = root or (path.parent if (beside / "rules").is_dir() else disk.default_root())
+    tree = disk.read_tree(registry) if registry.is_dir() else Tree(path.parent, {})
     serves = tree.files.get(MANIFEST) == raw
     return _of(path, tree.with_file(MANIFEST, raw), MANIFEST, today, alone=not registry.is_dir(), serves=serves)
 
@@ -85,7 +83,7 @@ def _of(
 ) -> ValidationResult:
     """The problems of one file of a tree, under the name it was asked for by. `serves`: it is the registry's manifest,
     which others resolve."""
-    corpus, problems = assemble(tree, today or loading.today())
+    corpus, problems = assemble(tree, today or disk.today())
     if alone:
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from rampgate.setting_values import hide_password
+from rampgate.settings import hide_password
 
 _KEYS = ("key", "token", "secret", "password", "authorization")
 

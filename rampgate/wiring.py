@@ -7,19 +7,18 @@ import time
 from dataclasses import dataclass
 
 from agents import rerolls, thumbs, traces
+from agents.join.steps import Agent
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
-from agents.steps import Agent
-from rampgate.setting_values import revealed
-from rampgate.settings import Settings
-from rampgate.verticals import load_verticals
+from rampgate.registry.verticals import load_verticals
+from rampgate.settings import Settings, revealed
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from schemas.verticals import Vertical
 from streams.app import Tuning
-from streams.kafka import KafkaDeadLetters, KafkaRecords, Producer
+from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
 from streams.metrics import Metrics
-from streams.state import RedisStore
+from streams.redis.state import RedisStore
 
 AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "traces": traces.AGENT}
 """Topic -> agent. A new topic is one schema, one agent file and one line here."""
@@ -83,9 +82,9 @@ class OpikParts:
     """The gateways to Opik and their one client."""
 
     def __init__(self, parts: Parts) -> None:
-        from streams.opik_client import make_client
-        from streams.opik_scores import OpikScores
-        from streams.opik_traces import OpikTraces
+        from streams.opik.client import make_client
+        from streams.opik.scores import OpikScores
+        from streams.opik.traces import OpikTraces
 
         settings = parts.settings
         key = revealed(settings.opik_api_key)
@@ -115,7 +114,7 @@ class OpikParts:
         )
 
     async def close(self) -> None:
-        from streams.opik_client import close_client
+        from streams.opik.client import close_client
 
         await close_client(self.client)
 

@@ -18,14 +18,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from evalcore.assembling import assemble
-from evalcore.consumers import Touched, Version, consumers, touched
-from evalcore.discovery import components
-from evalcore.loading import read_tree, today
-from evalcore.tree import COMPONENTS, EXTENSION, VERTICALS, Tree
-from rampgate.codeowners import CodeOwners
-from rampgate.rule_history import NoHistory, git
-from rampgate.tree_at import tree_at
+from evalcore.change_impact import Touched, Version, consumers, touched
+from evalcore.manifest.discovery import components
+from evalcore.registry.corpus import COMPONENTS, EXTENSION, VERTICALS, Tree, assemble
+from evalcore.registry.disk import read_tree, today
+from rampgate.registry.codeowners import CodeOwners
+from rampgate.registry.rule_history import NoHistory, git, tree_at
 from schemas.judges import judge_id
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from rampgate.services.jars import DYNAMODB, KAFKA, jar_folder
-from rampgate.services.unavailable import ServiceUnavailable
+from rampgate.local.services.jars import DYNAMODB, KAFKA, jar_folder
+from rampgate.local.services.process import ServiceUnavailable
 
 
 def main() -> int:

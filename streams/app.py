@@ -13,17 +13,17 @@ import structlog
 from faust.tables.manager import TableManager
 from faust.types import TP
 
+from agents.join.steps import Agent, Batch
+from agents.join.work import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
-from agents.steps import Agent, Batch
-from agents.work import Report
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
-from streams.gate_jobs import GateJobs
-from streams.offsets import KafkaOffsets
+from streams.gates.jobs import GateJobs
+from streams.kafka.offsets import KafkaOffsets
+from streams.kafka.start_offsets import Positions
+from streams.kafka.transport import BatchConsumer, BatchTransport
 from streams.pipeline import Pipeline
-from streams.positions import Positions
-from streams.transport import BatchConsumer, BatchTransport
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from streams.metric_set import OPEN, MetricSet, as_markdown
-from streams.metric_values import (
+from streams.metric_set import (
     CAUSES,
     FEED_OUTCOMES,
     JUDGE_ANSWERS,
@@ -18,6 +17,7 @@ from streams.metric_values import (
     LOOKUPS,
     MILESTONES,
     NOTIFIED,
+    OPEN,
     OPIK_OUTCOMES,
     REFRESHES,
     REGRESSIONS,
@@ -31,6 +31,8 @@ from streams.metric_values import (
     VERDICTS,
     WAITS,
     WRITTEN,
+    MetricSet,
+    as_markdown,
     record_states,
 )
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import structlog
 from faust.types import TP
 
-from agents.items import Bad, Decoded
+from agents.codec import Bad, Decoded
+from agents.join.steps import Agent, Batch, handle
+from agents.join.work import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
-from agents.steps import Agent, Batch, handle
-from agents.work import Report
 from schemas.dead_letters import Record, clean, replay_id_of
 from schemas.outcomes import Cause
 from schemas.topics import Topics

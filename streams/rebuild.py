@@ -10,11 +10,11 @@ import structlog
 from faust.types import TP
 from redis.exceptions import RedisError
 
+from agents.join.rebuilding import adopt
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
-from agents.rebuilding import adopt
-from streams.opik_traces import OpikTraces
-from streams.state import RedisStore
+from streams.opik.traces import OpikTraces
+from streams.redis.state import RedisStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 30_000

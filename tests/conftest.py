@@ -15,15 +15,15 @@ import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
-from evalcore.loading import today
-from rampgate.demo.registry import seeded
-from rampgate.services.broker import MockBroker
-from rampgate.services.dynamodb import DynamoDBLocal
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.opik import LocalOpik
-from rampgate.services.redis import RedisServer
-from rampgate.services.stack import Name, Stack
-from rampgate.services.unavailable import ServiceUnavailable
+from evalcore.registry.disk import today
+from rampgate.local.demo.registry import seeded
+from rampgate.local.services.broker import MockBroker
+from rampgate.local.services.dynamodb import DynamoDBLocal
+from rampgate.local.services.http_services import LocalOpik
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.process import ServiceUnavailable
+from rampgate.local.services.redis import RedisServer
+from rampgate.local.services.stack import Name, Stack
 from tests.giving_up import give_up
 
 # How long an example takes tells nothing where tests run side by side.

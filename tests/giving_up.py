@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from rampgate.services.unavailable import ServiceUnavailable
+from rampgate.local.services.process import ServiceUnavailable
 
 
 def give_up(error: ServiceUnavailable) -> NoReturn:

@@ -1,7 +1,7 @@
 """Which tests hold which clause of PC5 and PF-9, read from the tests themselves (PF-9 NFR-5): a test names its clauses
 in its name (`test_pc5_ac6_…`), its docstring or the comment above it, a file or a benchmark in its docstring.
 
-`.venv/bin/python tests/spec_coverage.py` writes `docs/spec-coverage.md`; `make docs` does, too.
+`.venv/bin/python -m tests.spec_coverage` writes `docs/spec-coverage.md`; `make docs` does, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from spec_clauses import CLAUSES, Clause, Due
+from tests.spec_clauses import CLAUSES, Clause, Due
 
 TESTS: Final = Path(__file__).parent
 PAGE: Final = TESTS.parent / "docs" / "spec-coverage.md"

@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from evalcore.gates.limits import ROLLING
-from evalcore.registry import Judge
+from evalcore.registry.registry import Judge
 from schemas.files import FileModel
 from schemas.judges import Milestone
 from schemas.manifests import Dataset

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from evalcore.gates.golden import AN_ANSWERS, CandidateAnswer, Failed, answered, firing_on
-from evalcore.gates.items import Item
-from evalcore.gates.sampling import POOL, share
-from evalcore.registry import Registry
+from evalcore.registry.registry import Registry
+from evalcore.scoring.items import Item
+from evalcore.scoring.sampling import POOL, share
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
-from schemas.ramps import RampStep
+from schemas.ramp_steps import RampStep
 from schemas.verdicts import SampleFacts
 
 GOLDEN: Final = "golden"

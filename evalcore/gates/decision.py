@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from evalcore.gates.aggregates import Aggregate, aggregate
-from evalcore.gates.answers import Answers
-from evalcore.gates.limits import Limits, Standing, figure, stands
+from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, figure, stands
+from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Word

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from evalcore.gates.items import Item, dataset_item, identity
-from evalcore.registry import Judge, Registry, UnknownCategory
-from evalcore.scoring.pairs import Pair, pairs_of
+from evalcore.registry.registry import Judge, Registry, UnknownCategory
+from evalcore.scoring.assignments import Pair, pairs_of
+from evalcore.scoring.items import Item, dataset_item, identity
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
 

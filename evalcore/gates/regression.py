@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from evalcore.gates.aggregates import aggregate
-from evalcore.gates.answers import Answers
-from evalcore.registry import Judge
+from evalcore.gates.limits import aggregate
+from evalcore.registry.registry import Judge
+from evalcore.scoring.answers import Answers
 from schemas.judges import ScoreType
 
 TRIAGE_HOURS = 24

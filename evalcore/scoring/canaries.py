@@ -17,11 +17,11 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from evalcore.bindings import Context, parts, resolve
-from evalcore.gates.answers import Answer, Scored
-from evalcore.scoring.asking import Task
+from evalcore.judges.bindings import Context, parts, resolve
+from evalcore.judges.prompt import Task
+from evalcore.registry.judge import Judge
+from evalcore.scoring.answers import Answer, Scored
 from evalcore.scoring.runner import Scorer
-from evalcore.views import Judge
 from schemas.judges import ScoreType
 
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from evalcore.scoring.asking import Ask
+from evalcore.judges.prompt import Ask
 from evalcore.scoring.calls import CallFailed, Failure, Reply
-from evalcore.scoring.chat import kind_of, retry_after, said
+from evalcore.scoring.chat_model import kind_of, retry_after, said
 
 
 class OpikModel:
@@ -27,7 +27,7 @@ class OpikModel:
         made = await asyncio.to_thread(_model, asked.model, asked.temperature, tuple(sorted(self._options.items())))
         named = {"name": "judgement", "strict": True, "schema": asked.schema}
         try:
-            # Tries and times belong to evalcore.scoring.trying.
+            # Tries and times belong to evalcore.scoring.model_caller.
             found = await made.agenerate_provider_response(
                 messages=list(asked.messages),
                 response_format={"type": "json_schema", "json_schema": named},

@@ -13,16 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from evalcore import scores
-from evalcore.bindings import Unbound
-from evalcore.scoring.answered import Answered
-from evalcore.scoring.asking import Ask, Task, ask, key
-from evalcore.scoring.cache import ScoreCache
-from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model
-from evalcore.scoring.judgements import Judgement, judgement
-from evalcore.scoring.outages import Patience
-from evalcore.scoring.spending import Spend
-from evalcore.scoring.trying import Caller, CallLimits, Gate
+from evalcore.judges import score_parsing
+from evalcore.judges.bindings import Unbound
+from evalcore.judges.prompt import Ask, Task, ask, key
+from evalcore.scoring.answers import Judgement, judgement
+from evalcore.scoring.cache import Answered, ScoreCache
+from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
+from evalcore.scoring.circuit_breaker import Patience
+from evalcore.scoring.model_caller import Caller, CallLimits, Gate
 
 __all__ = ["Judgement", "Scorer"]
 log = logging.getLogger(__name__)
@@ -36,7 +34,7 @@ ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
 
 @dataclass
 class _Flight:
-    call: asyncio.Task[scores.Answer | CallFailed]
+    call: asyncio.Task[score_parsing.Answer | CallFailed]
     waiting: int = 0
 
 
@@ -79,7 +77,9 @@ class Scorer:
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
         return [found for found in run.found if found is not None]
 
-    async def judge(self, gate: Gate, task: Task, name: str, asked: Ask) -> tuple[scores.Answer | CallFailed, bool]:
+    async def judge(
+        self, gate: Gate, task: Task, name: str, asked: Ask
+    ) -> tuple[score_parsing.Answer | CallFailed, bool]:
         """An answer to the task whose key is `name`, and whether it came without a call."""
         while True:
             if (known := self.answered.at_hand(name)) is not None:
@@ -102,7 +102,7 @@ class Scorer:
                 return found, not mine
             # The gate that made the call has spent what it may, or waited as long as it does; this one has not.
 
-    async def _fly(self, gate: Gate, task: Task, name: str, asked: Ask) -> scores.Answer | CallFailed:
+    async def _fly(self, gate: Gate, task: Task, name: str, asked: Ask) -> score_parsing.Answer | CallFailed:
         try:
             answer = await self._caller.score(gate, task.judge, asked)
         except CallFailed as failure:
@@ -112,7 +112,7 @@ class Scorer:
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
         return await self.answered.keep(name, task, answer)
 
-    def _landed(self, name: str, call: asyncio.Task[scores.Answer | CallFailed]) -> None:
+    def _landed(self, name: str, call: asyncio.Task[score_parsing.Answer | CallFailed]) -> None:
         flight = self._flights.get(name)
         if flight is not None and flight.call is call:
             del self._flights[name]
@@ -185,7 +185,7 @@ class _Run:
             else:
                 self.found[place] = judgement(task, answer, cached)
 
-    def _cached(self, place: int, answer: scores.Answer) -> None:
+    def _cached(self, place: int, answer: score_parsing.Answer) -> None:
         self.found[place] = judgement(self._tasks[place], answer, True)
         self._scorer.observe(CACHED)
 

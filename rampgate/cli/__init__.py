@@ -8,10 +8,9 @@ import typer
 
 from rampgate.cli.common import Failure
 from rampgate.cli.dead_letters import register as register_dead_letters
-from rampgate.cli.demo import register as register_demo
-from rampgate.cli.dev import register as register_dev
 from rampgate.cli.feed import register as register_feed
 from rampgate.cli.gate import register as register_gate
+from rampgate.cli.local import register_demo, register_dev
 from rampgate.cli.manifest import register as register_manifest
 from rampgate.cli.queries import register as register_queries
 from rampgate.cli.refresh import register as register_refresh

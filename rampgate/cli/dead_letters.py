@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import run
-from rampgate.cli.options import JsonOption, KafkaOption, RedisOption
-from schemas.letters import MAX_ATTEMPTS
+from rampgate.cli.common import JsonOption, KafkaOption, RedisOption, run
+from schemas.dead_letter_answers import MAX_ATTEMPTS
 
 dead_letters = typer.Typer(
     help="What could not be done, whole and with its reason; and how to have it done after all.", no_args_is_help=True
@@ -48,7 +47,7 @@ def list_command(
 
     Example: rampgate dead-letters list --cause opik_unavailable --since 2h
     """
-    from rampgate.cli.letter_jobs import Asked, list_letters
+    from rampgate.cli.jobs.dead_letters import Asked, list_letters
 
     asked = Asked(cause, since, until, topic, key, stage, replay_id)
     run(lambda: list_letters(asked, limit, as_json, kafka, redis))
@@ -66,7 +65,7 @@ def show_command(
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """
-    from rampgate.cli.letter_jobs import show_letter
+    from rampgate.cli.jobs.dead_letters import show_letter
 
     run(lambda: show_letter(letter, raw, as_json, kafka, redis))
 
@@ -95,7 +94,7 @@ def replay_command(
 
     Example: rampgate dead-letters replay --cause opik_unavailable --since 2h --dry-run
     """
-    from rampgate.cli.letter_jobs import Asked, Terms, replay_letters
+    from rampgate.cli.jobs.dead_letters import Asked, Terms, replay_letters
 
     asked = Asked(cause, since, until, topic, key, stage, replay_id)
     terms = Terms(rate, max_attempts, limit, dry_run, yes)

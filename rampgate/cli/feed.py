@@ -53,8 +53,8 @@ def dynamodb(
     configure_logs(settings.log_level, settings.log_format)
 
     async def job() -> dict[str, Any]:
-        from rampgate.feed import run_feed
-        from streams.dynamo import Misconfigured
+        from rampgate.worker.feed import run_feed
+        from streams.dynamodb.client import Misconfigured
 
         try:
             if not (once and sys.stderr.isatty()):

@@ -1,4 +1,7 @@
-"""`rampgate gate`: which gates a change triggers, and a gate from CI (PC5 §5.5)."""
+"""`rampgate gate run` (PC5 §5.5, AC-3; contracts §5). What it does is in `gate_run_job`, imported on use.
+
+`rampgate gate`: which gates a change triggers, and a gate from CI (PC5 §5.5).
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rampgate.cli.common import Failure, print_json
-from rampgate.cli.gate_run import run_command
-from rampgate.cli.options import JsonOption
-from rampgate.cli.override_audit import append, plain_entry, read_description
+from rampgate.cli.common import ConfigsOption, Failure, Format, FormatOption, JsonOption, MetricsOption, print_json
+from rampgate.cli.jobs.override_audit import append, plain_entry, read_description
+from schemas.judges import Milestone
 
 if TYPE_CHECKING:
     from evalcore.gates.planning import Plan
+
 
 group = typer.Typer(name="gate", help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
 
@@ -79,3 +82,62 @@ def _show(made: Plan) -> None:
     for skip in made.skipped:
         console.print(f"{skip.milestone} is skipped until {skip.expires}: {skip.justification} ({skip.approved_by})")
     console.print(f"gates to run: {', '.join(made.gates) or 'none'}")
+
+
+def run_command(
+    milestone: Annotated[str, typer.Option(help="which gate: pre_merge, pre_ramp, pre_full")] = Milestone.PRE_MERGE,
+    dataset: Annotated[
+        Path | None, typer.Option(help="items, JSON Lines; without it the manifest's dataset, from Opik")
+    ] = None,
+    dataset_name: Annotated[
+        str | None, typer.Option(help="the file's name in Opik, held against the manifest's")
+    ] = None,
+    dataset_version: Annotated[int | None, typer.Option(help="the file's version, held against the manifest's")] = None,
+    candidate: Annotated[str | None, typer.Option(help="URL that takes POST {input, metadata} -> {output}")] = None,
+    candidate_key: Annotated[
+        str | None,
+        typer.Option(help="bearer token of the candidate, instead of RAMPGATE_CANDIDATE_KEY", show_default=False),
+    ] = None,
+    candidate_calls: Annotated[int, typer.Option(min=1, help="calls to the candidate at once")] = 8,
+    candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,
+    candidate_tries: Annotated[int, typer.Option(min=1, help="calls for one item")] = 3,
+    outputs: Annotated[Path | None, typer.Option(help="the candidate's outputs, JSON Lines: {id, output}")] = None,
+    traces: Annotated[
+        Path | None, typer.Option(help="at pre_ramp and pre_full: the sample, JSON Lines, as on the topic or from Opik")
+    ] = None,
+    judges: Annotated[
+        str | None, typer.Option(help="with --traces: a,b, as an experiment lists them; else those of their categories")
+    ] = None,
+    coverage: Annotated[
+        float | None, typer.Option(min=0, max=1, help="with --traces: the join's rate, held against the floor")
+    ] = None,
+    baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
+    record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
+    commit: Annotated[str, typer.Option(help="which commit --record is of")] = "",
+    description: Annotated[
+        Path | None, typer.Option(help="file with the pull request's description; - for stdin")
+    ] = None,
+    pull_request: Annotated[str, typer.Option(help="its number or address, for the audit")] = "",
+    audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which an accepted shift is appended")] = None,
+    vertical: Annotated[str | None, typer.Option(help="whose limits hold; without it the platform's")] = None,
+    within: Annotated[float | None, typer.Option(min=1, help="seconds for all judges together")] = None,
+    junit: Annotated[Path | None, typer.Option(help="leave a JUnit report there")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="append a report, as to $GITHUB_STEP_SUMMARY")] = None,
+    html: Annotated[Path | None, typer.Option(help="leave a page there, with the scores' distributions")] = None,
+    metrics_file: MetricsOption = None,
+    configs: ConfigsOption = None,
+    format: FormatOption = Format.TEXT,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the candidate on the manifest's dataset, or take traces; let the judges score them, and decide.
+
+    Each judge scores the items of its categories; global and safety judges score all. On traces filters and sampling
+    rates say which a judge scores. A quality judge that falls short warns before a merge, a safety judge blocks. Exit
+    code 0 pass or warn, 1 fail, 2 bad input.
+
+    Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
+    """
+    options = dict(locals())
+    from rampgate.cli.jobs.gate_run import Options, decide
+
+    raise typer.Exit(decide(Options(**options)))

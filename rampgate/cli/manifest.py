@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import (
+from rampgate.cli.common import (
     ConfigsOption,
     DryRunOption,
     Format,
@@ -49,7 +49,7 @@ def validate_command(
 
     Example: rampgate manifest validate --format github
     """
-    from rampgate.cli.manifest_jobs import validate
+    from rampgate.cli.jobs.manifest import validate
 
     raise typer.Exit(validate(path, configs, format, as_json))
 
@@ -70,7 +70,7 @@ def resolve_command(
 
     Example: rampgate manifest resolve --check
     """
-    from rampgate.cli.manifest_jobs import resolve
+    from rampgate.cli.jobs.manifest import resolve
 
     raise typer.Exit(resolve(configs, check, force, format, as_json))
 
@@ -88,7 +88,7 @@ def show_command(
 
     Example: rampgate manifest show --vertical receipts --category receipt_scan
     """
-    from rampgate.cli.manifest_jobs import show
+    from rampgate.cli.jobs.manifest import show
 
     show(vertical, category, configs, as_json)
 
@@ -110,8 +110,8 @@ def sync_command(
 
     Example: rampgate manifest sync --vertical receipts --yes
     """
-    from rampgate.cli.manifest_sync import sync
-    from rampgate.cli.rule_jobs import SyncAsked
+    from rampgate.cli.jobs.manifest_sync import sync
+    from rampgate.cli.jobs.rules import SyncAsked
     from rampgate.settings import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})

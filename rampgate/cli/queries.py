@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from rampgate.cli import query_view as view
-from rampgate.cli.common import Failure, print_json, run
-from rampgate.cli.options import JsonOption, OpikOption, RedisOption
+from rampgate.cli.common import Failure, JsonOption, OpikOption, RedisOption, print_json, run
+from rampgate.cli.jobs import query_view as view
 from rampgate.logs import configure_logs
 from rampgate.settings import load_settings, shown_settings
 from schemas.answers import Answer
 
 if TYPE_CHECKING:
-    from rampgate.answers import Answers
+    from rampgate.queries import Answers
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 PATIENCE = 20.0
@@ -87,11 +86,10 @@ def asked(flags: dict[str, Any], question: Callable[[Answers], Awaitable[AnswerT
     """The answer, from parts of our own that give up soon. Raises Failure for what the caller has to mend."""
     # Imported here: other commands start a second faster without it.
     from agents.ports import Unauthorized, Unavailable
-    from rampgate.answers import Answers
-    from rampgate.questions import BadQuestion
+    from rampgate.queries import Answers, BadQuestion
     from rampgate.wiring import make_parts
-    from streams.state import RedisStore
-    from streams.turn_view import TurnNotFound
+    from streams.queries.turn_view import TurnNotFound
+    from streams.redis.state import RedisStore
 
     found = load_settings(flags)
     configure_logs("error", "console")

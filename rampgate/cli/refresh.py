@@ -8,11 +8,10 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
-from evalcore.problems import Problem, Severity
-from rampgate.cli.common import Failure, print_json
-from rampgate.cli.findings import show_problems
-from rampgate.cli.options import JsonOption
-from rampgate.cli.query_view import plain
+from evalcore.yaml.problems import Problem, Severity
+from rampgate.cli.common import Failure, JsonOption, print_json
+from rampgate.cli.jobs.findings import show_problems
+from rampgate.cli.jobs.query_view import plain
 from rampgate.settings import Settings, load_settings
 from schemas.answers import Finding, Refresh
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evalcore import loading
-from evalcore.tree import Tree
+from evalcore.registry import disk
+from evalcore.registry.corpus import Tree
 from rampgate.cli.common import Failure
 from rampgate.settings import load_settings
 
@@ -17,7 +17,7 @@ def root_of(configs: Path | None) -> Path:
 def tree_of(root: Path) -> Tree:
     """Raises Failure where there is no such folder, or it can't be listed."""
     try:
-        return loading.read_tree(root)
+        return disk.read_tree(root)
     except NotADirectoryError as error:
         raise Failure(f"{error}; name the registry's folder with --configs or RAMPGATE_CONFIGS") from error
     except OSError as error:

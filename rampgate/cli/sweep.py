@@ -13,7 +13,7 @@ import typer
 from rampgate.cli.common import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings
-from schemas.durations import parse_seconds
+from schemas.settings import parse_seconds
 
 
 def register(app: typer.Typer) -> None:
@@ -56,8 +56,8 @@ def sweep(
 
     async def job() -> dict[str, Any]:
         from agents.ports import Unauthorized, Unavailable
-        from rampgate.sweep import Asked
-        from streams.dynamo import Busy, Gone, Misconfigured
+        from rampgate.worker.sweep import Asked
+        from streams.dynamodb.client import Busy, Gone, Misconfigured
 
         name = sweep_id or f"{settings.thumbs_table}:{since}"
         asked = Asked(since_ms, name, segments, restart, dry_run, rerolls, metrics_file)
@@ -80,7 +80,7 @@ def sweep(
 
 async def show(settings: Settings, asked: Any) -> dict[str, Any]:
     """Run it, with a progress bar where a person watches."""
-    from rampgate.sweep import run_sweep
+    from rampgate.worker.sweep import run_sweep
 
     if not sys.stderr.isatty():
         return await run_sweep(settings, asked)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption
+from rampgate.cli.common import ConfigsOption, JsonOption
 
 vertical = typer.Typer(help="Verticals that judge their turns with this registry.", no_args_is_help=True)
 
@@ -49,8 +49,8 @@ def scaffold_command(
 
     Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
     """
-    from evalcore.starting import Wanted
-    from rampgate.cli.vertical_jobs import scaffold
+    from evalcore.scaffold import Wanted
+    from rampgate.cli.jobs.vertical import scaffold
 
     wanted = Wanted(
         name,

@@ -32,7 +32,7 @@ def worker(
     configure_logs(settings.log_level, settings.log_format)
 
     async def job() -> int:
-        from rampgate.serve import serve_worker
+        from rampgate.worker.process import serve_worker
 
         return await serve_worker(settings)
 

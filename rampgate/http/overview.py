@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from agents.ports import Unavailable
-from rampgate.answers import Answers
+from rampgate.queries import Answers
 from schemas.answers import Balance, Conservation, CoverageAnswer, Health
 from schemas.outcomes import State
 

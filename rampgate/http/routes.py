@@ -9,14 +9,13 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from rampgate.answers import Answers
 from rampgate.http.overview import render
-from rampgate.http.registry import add_registry
+from rampgate.http.registry import add_registry, add_verdicts
 from rampgate.http.scrape import Scrape
 from rampgate.http.security import caller_of, doorman
-from rampgate.http.verdicts import add_verdicts
 from rampgate.http.wire import answer, errors, parameters
-from rampgate.registry import ServedRegistry
+from rampgate.queries import Answers
+from rampgate.registry.serving import ServedRegistry
 from schemas.answers import Health
 from streams.metrics import Metrics
 

@@ -10,7 +10,7 @@ import structlog
 from prometheus_client import Gauge
 
 from agents.ports import Unavailable
-from rampgate.answers import Answers
+from rampgate.queries import Answers
 from schemas.answers import Conservation, Coverage
 from schemas.dead_letters import clean
 from streams.metrics import Metrics

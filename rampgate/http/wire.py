@@ -11,10 +11,10 @@ from aiohttp.typedefs import Handler
 from pydantic import BaseModel
 
 from agents.ports import Unauthorized, Unavailable
-from rampgate.questions import BadQuestion
-from rampgate.registry_view import UnknownName
+from rampgate.queries import BadQuestion
+from rampgate.registry.view import UnknownName
 from schemas.dead_letters import clean
-from streams.turn_view import TurnNotFound
+from streams.queries.turn_view import TurnNotFound
 
 log = structlog.get_logger(__name__)
 

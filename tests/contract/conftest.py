@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from rampgate.localopik.server import start
-from tests.contract.scripted_opik import ScriptedOpik
+from rampgate.local.opik.server import start
+from tests.contract.opik.scripted_opik import ScriptedOpik
 
 
 @pytest.fixture

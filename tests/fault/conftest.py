@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 

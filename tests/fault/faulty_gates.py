@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from rampgate.services.model import LocalModel
+from rampgate.local.services.http_services import LocalModel
 from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig
 from tests.fault.turns import Message, Topic
-from tests.stream.ramp_rig import step, thumb, trace
+from tests.stream.gates.ramp_rig import step, thumb, trace
 
 TRACES = 104
 """Of a version: enough for pre_ramp."""

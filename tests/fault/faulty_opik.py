@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from rampgate.services.opik import LocalOpik
-from rampgate.services.process import ChildProcess
+from rampgate.local.services.http_services import LocalOpik
+from rampgate.local.services.process import ChildProcess
 from tests.fault.traffic import Traffic
 
 
@@ -23,7 +23,7 @@ class FaultyOpik(LocalOpik):
         self._http = httpx.Client(base_url=self.url, timeout=30)
 
     def _prepare(self, folder: Path) -> ChildProcess:
-        command = [sys.executable, "-m", "rampgate.localopik", "--port", str(self.port), "--faults"]
+        command = [sys.executable, "-m", "rampgate.local.opik", "--port", str(self.port), "--faults"]
         return ChildProcess(self.name, command, folder)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:

@@ -10,7 +10,7 @@ import redis
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from rampgate.services.kafka import KafkaCluster
+from rampgate.local.services.kafka import KafkaCluster
 
 TOPICS = ("thumbs", "rerolls", "traces")
 PARTITIONS = 4

@@ -12,8 +12,8 @@ from typing import Any, Self
 import redis
 from confluent_kafka import Producer
 
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.held import PARTITIONS, TOPICS, Held
 from tests.fault.turns import Message

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.redis import RedisServer
 from tests.fault.checking import check
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.oracle import foretell

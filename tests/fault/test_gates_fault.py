@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_gates import CALLS, TRACES, GateRig, Model, step
 from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.proxy import TcpProxy
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.proxy import TcpProxy
+from rampgate.local.services.redis import RedisServer
 from tests.fault.checking import check
 from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Traffic

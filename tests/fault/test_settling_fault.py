@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.items import TraceFacts
-from agents.memory import ManualClock, MemoryLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
+from agents.codec import TraceFacts
+from agents.join.settling import revisit
+from agents.join.turn import Mark, Origin, Signal, Turn, decode_turn, encode_turn
 from agents.policy import Policy
 from agents.ports import Ports
-from agents.settling import revisit
-from agents.turn import Mark, Origin, Signal, Turn, decode_turn, encode_turn
 from schemas.topics import Topics
+from tests.memory_ports import ManualClock, MemoryLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
 
 FOREVER = 1 << 46
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.root import ROOT
+
 PROGRAM = "from rampgate.cli import main; main()"
 
 

@@ -12,8 +12,9 @@ from unittest.mock import patch
 
 from typer.testing import CliRunner
 
-from rampgate.cli import app, letter_jobs
+from rampgate.cli import app
 from rampgate.cli.common import Failure
+from rampgate.cli.jobs import dead_letters
 from rampgate.settings import SettingsError
 from tests.fault.worker_process import PROGRAM, ROOT
 
@@ -48,7 +49,7 @@ def letters_in_this_process(environment: dict[str, str], *arguments: str) -> Ran
     """`rampgate dead-letters …` as `main` runs it: failures end with exit code 2."""
     policy = asyncio.get_event_loop_policy()
     try:
-        with patch.object(letter_jobs, "configure_logs"):
+        with patch.object(dead_letters, "configure_logs"):
             result = CliRunner().invoke(app, ["dead-letters", *arguments], env=environment)
     finally:
         asyncio.set_event_loop_policy(policy)

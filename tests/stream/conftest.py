@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.services.dynamodb import DynamoDBLocal
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.dynamodb import DynamoDBLocal
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
-from tests.stream.feed_rig import FeedRig
-from tests.stream.letter_rig import LetterRig
-from tests.stream.replay_rig import impatient
+from tests.stream.dead_letters.letter_rig import LetterRig
+from tests.stream.dead_letters.replay_rig import impatient
+from tests.stream.feed.feed_rig import FeedRig
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from rampgate.dev import DevStack
-from rampgate.services.unavailable import ServiceUnavailable
+from rampgate.local.dev import DevStack
+from rampgate.local.services.process import ServiceUnavailable
 from tests.giving_up import give_up
-from tests.stream.dev_rig import get, rampgate, send
+from tests.stream.local.dev_rig import get, rampgate, send
 from tests.stream.plain_events import PROJECT, thumb, trace_event
-from tests.unit.specified_metrics import SPECIFIED
+from tests.unit.streams.specified_metrics import SPECIFIED
 from tests.waiting import until
 
 JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "fetch_legal": 1.0}

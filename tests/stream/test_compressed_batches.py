@@ -10,8 +10,8 @@ import orjson
 import pytest
 from confluent_kafka import Producer
 
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 from tests.stream.plain_events import thumb, trace_event

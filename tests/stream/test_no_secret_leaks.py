@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import uuid6
 
-from rampgate.services.kafka import KafkaCluster
-from rampgate.services.process import ChildProcess
-from rampgate.services.redis import RedisServer
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.process import ChildProcess
+from rampgate.local.services.redis import RedisServer
 from tests.asking import HTTP
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig, now_ms
@@ -32,7 +32,7 @@ class KeyedOpik(FaultyOpik):
     """A local Opik that wants the key."""
 
     def _prepare(self, folder: Path) -> ChildProcess:
-        command = [sys.executable, "-m", "rampgate.localopik", "--port", str(self.port), "--faults"]
+        command = [sys.executable, "-m", "rampgate.local.opik", "--port", str(self.port), "--faults"]
         return ChildProcess(self.name, [*command, "--api-key", OPIK_KEY], folder)
 
 

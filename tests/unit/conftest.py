@@ -6,12 +6,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from registry_live import nothing_serves, served
+
+from tests.unit.evalcore.registry.registry_live import nothing_serves, served
 
 
 @pytest.fixture
 def a_fixed_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalcore.loading.today", lambda: date(2026, 11, 21))
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: date(2026, 11, 21))
 
 
 @pytest.fixture

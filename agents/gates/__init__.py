@@ -1,0 +1,1 @@
+"""What gates ask of the outside, and how their requests are counted."""

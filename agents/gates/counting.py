@@ -1,0 +1,117 @@
+"""Conservation of ramp-step requests, whose records end in any order (promises 2 and 3, contracts §2).
+
+What a record ends as follows from the verdicts' topic alone, so a record that is read again ends as it did. That it is
+counted once is held here, beside the counters and moved with them in one step: below the partition's watermark all
+records are counted, and of those above it, which ones. A request that is being decided is not counted yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from agents.join.counting import CONSUMED, HOUR, count_tallies
+from agents.join.steps import FOREVER, Batch, arrival
+from agents.join.work import ATTEMPTS, Report, exhausted
+from agents.ports import Cell, Change, Clock, Store, Unavailable
+from schemas.dead_letters import Record
+from schemas.outcomes import Kind
+
+Span = tuple[int, int]
+"""Offsets from the first up to the second, which is outside."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ended:
+    """A record's end, `name` a field of conservation. `since`: there is no other record between it and this one."""
+
+    since: int
+    record: Record
+    name: str
+
+
+class RampCounting:
+    """`end` returns once the record is counted, by this call or an earlier one. `observe` is told what was."""
+
+    def __init__(self, store: Store, clock: Clock, lookback_ms: int, observe: Callable[[Report], None]) -> None:
+        self._store, self._clock, self._lookback, self._observe = store, clock, lookback_ms, observe
+        self._waiting: defaultdict[Cell, dict[Ended, None]] = defaultdict(dict)
+        self._steps: defaultdict[Cell, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def end(self, batch: Batch, ended: Ended) -> None:
+        """Those who come while a step is under way share the next. Raises Unavailable, also where the watermark is
+        gone: then the state was lost, and the partition is about to be read again."""
+        waiting = self._waiting[batch.cell]
+        waiting[ended] = None
+        try:
+            async with self._steps[batch.cell]:
+                if ended in waiting:
+                    many = list(waiting)
+                    await self._count(batch.cell, many)
+                    for one in many:
+                        waiting.pop(one, None)
+        finally:
+            waiting.pop(ended, None)
+
+    async def counted(self, batch: Batch, record: Record) -> bool:
+        """Whether somebody counted it. Raises Unavailable."""
+        mark, held = await self._store.read([batch.cell, "a" + batch.cell])
+        return bool(mark) and inside(record.offset, counted(int(mark), held))
+
+    async def _count(self, cell: Cell, many: Sequence[Ended]) -> None:
+        above = "a" + cell
+        for _ in range(ATTEMPTS):
+            now = self._clock.now_ms()
+            mark, held = await self._store.read([cell, above])
+            if not mark:
+                raise Unavailable(f"the watermark {cell} is gone: its partition is read again")
+            spans = counted(int(mark), held)
+            # A record that was read again may wait beside itself.
+            fresh = {one.record.offset: one for one in many if not inside(one.record.offset, spans)}.values()
+            tallies: dict[tuple[Kind, int, str], int] = {}
+            report = Report()
+            for one in fresh:
+                hour = arrival(one.record, now, self._lookback) // HOUR
+                for name in (CONSUMED, one.name):
+                    key = (Kind.RAMP_STEP, hour, name)
+                    tallies[key] = tallies.get(key, 0) + 1
+                    report.counts[Kind.RAMP_STEP, name] = report.counts.get((Kind.RAMP_STEP, name), 0) + 1
+            change = Change(checks={cell: mark, above: held})
+            (_, end), *rest = joined([*spans, *((one.since, one.record.offset + 1) for one in fresh)])
+            change.sets = {cell: (str(end).encode(), FOREVER), above: (written(end, rest), FOREVER)}
+            count_tallies(change, tallies, now, self._lookback)
+            if not await self._store.apply(change):
+                self._observe(report)
+                return
+        raise exhausted()
+
+
+def counted(mark: int, held: bytes) -> list[Span]:
+    """The offsets that are counted, in order; the first span is all below the watermark. What was noted above a higher
+    watermark is of a topic that was made anew. A watermark rises alone where Kafka forgets what nobody has read."""
+    noted, *spans = held.decode().split() or ["0"]
+    above = [(int(start), int(end)) for start, _, end in (span.partition("-") for span in spans)]
+    return joined([(0, mark), *above]) if int(noted) <= mark else [(0, mark)]
+
+
+def written(mark: int, above: Iterable[Span]) -> bytes:
+    return " ".join([str(mark), *(f"{start}-{end}" for start, end in above)]).encode()
+
+
+def inside(offset: int, spans: Sequence[Span]) -> bool:
+    """Of spans in order."""
+    return offset < spans[bisect_right(spans, offset, key=lambda span: span[0]) - 1][1]
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same offsets, in order, in as few spans as can be."""
+    out: list[Span] = []
+    for start, end in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return out

@@ -1,0 +1,41 @@
+"""Where the traces of an agent version, and an agent's production traces, wait to be drawn for a gate (PC5 §5.5)."""
+
+from __future__ import annotations
+
+from agents.codec import TraceFacts
+from agents.join.counting import HOUR, expiry
+from agents.join.steps import Batch
+from agents.join.work import Work
+from agents.ports import Cell
+from agents.ports import Pool as Members
+from evalcore.scoring.sampling import POOL, Candidate
+
+PRODUCTION = frozenset({"", "production", "prod"})
+"""Environments whose traces are production's; one that names none may be."""
+
+
+def pool_cell(vertical: str | None, agent: str, version: str | None, hour: int) -> Cell:
+    """Of one vertical, or of all (None); of one version from any environment, or of all from production (None).
+    Lengths come first, so that no two of three free texts read the same."""
+    whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
+    return f"p:{hour}:{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}"
+
+
+def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
+    """Add a completed trace to the pools of its agent version, of its agent where it is production's, and of its
+    vertical and hour. One without an agent or a version is nobody's."""
+    if not facts.agent or not facts.agent_version:
+        return
+    hour = facts.ended // HOUR
+    expires = expiry(hour, work.policy.lookback)
+    if expires <= work.now:
+        return
+    one = Candidate(facts.trace, facts.ended, batch.partition, batch.records[facts.index].offset)
+    member, number = one.pack(), one.number
+    for version in (facts.agent_version, None) if facts.production else (facts.agent_version,):
+        for vertical in (facts.vertical, None):
+            cell = pool_cell(vertical, facts.agent, version, hour)
+            found = work.change.pools.get(cell)
+            if found is None:
+                found = work.change.pools[cell] = Members(expires, POOL)
+            found.members[member] = number

@@ -1,0 +1,73 @@
+"""What gates need from outside, as small Protocols. Each may raise Unavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evalcore.gates.history import Line
+from evalcore.gates.requests import Asked
+from evalcore.registry.registry import Judge, Registry
+from evalcore.scoring.answers import Answer
+from evalcore.scoring.items import Item
+from schemas.judges import Milestone
+from schemas.verdicts import SampleFacts
+
+__all__ = ["GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample", "Samples", "Scoring"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Frozen: the same for as long as the request is being decided, also after a restart. `shortage` says where missing
+    items were looked for."""
+
+    items: Sequence[Item]
+    facts: SampleFacts
+    mismatches: tuple[str, ...] = ()
+    shortage: str = ""
+
+
+class OutOfTime(Exception):
+    """The judges' model answers, and would have needed longer."""
+
+
+class Samples(Protocol):
+    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+        """The sample of this request's gate: drawn at the first call, the same one at every later call."""
+        ...
+
+
+class Scoring(Protocol):
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
+        """Every judge's answer for every item that is its to judge, by judge id, and by `judge.dimension` where it has
+        some. Never raises for a judge or an item; what was answered before costs nothing. After `within` seconds the
+        rest is unscored where the model answers nobody; where it does and was too slow, raises OutOfTime."""
+        ...
+
+
+class History(Protocol):
+    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+        """What a judge came to at the last gates of this line, oldest first; never at this request's own."""
+        ...
+
+    async def suspended(self, judge: str) -> str:
+        """Why a judge is suspended, empty where it is not."""
+        ...
+
+
+class JoinCoverage(Protocol):
+    async def rate(self, vertical: str | None, window_seconds: int) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class GatePorts:
+    samples: Samples
+    scoring: Scoring
+    history: History
+    coverage: JoinCoverage
+    room: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
+    """Entered by a gate while it has its sample in hand; the time it waits at the door is its deadline's."""

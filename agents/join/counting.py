@@ -1,0 +1,104 @@
+"""Coverage and conservation as increments: moved by state transitions, not messages (PF-9 FR-11, contracts §2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agents.join.turn import CAUSES, Mark, Origin, Signal, Turn
+from agents.ports import Change
+from schemas.outcomes import Kind
+from schemas.verticals import UNKNOWN
+
+HOUR: Final = 3_600_000
+DAY: Final = 86_400_000
+BOTH, MISSING_TRACE, MISSING_SIGNAL = "both_present", "missing_trace", "missing_signal"
+CLASSES: Final = (BOTH, MISSING_TRACE, MISSING_SIGNAL)
+CONSUMED: Final = "consumed"
+DONE: Final = "done"
+EDGE_SECONDS: Final = 300
+_DEAD: Final = Mark.DEAD
+_FIELDS: Final = ("", "parked:no_trace", "parked:withheld", DONE)
+_CARRIED_BY: Final[dict[int, Kind]] = {Origin.THUMBS: Kind.THUMBS, Origin.REROLLS: Kind.REROLL}
+
+
+Standing = tuple[str, str, int]
+"""A turn as coverage sees it: one of CLASSES, or "" where it counts nowhere; its vertical; its time."""
+NOWHERE: Final[Standing] = ("", "", 0)
+
+
+def standing(turn: Turn) -> Standing:
+    """Which of the three coverage classes a turn is in, for which vertical, and when."""
+    thumbs, reroll = turn.thumbs, turn.reroll
+    said = thumbs is not None and thumbs.value != 0
+    if turn.trace:
+        name = BOTH if said or reroll is not None else MISSING_SIGNAL if turn.judged else ""
+        return (name, turn.vertical, turn.time) if name else NOWHERE
+    times = [thumbs.time] if thumbs is not None and said else []
+    if reroll is not None:
+        times.append(reroll.time)
+    return (MISSING_TRACE, UNKNOWN, min(times)) if times else NOWHERE
+
+
+def carried_by(signal: Signal) -> Kind | None:
+    """The kind of record that carried a signal; None for a derived one, which has no record of its own."""
+    return _CARRIED_BY.get(signal.origin)
+
+
+def field_of(mark: int, cause: int) -> str:
+    """Conservation's name for where a signal's record stands."""
+    if mark == _DEAD:
+        return f"dead_lettered:{CAUSES[cause]}"
+    return _FIELDS[mark]
+
+
+def coverage_cell(hour: int) -> str:
+    """Fields `<vertical>|<class>`: turns of the whole hour."""
+    return f"c:{hour}"
+
+
+def edge_cell(block: int) -> str:
+    """Fields `<vertical>|<class's number>|<second of the block>`, for windows that begin or end inside an hour. A block
+    is EDGE_SECONDS long, so that Redis keeps its few fields in one small piece of memory."""
+    return f"e:{block}"
+
+
+def conservation_cell(hour: int, kind: Kind) -> str:
+    return f"k:{hour}:{kind}"
+
+
+def expiry(hour: int, lookback: int) -> int:
+    """When an hour's counters may go: a day after the window has passed over them."""
+    return (hour + 1) * HOUR + lookback + DAY
+
+
+def move(moves: dict[tuple[str, str, int], int], before: Standing, after: Standing) -> None:
+    """Note that a turn leaves its old class for its new one. Keys are (vertical, class, second)."""
+    if before == after:
+        return
+    name, vertical, time = before
+    if name:
+        key = (vertical, name, time // 1000)
+        moves[key] = moves.get(key, 0) - 1
+    name, vertical, time = after
+    if name:
+        key = (vertical, name, time // 1000)
+        moves[key] = moves.get(key, 0) + 1
+
+
+def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int, lookback: int) -> None:
+    """Count noted moves: per hour, and per second for exact window edges."""
+    for (vertical, name, second), by in moves.items():
+        hour = second // 3600
+        block, rest = divmod(second, EDGE_SECONDS)
+        expires = expiry(hour, lookback)
+        if expires > now:
+            change.count(coverage_cell(hour), expires, f"{vertical}|{name}", by)
+            change.count(edge_cell(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
+
+
+def count_tallies(change: Change, tallies: dict[tuple[Kind, int, str], int], now: int, lookback: int) -> None:
+    """Count (kind, hour, field) increments of conservation."""
+    for (kind, hour, field), by in tallies.items():
+        expires = expiry(hour, lookback)
+        if expires > now:
+            change.count(conservation_cell(hour, kind), expires, field, by)

@@ -1,0 +1,71 @@
+"""The common turn: it hears its first thumb, its trace is known, and nothing of ours is in Opik yet.
+
+One pass from the event to the bytes of the state. What it makes is what the general way makes, byte for byte
+(tests/unit/agents/join/test_fast_path.py); it only leaves out what such a turn cannot need.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agents.codec import Thumb
+from agents.join.counting import BOTH, HOUR, MISSING_SIGNAL
+from agents.join.join import LABELS, REROLL, THUMBS
+from agents.join.steps import Batch
+from agents.join.turn import decode_turn, unsignalled, with_first_thumb
+from agents.join.work import Prepared, Work
+from agents.ports import Write
+
+_THUMBS_LABEL, _REROLL_LABEL = LABELS[THUMBS], LABELS[REROLL]
+_SCORES = {1: 1.0, -1: -1.0}
+
+
+def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: Work) -> Sequence[Thumb]:
+    """Prepare what is common (as `work.prepared`) and take it out of `read`; the thumbs that go the general way are
+    returned."""
+    heard = [item.response_id for item in items]
+    counts = Counter(heard) if len(set(heard)) < len(heard) else None
+    now, lookback = work.now, work.policy.lookback
+    records, partition = batch.records, batch.partition
+    prepared = Prepared()
+    ids, writes, since, hours = prepared.ids, prepared.writes, prepared.since, prepared.hours
+    cells, before, after, expires = prepared.swaps.columns
+    moves, written = prepared.moves, prepared.written
+    others = []
+    for item in items:
+        response_id, value, time = item.response_id, item.value, item.time
+        blob = read[response_id]
+        if not value or item.observed or not unsignalled(blob) or (counts and counts[response_id] > 1):
+            others.append(item)
+            continue
+        turn = decode_turn(blob)
+        if not turn.trace:
+            others.append(item)
+            continue
+        trace_id, project, ended, vertical = turn.trace_id, turn.project, turn.time, turn.vertical
+        writes.append(Write(trace_id, project, THUMBS, _SCORES[value], _THUMBS_LABEL))
+        writes.append(Write(trace_id, project, REROLL, 0.0, _REROLL_LABEL))
+        last = ended if ended > time else time
+        ids.append(response_id)
+        cells.append("t:" + response_id)
+        before.append(blob)
+        offset = records[item.index].offset
+        after.append(with_first_thumb(blob, value, time, item.seq, item.tie, partition, offset))
+        ends = last + lookback
+        expires.append((ends if ends > now else now) + HOUR)
+        since.append(last)
+        hours.append(time // HOUR)
+        second = ended // 1000
+        key = (vertical, BOTH, second)
+        moves[key] = moves.get(key, 0) + 1
+        if turn.judged:
+            key = (vertical, MISSING_SIGNAL, second)
+            moves[key] = moves.get(key, 0) - 1
+        dims = (vertical, turn.sub_agent, turn.category)
+        written[dims] = written.get(dims, 0) + 1
+    if ids:
+        work.prepared = prepared
+        for response_id in ids:
+            del read[response_id]
+    return others

@@ -1,0 +1,116 @@
+"""Turns that time moves on: a parked signal whose trace is sought and, in the end, given up; a trace that judges may
+still score; signals withheld while writing was off (PF-9 FR-6, FR-11, §10.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.codec import TraceFacts
+from agents.join.join import bury, merge_trace
+from agents.join.turn import MAYBE, Mark, Signal, Turn
+from agents.join.work import ATTEMPTS, Memory, Report, Work, exhausted, record
+from agents.join.writing import Refused, letters_for, send_letters, write_scores
+from agents.policy import Policy
+from agents.ports import Ports, Refusal
+from schemas.outcomes import Cause
+from schemas.topics import Topics
+
+FRACTIONS = (30, 4, 1)
+SLACK_MS = 3_600_000
+
+
+async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, topics: Topics) -> Report:
+    """Do what is due for these turns and set when to look again. Looks in Opik once for each turn's trace and once for
+    its judge scores, however often the step repeats; also for what it asks about only since others changed it."""
+    memory = Memory()
+    found: dict[str, TraceFacts] = {}
+    judged: set[str] = set()
+    asked: set[tuple[str, bytes]] = set()
+    for _ in range(ATTEMPTS):
+        now = ports.clock.now_ms()
+        work = Work(now, policy, memory)
+        work.load(response_ids, await ports.store.read(["t:" + rid for rid in response_ids]))
+        for rid, loaded in work.turns.items():
+            work.change.checks["t:" + rid] = loaded.blob
+            work.change.due[rid] = None
+        turns = {rid: loaded.turn for rid, loaded in work.turns.items() if (rid, loaded.turn.trace) not in asked}
+        sought = {rid: first(turn) - SLACK_MS for rid, turn in turns.items() if waits(turn)}
+        unjudged = {
+            rid: (turn.trace_id, turn.project, turn.time)
+            for rid, turn in turns.items()
+            if turn.trace and not turn.judged
+        }
+        if sought:
+            found |= await ports.traces.find(sought)
+        if unjudged:
+            judged |= await ports.traces.judged(unjudged)
+        asked |= {(rid, turns[rid].trace) for rid in (*sought, *unjudged)}
+        for loaded in (work.turns[rid] for rid in memory.forced):
+            if not loaded.turn.trace:
+                # The state was lost after we had written: what Opik is said to hold may have been read before that.
+                loaded.turn.wrote_thumbs = loaded.turn.wrote_reroll = MAYBE
+        given_up = settle(work, found, judged)
+        refused = given_up + await write_scores(work, ports)
+        if refused:
+            letters = await letters_for(refused, ports, topics, lambda *_: None, "settle")
+            await send_letters(ports, memory, letters)
+        if await record(work, ports):
+            return work.report
+    raise exhausted()
+
+
+def settle(work: Work, found: dict[str, TraceFacts], judged: set[str]) -> list[Refused]:
+    """Merge what was found; bury what waited too long. Returns the buried signals."""
+    policy, now, due = work.policy, work.now, work.change.due
+    given_up: list[Refused] = []
+    for rid, loaded in work.turns.items():
+        turn = loaded.turn
+        if rid in found:
+            loaded.touched |= merge_trace(turn, found[rid])
+        if rid in judged and not turn.judged:
+            turn.judged, loaded.touched = 1, True
+        if turn.trace:
+            if any(s is not None and s.mark in (Mark.PARKED, Mark.WITHHELD) for s in (turn.thumbs, turn.reroll)):
+                loaded.touched = True
+            if not turn.judged:
+                due[rid] = next_check(now, turn.time, policy)
+            continue
+        for signal in waiting(turn):
+            if now - signal.parked_at >= policy.missing_trace:
+                detail = f"no trace with this response_id after {policy.missing_trace // 1000} s"
+                given_up.append((rid, signal, Refusal(Cause.MISSING_TRACE, detail)))
+                bury(signal, Cause.MISSING_TRACE)
+                loaded.touched = True
+            else:
+                again = next_search(now, signal.parked_at, policy)
+                due[rid] = min(due[rid] or again, again)
+    return given_up
+
+
+def waiting(turn: Turn) -> list[Signal]:
+    return [s for s in (turn.thumbs, turn.reroll) if s is not None and s.mark == Mark.PARKED]
+
+
+def waits(turn: Turn) -> bool:
+    return not turn.trace and bool(waiting(turn))
+
+
+def first(turn: Turn) -> int:
+    return min(signal.time for signal in waiting(turn))
+
+
+def next_search(now: int, parked_at: int, policy: Policy) -> int:
+    """Twice as long after each search without a find, and once more when the wait is over."""
+    wait = max(now - parked_at, policy.trace_lookup, 250)
+    return min(now + wait, max(parked_at + policy.missing_trace, now + 1))
+
+
+def next_check(now: int, ended: int, policy: Policy, first: bool = False) -> int | None:
+    """When to ask Opik again for a trace's judge scores; None once the settle time is over (or is 0)."""
+    if not policy.judge_settle:
+        return None
+    for fraction in FRACTIONS:
+        at = ended + policy.judge_settle // fraction
+        if at > now:
+            return at
+    return now + policy.trace_lookup if first else None

@@ -1,0 +1,109 @@
+"""A sweep's readings, brought through the same join as the stream's records (PF-9 FR-6, V1).
+
+A reading is put on its topic first, then brought through here, without a consumer and uncounted: its origin says that
+a record is on its way. The consumer that comes to the record takes over from it and counts it, so that conservation
+balances and nothing is written twice, whichever is first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.codec import Reroll, Thumb, TraceFacts
+from agents.join.join import merge_reroll, merge_thumb, merge_trace
+from agents.join.turn import Mark, Origin, Turn, decode_turn
+from agents.join.work import ATTEMPTS, Memory, Report, Work, exhausted, record
+from agents.join.writing import letters_for, send_letters, write_scores
+from agents.policy import Policy
+from agents.ports import Ports
+from schemas.dead_letters import Record
+from schemas.topics import Topics
+
+Item = Thumb | Reroll
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An item and the record that carries it, as it stands in Kafka."""
+
+    item: Item
+    record: Record
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the state says before anything is done: whether an item is `news`, whether its turn `waits` for something
+    (its trace, or for writing to be switched on)."""
+
+    news: bool
+    waits: bool
+
+
+async def peek(items: Sequence[Item], ports: Ports) -> list[Known]:
+    """Ask the join itself, and change nothing. A reading that no thumb stands is no news where none is known."""
+    blobs = await ports.store.read(["t:" + item.response_id for item in items])
+    out = []
+    for item, blob in zip(items, blobs, strict=True):
+        turn = decode_turn(blob) if blob else Turn()
+        waits = waiting(turn)
+        nothing = isinstance(item, Thumb) and not item.value and turn.thumbs is None
+        out.append(Known(not nothing and merge(turn, item, 0, 0), waits))
+    return out
+
+
+async def bring(placed: Sequence[Placed], ports: Ports, policy: Policy, topics: Topics) -> tuple[Report, set[str]]:
+    """Join and write. Returns what was done, and the response ids of turns that wait for something."""
+    memory = Memory()
+    response_ids = list({one.item.response_id for one in placed})
+    records = {(one.record.topic, one.record.partition, one.record.offset): one.record for one in placed}
+    for _ in range(ATTEMPTS):
+        work = Work(ports.clock.now_ms(), policy, memory)
+        work.load(response_ids, await ports.store.read(["t:" + rid for rid in response_ids]))
+        for one in placed:
+            loaded = work.turns[one.item.response_id]
+            loaded.touched |= merge(loaded.turn, one.item, one.record.partition, one.record.offset)
+        refused = await write_scores(work, ports)
+        if refused:
+
+            def at_hand(topic: str, partition: int, offset: int) -> Record | None:
+                return records.get((topic, partition, offset))
+
+            await send_letters(ports, memory, await letters_for(refused, ports, topics, at_hand, "sweep.write"))
+        if await record(work, ports):
+            return work.report, {rid for rid, loaded in work.turns.items() if waiting(loaded.turn)}
+    raise exhausted()
+
+
+async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topics: Topics) -> Report:
+    """Join traces read from Opik: they settle signals that wait for them, and count in coverage (FR-11)."""
+    now, memory = ports.clock.now_ms(), Memory()
+    facts = {one.response_id: one for one in found if one.ended >= now - policy.lookback}
+    for _ in range(ATTEMPTS):
+        work = Work(now, policy, memory)
+        work.load(list(facts), await ports.store.read(["t:" + rid for rid in facts]))
+        for rid, loaded in work.turns.items():
+            loaded.touched |= merge_trace(loaded.turn, facts[rid])
+        refused = await write_scores(work, ports)
+        if refused:
+            letters = await letters_for(refused, ports, topics, lambda *_: None, "sweep.write")
+            await send_letters(ports, memory, letters)
+        if await record(work, ports):
+            return work.report
+    raise exhausted()
+
+
+def merge(turn: Turn, item: Item, partition: int, offset: int) -> bool:
+    if isinstance(item, Thumb):
+        return merge_thumb(turn, item, partition, offset, Origin.SWEPT_THUMBS)
+    return merge_reroll(turn, item, partition, offset, Origin.SWEPT_REROLLS)
+
+
+def waiting(turn: Turn) -> bool:
+    signals = (turn.thumbs, turn.reroll)
+    return any(signal is not None and signal.mark in (Mark.PARKED, Mark.WITHHELD) for signal in signals)
+
+
+def still_waiting(blobs: Sequence[bytes]) -> int:
+    """How many of these turns wait."""
+    return sum(waiting(decode_turn(blob)) for blob in blobs if blob)

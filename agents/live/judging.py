@@ -1,0 +1,259 @@
+"""Completed traces to live scores in Opik (PC5 §5.2, FR-11): sampled ones, and every one that was voted down.
+
+Nothing here knows Kafka: when a record's time has come, and that it is handed in until it is done, is the business of
+`streams.kafka.delayed_consumer`. A repetition is harmless: what was judged is marked, answers are cached, and a score
+written twice is one score in Opik.
+
+What judges said of a live trace: scores to write, and the letter where it could not be had. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from agents import thumbs, traces
+from agents.codec import Thumb, TraceFacts
+from agents.join.turn import Turn, decode_turn
+from agents.live.scores import Mark, keep, mark_cell, note_judged, read_marks
+from agents.policy import OWN_AGENT, Policy
+from agents.ports import Change, Ports, Refusal, Unavailable, Write
+from evalcore.judges.prompt import Task
+from evalcore.registry.registry import Judge, Registry
+from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
+from evalcore.scoring.applicability import chosen, judges_of, weight
+from evalcore.scoring.calls import PASSING, Failure
+from evalcore.scoring.sampling import share
+from schemas.dead_letters import DeadLetter, Record, clean
+from schemas.outcomes import Cause
+
+STAGE = "live.judging"
+MENDABLE = PASSING | {Failure.DOWN, Failure.UNAUTHORIZED, Failure.REFUSED}
+"""What a replay may mend. Of an answer that is no score, or a trace without what a judge reads, it would make the same
+again."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One trace's judges, each with what came of it."""
+
+    said: Sequence[tuple[Judge, Judgement]]
+
+    def outcomes(self) -> list[str]:
+        """A word for each judge, for metrics."""
+        return [_outcome(found.answer) for _, found in self.said]
+
+
+def writes_of(turn: Turn, judged: Judged) -> list[Write]:
+    """Under the rule's score name, with the judge's reason; a dimension is a score of its own. What is not applicable,
+    or could not be scored, leaves none."""
+    out = []
+    for judge, found in judged.said:
+        values = {judge.score_name: found.answer}
+        values |= {f"{judge.score_name}.{name}": answer for name, answer in found.dimensions.items()}
+        for name, answer in values.items():
+            if isinstance(answer, Scored):
+                out.append(Write(turn.trace_id, turn.project, name, answer.value, found.reason))
+    return out
+
+
+def letter_of(record: Record, judged: Judged, refusal: Refusal | None, now: int) -> DeadLetter | None:
+    """Opik's refusal comes before a judge's failure. None where a replay has nothing to mend."""
+    if refusal is not None:
+        return DeadLetter(record, refusal.cause, refusal.detail, STAGE, now)
+    failed = [(judge.id, found) for judge, found in judged.said if found.failure in MENDABLE]
+    if not failed:
+        return None
+    first = getattr(failed[0][1].answer, "reason", "")
+    detail = clean(f"{', '.join(name for name, _ in failed)}: {first}")
+    return DeadLetter(record, Cause.JUDGE_UNAVAILABLE, detail, STAGE, now)
+
+
+def _outcome(answer: Answer) -> str:
+    if isinstance(answer, Scored):
+        return "scored"
+    return "not_applicable" if isinstance(answer, NotApplicable) else "unscored"
+
+
+NAME = "live"
+"""Whose calls these are, where gates share a model with them."""
+
+
+class Scorer(Protocol):
+    async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
+        """In the order of the tasks; raises for none of them."""
+        ...
+
+
+@dataclass
+class Todo:
+    """A trace to judge. `record` is what asked for it, and becomes the letter should it fail."""
+
+    record: Record
+    response_id: str
+    turn: Turn
+    source: Mapping[str, Any]
+    mark: Mark
+    judges: list[Judge] = field(default_factory=list)
+
+
+class LiveJudging:
+    """`whole` reads a trace from Opik by its id; `left` are verticals whose live judge is Opik itself."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        policy: Policy,
+        scorer: Scorer,
+        registry: Callable[[], Registry | None],
+        whole: Callable[[str], Awaitable[dict[str, Any] | None]],
+        left: frozenset[str],
+        traces_topic: str,
+        observe: Callable[[Judged], None] = lambda judged: None,
+    ) -> None:
+        self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
+        self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
+
+    async def traces(self, records: Sequence[Record]) -> list[Record]:
+        """Judge those that the rates choose, and those voted down by now. Returns []; raises Unavailable."""
+        registry = self._serving()
+        decoded = traces.decode(records, self._ports.clock.now_ms(), self._policy)
+        found: dict[bytes, tuple[TraceFacts, dict[str, Any]]] = {}
+        for facts in decoded.items:
+            source = orjson.loads(records[facts.index].value or b"{}")
+            if source.get("ended_at") is not None and self._may(facts.vertical, facts.trace):
+                found[facts.trace] = facts, source
+        marks = await read_marks(self._ports.store, list(found))
+        turns = await self._turns([facts.response_id for facts, _ in found.values()])
+        todo = []
+        for trace, (facts, source) in found.items():
+            if trace in marks:
+                continue
+            record, turn = records[facts.index], turns[facts.response_id]
+            down = turn.trace == trace and turn.thumbs is not None and turn.thumbs.value < 0
+            own = Turn(trace=trace, project=facts.project)
+            one = Todo(record, facts.response_id, own, source, Mark(down, record.partition, record.offset))
+            one.judges = chosen(judges_of(registry, source), source, share(trace), down)
+            todo.append(one)
+        await self._judge(todo)
+        return []
+
+    async def thumbs(self, records: Sequence[Record]) -> list[Record]:
+        """Judge what was voted down and still is, by the judges that did not yet. Returns records whose trace is not
+        known yet, to be handed in again. Raises Unavailable."""
+        registry, now = self._serving(), self._ports.clock.now_ms()
+        decoded = thumbs.decode(records, now, self._policy)
+        down: dict[str, Thumb] = {item.response_id: item for item in decoded.items if item.value < 0}
+        turns = await self._turns(list(down))
+        marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
+        todo, waiting = [], []
+        for rid, item in down.items():
+            record, turn = records[item.index], turns[rid]
+            if turn.thumbs is not None and turn.thumbs.value >= 0:
+                continue  # taken back, or changed
+            known = turn.thumbs is not None and turn.trace
+            mark = marks.get(turn.trace)
+            if known and (not self._may(turn.vertical, turn.trace) or (mark is not None and mark.voted_down)):
+                continue
+            source = await self._source(turn, mark) if known else None
+            if source is None:
+                # The join has not come to it, or the trace is not where it is read from: it may still come.
+                if now - record.timestamp < self._policy.missing_trace:
+                    waiting.append(record)
+                continue
+            if _own(source):
+                continue
+            one = Todo(record, rid, turn, source, (mark or Mark(True))._replace(voted_down=True))
+            all_, part = judges_of(registry, source), share(turn.trace)
+            had = {judge.id for judge in chosen(all_, source, part, False)} if mark is not None else set()
+            given = {str(score.get("name")) for score in source.get("feedback_scores") or ()}
+            one.judges = [
+                judge
+                for judge in chosen(all_, source, part, True)
+                if judge.id not in had and judge.score_name not in given
+            ]
+            todo.append(one)
+        await self._judge(todo)
+        return waiting
+
+    async def _judge(self, todo: Sequence[Todo]) -> None:
+        """Ask, write, send letters, mark what is done; in this order, so that nothing is marked and lost."""
+        for one in todo:
+            if one.judges and not _whole(one.source):
+                read = await self._whole(one.turn.trace_id) or {}
+                one.source = {**one.source, "input": read.get("input"), "output": read.get("output")}
+                if not _whole(one.source):
+                    one.judges = []
+        tasks = [
+            Task(judge, one.turn.trace.hex(), "online", one.source, weight(judge, one.mark.voted_down))
+            for one in todo
+            for judge in one.judges
+        ]
+        answers = iter(await self._scorer.score(NAME, tasks) if tasks else [])
+        judged = [Judged([(judge, next(answers)) for judge in one.judges]) for one in todo]
+        writes: list[Write] = []
+        owners: list[int] = []
+        for place, (one, said) in enumerate(zip(todo, judged, strict=True)):
+            own = writes_of(one.turn, said)
+            writes += own
+            owners += [place] * len(own)
+        refusals: dict[int, Refusal] = {}
+        outcomes = await self._ports.scores.write(writes) if writes else []
+        for place, refusal in zip(owners, outcomes, strict=True):
+            if refusal is not None:
+                refusals.setdefault(place, refusal)
+        now = self._ports.clock.now_ms()
+        change, letters, written = Change(), [], []
+        for place, (one, said) in enumerate(zip(todo, judged, strict=True)):
+            letter = letter_of(one.record, said, refusals.get(place), now)
+            if letter is not None:
+                letters.append(letter)
+            else:
+                change.sets[mark_cell(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+            for judge, found in said.said:
+                metadata = one.source.get("metadata")
+                keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer)
+            if place in owners and place not in refusals:
+                written.append(one.response_id)
+            self._observe(said)
+        if letters:
+            await self._ports.dead_letters.put(letters)
+        if written:
+            await note_judged(written, self._ports, self._policy)
+        if change.sets or change.pools:
+            await self._ports.store.apply(change)
+
+    def _serving(self) -> Registry:
+        found = self._registry()
+        if found is None:
+            raise Unavailable("the registry is not loaded")
+        return found
+
+    def _may(self, vertical: str, trace: bytes) -> bool:
+        """Opik holds traces of UUID version 7 only: no other can be given a score."""
+        return vertical not in self._left and trace[6] >> 4 == 7
+
+    async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
+        blobs = await self._ports.store.read(["t:" + rid for rid in response_ids]) if response_ids else []
+        return {rid: decode_turn(blob) if blob else Turn() for rid, blob in zip(response_ids, blobs, strict=True)}
+
+    async def _source(self, turn: Turn, mark: Mark | None) -> dict[str, Any] | None:
+        """The trace's own event, where it was seen and is still there; else the trace as Opik has it."""
+        if mark is not None and mark.offset >= 0:
+            (record,) = await self._ports.records.fetch([(self._topic, mark.partition, mark.offset)])
+            if record is not None and record.value is not None:
+                found: dict[str, Any] = orjson.loads(record.value)
+                return found
+        return await self._whole(turn.trace_id)
+
+
+def _whole(source: Mapping[str, Any]) -> bool:
+    return source.get("input") is not None and source.get("output") is not None
+
+
+def _own(source: Mapping[str, Any]) -> bool:
+    metadata = source.get("metadata")
+    return isinstance(metadata, Mapping) and metadata.get("agent_id") == OWN_AGENT

@@ -1,0 +1,159 @@
+"""A ramp-step request in, its verdict out (PC5 §5.5, §5.8, AC-4). A plain function of the request and its ports.
+
+Nothing here knows Kafka or Redis: who asks, how often, and how a verdict is published once is the business of
+`streams`. A port that is out of reach raises Unavailable, and the request waits; its deadline does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+
+from agents.gates.ports import GatePorts, OutOfTime, Sample
+from evalcore.gates.decision import Evidence, decide
+from evalcore.gates.history import Line
+from evalcore.gates.requests import Asked, Invalid, judges_of, of_step
+from evalcore.gates.verdict import OFF, Moment, deciding, invalid, judged, of_gates, refused
+from evalcore.registry.registry import Judge, Registry
+from evalcore.scoring.items import served
+from schemas.judges import Milestone
+from schemas.verdicts import Code, GateVerdict, Reason, Verdict, Word
+
+MARGIN = 0.5
+"""Seconds for deciding and publishing, once judges were asked."""
+PUBLISHED_LATE = "but what holds verdicts was out of reach until the deadline had passed"
+NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category is known"
+
+
+async def answer(
+    request: Asked | Invalid, registry: Registry | None, ports: GatePorts, now: datetime | None = None
+) -> Verdict:
+    """The verdict of a request. `now` is when deciding begins. Raises Unavailable."""
+    began = time.monotonic()
+    now = now or datetime.now(UTC)
+
+    def moment() -> Moment:
+        taken = time.monotonic() - began
+        return Moment((now + timedelta(seconds=taken)).isoformat(timespec="milliseconds"), round(taken, 3))
+
+    if isinstance(request, Invalid):
+        return invalid(request, moment())
+    left = _seconds_left(request, now)
+    if left is not None and left <= 0:
+        return refused(request, [_too_late(request, 0)], moment())
+    if not request.milestones:
+        config = registry.config_hash if registry else None
+        return of_gates(request, [], moment(), config_hash=config)
+    if registry is None:
+        reasons = [Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION)]
+        return refused(request, reasons, moment())
+    wrong = [why for milestone in request.milestones for why in judges_of(request, milestone, registry)[1]]
+    if wrong:
+        reasons = [Reason(Code.INVALID_REQUEST, why) for why in wrong]
+        return refused(request, reasons, moment(), config_hash=registry.config_hash)
+    scope = asyncio.timeout(left)
+    try:
+        async with scope, ports.room:
+            ends = began + left if left is not None else None
+            gates = [await _gate(request, one, registry, ports, now.date(), ends) for one in request.milestones]
+    except (TimeoutError, OutOfTime) as error:
+        if isinstance(error, TimeoutError) and not scope.expired():
+            raise
+        reasons = [_too_late(request, time.monotonic() - began)]
+        return refused(request, reasons, moment(), config_hash=registry.config_hash)
+    verdicts = [gate.verdict for gate in gates]
+    decides = of_step(request.step.from_percent, verdicts).deciding
+    worst = next(gate for gate in gates if gate.verdict is decides)
+    return of_gates(
+        request,
+        verdicts,
+        moment(),
+        sample=worst.sample.facts,
+        config_hash=registry.config_hash,
+        coverage=worst.coverage,
+    )
+
+
+def in_time(request: Asked | Invalid, verdict: Verdict, now: datetime) -> Verdict:
+    """The verdict; of one that would let a rollout go on after its deadline, since it could not be published, a
+    refusal."""
+    if isinstance(request, Invalid) or verdict.verdict is Word.FAIL:
+        return verdict
+    left = _seconds_left(request, now)
+    if left is None or left > 0:
+        return verdict
+    facts = verdict.evidence
+    moment = Moment(now.isoformat(timespec="milliseconds"), facts.duration_seconds)
+    reason = Reason(Code.DEADLINE_EXCEEDED, f"decided as {verdict.verdict}, {PUBLISHED_LATE}, {-left:.1f} s after it")
+    return refused(request, [reason], moment, config_hash=facts.config_hash)
+
+
+@dataclass(frozen=True)
+class _Gate:
+    verdict: GateVerdict
+    sample: Sample
+    coverage: float | None
+
+
+async def _gate(
+    asked: Asked, milestone: Milestone, registry: Registry, ports: GatePorts, today: date, ends: float | None
+) -> _Gate:
+    """`ends`: when its deadline passes, by the monotonic clock."""
+    names, _ = judges_of(asked, milestone, registry)
+    sample = await ports.samples.frozen(asked, milestone, registry)
+    vertical = asked.step.vertical or served(sample.items, registry.verticals)
+    judges = deciding(names, registry, vertical)
+    window = registry.gates.window_seconds.get(milestone)
+    # Read with the sample: what becomes of the counts while judges are asked is nothing that this gate looked at.
+    rate = await ports.coverage.rate(vertical, window) if window is not None else None
+    answers = await ports.scoring.score(asked.request_id, list(judges.values()), sample.items, _within(ends))
+    beside = {}
+    for name, judge in judges.items():
+        given = answers.get(name, [])
+        past = await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
+        suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
+        beside[name] = judged(name, judge, milestone, given, past, suspended, today)
+    evidence = Evidence.at(
+        milestone,
+        registry.gates,
+        len(sample.items),
+        coverage=rate,
+        coverage_floor=registry.gates.coverage_floor if window is not None else None,
+        production=sample.facts.composition.production,
+        mismatches=sample.mismatches,
+        shortage=sample.shortage,
+    )
+    return _Gate(replace(decide(milestone, beside, evidence), sample=sample.facts), sample, rate)
+
+
+def _line(asked: Asked, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:
+    step, facts = asked.step, sample.facts
+    return Line(name, judge.version, milestone, step.agent_id, step.vertical, facts.dataset_version, facts.scope)
+
+
+def _within(ends: float | None) -> float | None:
+    """How long judges may take, for a verdict before the deadline and not at it."""
+    if ends is None:
+        return None
+    left = ends - time.monotonic()
+    return max(left - min(MARGIN, left / 10), 0.0)
+
+
+def _seconds_left(asked: Asked, now: datetime) -> float | None:
+    """Until the deadline; None without one. A request without a zone means UTC; one from the future was sent now."""
+    step = asked.step
+    if step.deadline_seconds is None:
+        return None
+    requested = step.requested_at if step.requested_at.tzinfo else step.requested_at.replace(tzinfo=UTC)
+    return step.deadline_seconds - max((now - requested).total_seconds(), 0.0)
+
+
+def _too_late(asked: Asked, taken: float) -> Reason:
+    step = asked.step
+    message = (
+        f"not decided within the deadline of {step.deadline_seconds or 0:g} s after {step.requested_at.isoformat()}"
+        + (f"; deciding took {taken:.1f} s so far" if taken else "; it had passed when deciding began")
+    )
+    return Reason(Code.DEADLINE_EXCEEDED, message)

@@ -1,0 +1,174 @@
+"""A regression's response in the shapes that others take: PC6's command, PagerDuty, Slack, Grafana, the trend log. Pure
+(PC5 §5.7; contracts §1).
+
+Text as Slack's incoming webhooks take it. Pure.
+
+A failed verdict in the words an operator is told, its `failing_judges` among them (PC5 AC-4, §5.4). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from evalcore.gates.regression import Event, Response, Step
+from schemas.dead_letters import clean
+from schemas.verdicts import GateVerdict, Reason, Verdict, Word
+from schemas.wire_forms import RampCommand
+
+
+def message(text: str) -> dict[str, str]:
+    """The three signs of Slack's markup are escaped: names come from traces and requests."""
+    for sign, word in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(sign, word)
+    return {"text": text}
+
+
+MOST = 15
+"""Reasons in one message; the verdict has all."""
+
+
+def news(verdict: Verdict) -> str:
+    """Who stands where, and why: each reason names its judge, the number, the limit and the rule."""
+    who = " ".join(_name(part) for part in (verdict.agent_id, verdict.agent_version) if part) or "an agent unnamed"
+    where = f" in {_name(verdict.vertical)}" if verdict.vertical else ""
+    head = f"{_what(verdict)} failed: {who}{where}, experiment {_name(verdict.experiment_id)}{_step(verdict)}"
+    failed = [gate for gate in verdict.gates if gate.verdict is Word.FAIL]
+    lines = [line for gate in failed for line in _lines(gate)] or [_line(reason) for reason in verdict.reasons]
+    more = [f"… and {len(lines) - MOST} more"] if len(lines) > MOST else []
+    foot = f"Verdict {verdict.verdict_id} of request {_name(verdict.request_id)}; docs/verdicts.md has what to do."
+    return "\n".join([head, *lines[:MOST], *more, foot])
+
+
+def _what(verdict: Verdict) -> str:
+    names = [str(gate.milestone) for gate in verdict.gates if gate.verdict is Word.FAIL]
+    names = names or ([str(verdict.milestone)] if verdict.milestone else [])
+    return f"Gate {' and '.join(names)}" if names else "A ramp step"
+
+
+def _step(verdict: Verdict) -> str:
+    step = ""
+    if verdict.from_percent is not None and verdict.to_percent is not None:
+        step = f", step {verdict.from_percent:g} % to {verdict.to_percent:g} %"
+    return step + (f". Halt at {verdict.halt_at_percent:g} %." if verdict.halt_at_percent is not None else ". Halt.")
+
+
+def _lines(gate: GateVerdict) -> Iterable[str]:
+    named = f"Failing judges at {gate.milestone}: {', '.join(gate.failing_judges)}"
+    return [*([named] if gate.failing_judges else []), *(_line(reason) for reason in gate.reasons)]
+
+
+def _line(reason: Reason) -> str:
+    return f"• {clean(reason.message, 300)} ({reason.code})"
+
+
+def _name(text: str | None) -> str:
+    return clean(text, 100) if text else "unnamed"
+
+
+SOURCE = "rampgate"
+HEADER = (
+    "| at | event | tier | judge | vertical | agent | version | score | floor | n | response | triage due |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+)
+
+
+def ramp_command(response: Response) -> RampCommand:
+    """For `rampgate.ramp-commands`, keyed by agent_id."""
+    breach = response.breach
+    return {
+        "command": "ramp_down",
+        "to_percent": 0,
+        "agent_id": breach.agent_id,
+        "agent_version": breach.agent_version,
+        "judge_id": breach.judge_id,
+        "score": breach.score,
+        "floor": breach.floor,
+        "detected_at": breach.detected_at,
+    }
+
+
+def page(response: Response, routing_key: str) -> dict[str, Any]:
+    """PagerDuty's Events API v2. The same breach has the same `dedup_key`, so that it is one incident whatever happens,
+    and its end resolves it."""
+    breach = response.breach
+    event: dict[str, Any] = {
+        "routing_key": routing_key,
+        "event_action": "resolve" if response.over else "trigger",
+        "dedup_key": breach.key,
+    }
+    if response.over:
+        return event
+    details = {**ramp_command(response), "vertical": breach.vertical, "n": breach.n}
+    return event | {
+        "client": SOURCE,
+        "payload": {
+            "summary": summary(response)[:1024],
+            "source": SOURCE,
+            "severity": "critical",
+            "timestamp": breach.detected_at,
+            "component": breach.agent_id,
+            "group": breach.vertical or "platform",
+            "class": "safety_floor_breach",
+            "custom_details": {name: value for name, value in details.items() if name not in ("command", "to_percent")},
+        },
+    }
+
+
+def slack_message(response: Response) -> dict[str, str]:
+    return message(summary(response))
+
+
+def annotation(response: Response) -> dict[str, Any]:
+    """Grafana's `POST /api/annotations`."""
+    breach = response.breach
+    tags = [SOURCE, "regression", breach.judge_id, breach.agent_id]
+    return {
+        "time": round(datetime.fromisoformat(breach.detected_at).timestamp() * 1000),
+        "tags": tags + ([breach.vertical] if breach.vertical else []),
+        "text": summary(response),
+    }
+
+
+def log_line(response: Response) -> str:
+    """One row of the trend log's table, `HEADER` above it."""
+    breach = response.breach
+    cells = [
+        breach.detected_at,
+        response.event,
+        "safety" if breach.safety else "quality",
+        breach.judge_id,
+        breach.vertical or "-",
+        breach.agent_id,
+        breach.agent_version,
+        f"{breach.score:.4g}",
+        f"{breach.floor:g}",
+        str(breach.n),
+        ", ".join(step for step in response.steps if step is not Step.LOG),
+        response.triage_due or "-",
+    ]
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |\n"
+
+
+def summary(response: Response) -> str:
+    breach = response.breach
+    where = f"{breach.agent_id} {breach.agent_version}" + (f" in {breach.vertical}" if breach.vertical else "")
+    if response.event is Event.LAPSED:
+        was = f"{breach.judge_id} was below its floor of {breach.floor:g} for {where}"
+        return f"{was} and has {breach.n} live scores left: closed, the next breach is a new one"
+    numbers = f"{breach.score:.4g} over {breach.n} live scores, floor {breach.floor:g}"
+    if response.event is Event.RECOVERED:
+        return f"{breach.judge_id} is back above its floor for {where}: {numbers}"
+    text = f"{breach.judge_id} is below its floor for {where}: {numbers}"
+    if Step.RAMP_DOWN in response.steps:
+        return f"{text}. It is being ramped down to 0 %."
+    if Step.MANUAL_RAMP_DOWN in response.steps:
+        return f"{text}. Ramp it down to 0 % by hand via Feature Flipper: automatic ramp-down is off."
+    return f"{text}. Triage is due by {response.triage_due}."
+
+
+def _cell(text: str) -> str:
+    """Keeps the table whole whatever a name contains."""
+    line = "".join(sign if sign.isprintable() else " " for sign in text)
+    return line.replace("\\", "\\\\").replace("|", "\\|")

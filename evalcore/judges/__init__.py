@@ -1,0 +1,1 @@
+"""One judge: its prompt, the fence around a turn's text, the score it answers."""

@@ -1,0 +1,167 @@
+"""A judge as an Opik metric (PC5 §5.4). An edge: it imports opik, and its model is called when it scores.
+
+Nothing here runs when a registry is loaded: lookups that return metrics import this module on first use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import pydantic
+from opik.evaluation.metrics import GEval
+from opik.evaluation.metrics.score_result import ScoreResult
+from opik.evaluation.models import OpikBaseModel, models_factory
+
+from evalcore.judges.bindings import CONTEXTS, Context, Unbound, bind
+from evalcore.judges.fencing import fill
+from evalcore.judges.score_parsing import Unscored, read
+from evalcore.registry.registry import Judge
+from schemas.judges import Milestone, RuleFile, Score, ScoreType
+
+Models = Callable[[Judge], OpikBaseModel]
+
+
+class _IntegerAnswer(pydantic.BaseModel):
+    score: int | str
+    reason: str
+
+
+class _FloatAnswer(pydantic.BaseModel):
+    score: float | str
+    reason: str
+
+
+class _BooleanAnswer(pydantic.BaseModel):
+    score: bool | str
+    reason: str
+
+
+_FORMATS: Mapping[ScoreType, type[pydantic.BaseModel]] = {
+    ScoreType.INTEGER: _IntegerAnswer, ScoreType.FLOAT: _FloatAnswer, ScoreType.BOOLEAN: _BooleanAnswer
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[pydantic.BaseModel]:
+    """What the model is told to answer, for providers that hold models to a schema. Not what is read: that is
+    `evalcore.judges.score_parsing.read`, which is stricter."""
+    plain = _FORMATS[score_type]
+    if not dimensions:
+        return plain
+    kind: Any = plain.model_fields["score"].annotation
+    scores: Any = {f"of_{number}": (kind, pydantic.Field(alias=name)) for number, name in enumerate(dimensions)}
+    inner: Any = pydantic.create_model("_Dimensions", **scores)
+    return pydantic.create_model("_Answer", __base__=plain, dimensions=(inner, ...))
+
+
+def litellm_model(judge: Judge) -> OpikBaseModel:
+    """What GEval itself would take. Imports litellm; keys and address come from where litellm looks for them."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing litellm fetches prices from GitHub
+    return models_factory.get(judge.rule.model, track=False, temperature=float(judge.rule.temperature))
+
+
+class LLMJudgeMetric(GEval):
+    """A judge, ready to score. Making one opens no connection and needs no key: its model is made when it first scores.
+
+    It scores with the rule's own prompt, in one call, and not with GEval's chain of thought, whose scale is fixed; so
+    `value` stands on the judge's scale (1.0 and 0.0 for BOOLEAN); the scores of a judge's dimensions, None where one is
+    not applicable, stand in `metadata["dimensions"]`. Where there is no score, `scoring_failed` is set, `reason` says
+    why and `metadata["outcome"]` is `unscored` or `not_applicable`. Retries, a cache and limits on calls belong to who
+    runs a gate.
+    """
+
+    def __init__(self, judge: Judge, models: Models = litellm_model) -> None:
+        self.judge = judge
+        self._models = models
+        self._made: OpikBaseModel | None = None
+        # Not GEval's own __init__: it imports litellm to make the model at once, and reports "metric_created" to Opik's
+        # makers from a thread. A test holds that nothing it sets is missing here.
+        self.name, self.track, self.project_name = judge.score_name, False, None
+        self.task_introduction, self.evaluation_criteria = judge.rule.task_introduction, judge.rule.prompt
+        self._seed, self._reasoning_effort, self._log_probs_supported = None, None, False
+
+    @property
+    def id(self) -> str:
+        return self.judge.id
+
+    @property
+    def judge_id(self) -> str:
+        return self.judge.id
+
+    @property
+    def vertical(self) -> str | None:
+        return self.judge.vertical
+
+    @property
+    def rule(self) -> RuleFile:
+        """The rule file's metadata; what a vertical says over it stands in `judge`."""
+        return self.judge.rule
+
+    def threshold(self, milestone: str | None = None) -> Score:
+        return self.judge.default_threshold if milestone is None else self.judge.thresholds[Milestone(milestone)]
+
+    def bind(self, context: Context, source: Mapping[str, Any]) -> dict[str, str]:
+        """The prompt's variables out of a dataset item or trace (PC5 AC-9). Raises evalcore.judges.bindings.Unbound."""
+        return bind(self.rule.variables, context, source)
+
+    def messages(self, context: Context, source: Mapping[str, Any]) -> list[dict[str, str]]:
+        """What the model is sent: the same rubric in every context, the turn's text within tags that it can't close.
+        Raises Unbound."""
+        prompt = fill(self.rule.prompt, self.bind(context, source))
+        return [{"role": "system", "content": self.task_introduction}, {"role": "user", "content": prompt}]
+
+    def score(self, output: Any = None, **fields: Any) -> ScoreResult:
+        """A dataset item's fields and the task's output, as Opik's `evaluate` hands them over: the offline context."""
+        return self.score_in("offline", {"output": output, **fields})
+
+    async def ascore(self, output: Any = None, **fields: Any) -> ScoreResult:
+        return await self.ascore_in("offline", {"output": output, **fields})
+
+    def score_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
+        """`source` is the dataset item, the trace, or Opik's playground item. Never raises."""
+        try:
+            reply = self._model.generate_chat_completion(**self._request(context, source))
+            return self._result(reply)
+        except Exception as error:
+            return self._failure(error)
+
+    async def ascore_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
+        """Likewise."""
+        try:
+            reply = await self._model.agenerate_chat_completion(**self._request(context, source))
+            return self._result(reply)
+        except Exception as error:
+            return self._failure(error)
+
+    def _request(self, context: Context, source: Mapping[str, Any]) -> dict[str, Any]:
+        if context not in CONTEXTS:
+            raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
+        dimensions = tuple(self.rule.dimensions or ())
+        return {
+            "messages": self.messages(context, source),
+            "response_format": answer_format(self.judge.score_type, dimensions),
+        }
+
+    def _result(self, reply: Mapping[str, Any]) -> ScoreResult:
+        answer = read(str(reply.get("content", "")), self.judge)
+        about: dict[str, Any] = {"judge_id": self.judge.id, "judge_version": self.judge.version}
+        if answer.dimensions:
+            about["dimensions"] = dict(answer.dimensions)
+        if answer.value is None:
+            about["outcome"] = "not_applicable"
+            return ScoreResult(self.name, 0.0, reason=answer.reason, metadata=about, scoring_failed=True)
+        return ScoreResult(self.name, answer.value, reason=answer.reason, metadata=about)
+
+    def _failure(self, error: Exception) -> ScoreResult:
+        about = {"judge_id": self.judge.id, "judge_version": self.judge.version, "outcome": "unscored"}
+        reason = str(error) if isinstance(error, (Unbound, Unscored)) else f"{type(error).__name__}: {error}"
+        return ScoreResult(self.name, 0.0, reason=reason, metadata=about, scoring_failed=True)
+
+    @property
+    def _model(self) -> OpikBaseModel:  # type: ignore[override]  # GEval has an attribute; made when first asked for
+        if self._made is None:
+            self._made = self._models(self.judge)
+        return self._made

@@ -1,0 +1,102 @@
+"""A judge's answer, read strictly: what is not exactly a score on the judge's scale is no score. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalcore.registry.judge import Judge
+from schemas.judges import ScoreType, judge_id
+
+NOT_APPLICABLE = "N/A"
+LONGEST_REASON = 4_000
+_LONGEST_SHOWN = 40
+_FENCES = {"```", "```json", "```JSON"}
+
+
+class Unscored(ValueError):
+    """An answer that is no score; says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`value` is None where the judge says that it does not apply; 1.0 and 0.0 for true and false. `dimensions`:
+    likewise, each of the judge's dimensions by its id."""
+
+    value: float | None
+    reason: str
+    dimensions: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def read(text: str, judge: Judge) -> Answer:
+    """`{"score": …, "reason": "…"}` and nothing beside it, with `"dimensions": {…}` for a judge that has some: all of
+    them, no other. Raises Unscored.
+
+    INTEGER takes whole numbers, FLOAT numbers, both on the judge's scale; BOOLEAN takes true and false; each takes
+    "N/A". Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: what slips the type slips the rubric
+    too. One code fence around the whole answer is taken off, as models add it to JSON out of habit; words before or
+    after it are refused, and so is a second fence: no score is ever looked for in prose.
+    """
+    try:
+        answer = _JSON.decode(_unfenced(text))
+    except (ValueError, RecursionError) as error:
+        raise Unscored(f"the answer is no JSON object: {error}") from error
+    wanted = ["score", "reason", *(["dimensions"] if judge.dimensions else [])]
+    if not isinstance(answer, dict) or answer.keys() != set(wanted):
+        raise Unscored(f"the answer is not one object with {' and '.join(wanted)}")
+    reason = answer["reason"]
+    if not isinstance(reason, str):
+        raise Unscored("the reason is no text")
+    storable = reason[:LONGEST_REASON].encode(errors="replace").decode()
+    return Answer(_value(answer["score"], judge), storable, _dimensions(answer.get("dimensions", {}), judge))
+
+
+def _unfenced(text: str) -> str:
+    text = text.strip()
+    first, line_end, rest = text.partition("\n")
+    fenced = line_end and first.rstrip() in _FENCES and rest.endswith("```")
+    return rest.removesuffix("```") if fenced else text
+
+
+def _dimensions(answer: Any, judge: Judge) -> dict[str, float | None]:
+    if not judge.dimensions and not answer:
+        return {}
+    given = {judge_id(name): score for name, score in answer.items()} if isinstance(answer, dict) else {}
+    if given.keys() != judge.dimensions.keys() or len(given) != len(answer):
+        raise Unscored(f"the answer does not score each of the dimensions {', '.join(judge.dimensions)} once")
+    return {name: _value(given[name], judge) for name in judge.dimensions}
+
+
+def _value(score: Any, judge: Judge) -> float | None:
+    if score == NOT_APPLICABLE:
+        return None
+    kind = judge.score_type
+    if kind is ScoreType.BOOLEAN:
+        if not isinstance(score, bool):
+            raise Unscored(f"score {_short(score)} is neither true nor false")
+        return float(score)
+    wanted = (int,) if kind is ScoreType.INTEGER else (int, float)
+    if isinstance(score, bool) or not isinstance(score, wanted):
+        raise Unscored(f"score {_short(score)} is no {'whole ' if kind is ScoreType.INTEGER else ''}number")
+    low, high = judge.score_range
+    if not low <= score <= high:  # nor is NaN
+        raise Unscored(f"score {_short(score)} is not from {low:g} to {high:g}")
+    return float(score)
+
+
+def _short(score: Any) -> str:
+    """Enough to see what it is: an answer's text is no error message."""
+    text = json.dumps(score)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_once)

@@ -1,0 +1,51 @@
+"""The linter: everything the documents demand of the files, each demand a named check with its clause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from evalcore.registry.corpus import Corpus, problem
+from evalcore.yaml.loader import FieldPath, Parsed
+from evalcore.yaml.problems import Problem, Severity
+
+
+@dataclass(frozen=True)
+class Check:
+    """`name` is kebab-case and stands in every finding; `clause` says where the demand comes from; `summary` is what
+    holds when the check finds nothing. `run` is pure and never raises on a corpus of valid models."""
+
+    name: str
+    clause: str
+    summary: str
+    run: Callable[[Corpus], Iterable[Problem]]
+    severity: Severity = Severity.ERROR
+    """Of most of its findings; a check may take a single one more or less seriously."""
+
+
+@dataclass(frozen=True)
+class Find:
+    """Makes a check's findings, each at a field of a file."""
+
+    check: str
+    clause: str
+    severity: Severity
+
+    def __call__(
+        self, parsed: Parsed[Any], path: FieldPath, message: str, fix: str = "", severity: Severity | None = None
+    ) -> Problem:
+        return problem(self.check, self.clause, parsed, path, message, fix, severity or self.severity)
+
+
+Body = Callable[[Corpus, Find], Iterator[Problem]]
+
+
+def check(name: str, clause: str, summary: str, severity: Severity = Severity.ERROR) -> Callable[[Body], Check]:
+    """Makes a check of a function that yields its findings; they carry the check's name and clause."""
+    find = Find(name, clause, severity)
+
+    def checked(body: Body) -> Check:
+        return Check(name, clause, summary, lambda corpus: body(corpus, find), severity)
+
+    return checked

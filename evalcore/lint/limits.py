@@ -1,0 +1,325 @@
+"""Thresholds, floors and tolerances on the judge's own scale (PC5 FR-6, §9.5; PF-9 §5.10).
+
+What the checks ask of thresholds and floors: which file states them, where, and what holds without a vertical's own.
+
+Numbers of a BOOLEAN judge are pass rates: `true` is 1.0 (contracts §3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from evalcore.lint.check import Find, check
+from evalcore.registry.corpus import Corpus
+from evalcore.registry.thresholds import Stated, misfit
+from evalcore.yaml.loader import FieldPath, Parsed
+from evalcore.yaml.problems import Problem, Severity
+from schemas.judges import (
+    Classification,
+    Milestone,
+    RuleFile,
+    Score,
+    ScoreType,
+    Thresholds,
+    VerticalRuleFile,
+    judge_id,
+    score_range,
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A stated threshold or floor and where it stands. `at`: the milestones it speaks for."""
+
+    parsed: Parsed[Any]
+    path: FieldPath
+    judge: str
+    rule: RuleFile
+    value: Score
+    at: tuple[Milestone, ...] = tuple(Milestone)
+    dimension: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.judge}.{self.dimension}" if self.dimension else self.judge
+
+
+def number(value: Score) -> float:
+    return float(value)
+
+
+def fits(value: Score, rule: RuleFile, *, floor: bool = False) -> bool:
+    """Whether the value can be compared at all; `unfit` says what is wrong with one that can't."""
+    return unfit(value, rule, floor=floor) is None
+
+
+def unfit(value: Score, rule: RuleFile, *, floor: bool = False) -> str | None:
+    """Why a threshold or floor does not fit its judge. The floor of a BOOLEAN judge may be a rate."""
+    if not floor or rule.score_type is not ScoreType.BOOLEAN:
+        return misfit(value, rule.score_type, score_range(rule))
+    if value is False:
+        return "false for the floor of a BOOLEAN judge, below which nothing can be"
+    if 0 <= value <= 1:
+        return None
+    return f"{value:g} for the floor of a BOOLEAN judge, which is a pass rate from 0 to 1"
+
+
+def stated(threshold: Thresholds | None) -> Iterator[tuple[tuple[Milestone, ...], FieldPath, Score]]:
+    """The values of a `threshold` field, each with the milestones it speaks for and the path below that field."""
+    if isinstance(threshold, dict):
+        others = tuple(milestone for milestone in Milestone if milestone not in threshold)
+        for name, value in threshold.items():
+            # A default beside all three milestones still answers whoever asks for no milestone.
+            at = (others or tuple(Milestone)) if name == "default" else (Milestone(name),)
+            yield at, (str(name),), value
+    elif threshold is not None:
+        yield tuple(Milestone), (), threshold
+
+
+def named(key: str) -> tuple[str, str | None]:
+    """A key of the manifest's thresholds as (judge id, dimension or None)."""
+    judge, dot, dimension = key.partition(".")
+    return judge_id(judge), judge_id(dimension) if dot else None
+
+
+def thresholds(corpus: Corpus) -> Iterator[Limit]:
+    """Every threshold of every file whose judge has a central rule."""
+    for judge, rule in corpus.rules.items():
+        for at, below, value in stated(rule.model.threshold):
+            yield Limit(rule, ("threshold", *below), judge, rule.model, value, at)
+        for dimension, declared in (rule.model.dimensions or {}).items():
+            for at, below, value in stated(declared.threshold):
+                path = ("dimensions", dimension, "threshold", *below)
+                yield Limit(rule, path, judge, rule.model, value, at, judge_id(dimension))
+    yield from manifest_thresholds(corpus)
+    for (_, judge), own in corpus.vertical_rules.items():
+        if judge in corpus.rules:
+            for at, below, value in stated(own.model.threshold):
+                yield Limit(own, ("threshold", *below), judge, corpus.rules[judge].model, value, at)
+
+
+def manifest_thresholds(corpus: Corpus) -> Iterator[Limit]:
+    """Those of the manifest whose judge has a central rule."""
+    if corpus.manifest is None:
+        return
+    for key, threshold in corpus.manifest.model.thresholds.items():
+        judge, dimension = named(key)
+        if judge not in corpus.rules:
+            continue
+        for at, below, value in stated(threshold):
+            path = _written(corpus.manifest, key, below)
+            yield Limit(corpus.manifest, path, judge, corpus.rules[judge].model, value, at, dimension)
+
+
+def _written(manifest: Parsed[Any], key: str, below: FieldPath) -> FieldPath:
+    """Where the file has it: below the judge, or as PC5's dotted `judge.milestone`."""
+    dotted: FieldPath = ("thresholds", ".".join([key, *map(str, below)]))
+    return dotted if below and dotted in manifest.document.places else ("thresholds", key, *below)
+
+
+def floors(corpus: Corpus) -> Iterator[Limit]:
+    """Every floor of every file whose judge has a central rule."""
+    for judge, rule in corpus.rules.items():
+        yield Limit(rule, ("floor",), judge, rule.model, rule.model.floor)
+        for name, dimension in (rule.model.dimensions or {}).items():
+            if dimension.floor is not None:
+                path = ("dimensions", name, "floor")
+                yield Limit(rule, path, judge, rule.model, dimension.floor, dimension=judge_id(name))
+    for (_, judge), own in corpus.vertical_rules.items():
+        if judge in corpus.rules and own.model.floor is not None:
+            yield Limit(own, ("floor",), judge, corpus.rules[judge].model, own.model.floor)
+
+
+def central(rule: RuleFile, milestone: Milestone, dimension: str | None = None) -> Score:
+    """What the central rule alone asks: its threshold, else its floor. A silent dimension has the judge's."""
+    own = next((d for name, d in (rule.dimensions or {}).items() if judge_id(name) == dimension), None)
+    if own is not None:
+        found = Stated.of("", own.threshold).at(milestone)
+        found = own.floor if found is None and own.floor is not None else found
+        if found is not None:
+            return found
+    found = Stated.of("", rule.threshold).at(milestone)
+    return rule.floor if found is None else found
+
+
+def platform_threshold(corpus: Corpus, judge: str, milestone: Milestone) -> Score | None:
+    """What manifest and central rule state for a judge; None where they leave it to the floor."""
+    found = Stated.of("", manifest_threshold(corpus, judge)).at(milestone)
+    return Stated.of("", corpus.rules[judge].model.threshold).at(milestone) if found is None else found
+
+
+def platform(corpus: Corpus, judge: str, milestone: Milestone) -> Score:
+    """What holds for a judge without any vertical's own file: the manifest, the central rule, the floor."""
+    found = platform_threshold(corpus, judge, milestone)
+    return corpus.rules[judge].model.floor if found is None else found
+
+
+def manifest_threshold(corpus: Corpus, judge: str, dimension: str | None = None) -> Thresholds | None:
+    return corpus.manifest_thresholds.get(judge if dimension is None else f"{judge}.{dimension}")
+
+
+@check(
+    "score-range",
+    "PC5 §5.2",
+    "`score_range` is a lower and a higher number: whole ones for INTEGER, [0, 1] for BOOLEAN.",
+)
+def score_range_sane(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for rule in corpus.rules.values():
+        if rule.model.score_range is None:
+            continue
+        low, high = rule.model.score_range
+        path = ("score_range",)
+        if not (isfinite(low) and isfinite(high) and low < high):
+            yield find(rule, path, f"[{low:g}, {high:g}] is no scale", "write the lowest score, then the highest")
+        elif rule.model.score_type is ScoreType.INTEGER and (int(low) != low or int(high) != high):
+            fix = "write whole numbers, or `score_type: FLOAT`"
+            yield find(rule, path, f"[{low:g}, {high:g}] for a judge of type INTEGER", fix)
+        elif rule.model.score_type is ScoreType.BOOLEAN and (low, high) != (0, 1):
+            fix = "leave score_range out: the aggregate is a pass rate"
+            yield find(rule, path, f"[{low:g}, {high:g}] for a judge of type BOOLEAN", fix)
+
+
+@check(
+    "threshold-fits-scale",
+    "PC5 FR-6, §9.5; PF-9 §5.10",
+    "A threshold is of the judge's score type and on its own scale: in rule files, their dimensions and the manifest.",
+)
+def threshold_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for limit in thresholds(corpus):
+        wrong = unfit(limit.value, limit.rule)
+        if wrong is not None:
+            yield find(limit.parsed, limit.path, f"threshold of {limit.name}: {wrong}", _write(limit))
+
+
+@check(
+    "floor-fits-scale",
+    "PC5 FR-3, §5.2",
+    "A floor is on the judge's own scale; of a BOOLEAN judge it is a pass rate.",
+)
+def floor_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for limit in floors(corpus):
+        wrong = unfit(limit.value, limit.rule, floor=True)
+        if wrong is not None:
+            yield find(limit.parsed, limit.path, f"floor of {limit.name}: {wrong}", _write(limit, floor=True))
+
+
+@check(
+    "threshold-above-floor",
+    "PC5 §5.2",
+    "No threshold lies below the floor that holds beside it; a score between them could never pass.",
+)
+def threshold_above_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for limit in thresholds(corpus):
+        floor = _floor_beside(limit)
+        if not fits(limit.value, limit.rule) or not fits(floor, limit.rule, floor=True):
+            continue
+        if number(limit.value) < number(floor):
+            message = f"threshold {limit.value:g} of {limit.name} is below its floor {floor:g}"
+            yield find(limit.parsed, limit.path, message, f"raise the threshold to {floor:g} or more")
+    yield from _below_raised_floor(corpus, find)
+
+
+def _below_raised_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    """A vertical that raises the floor above a threshold which it leaves as it is."""
+    for (_, judge), own in corpus.vertical_rules.items():
+        raised = own.model.floor
+        if judge not in corpus.rules or raised is None or not fits(raised, corpus.rules[judge].model, floor=True):
+            continue
+        for milestone in Milestone:
+            value = platform_threshold(corpus, judge, milestone)
+            if value is None or Stated.of("", own.model.threshold).at(milestone) is not None:
+                continue
+            if fits(value, corpus.rules[judge].model) and number(value) < number(raised):
+                message = f"floor {raised:g} of {judge} is above the threshold {value:g} that holds at {milestone}"
+                yield find(own, ("floor",), message, f"give a threshold of {raised:g} or more beside it")
+                break
+
+
+@check(
+    "limit-decides",
+    "PC5 FR-3; contracts §3",
+    "At each milestone the threshold or floor of a judge, and of each of its dimensions, lies above the lowest tenth "
+    "of the scale, else next to nothing can fail.",
+    Severity.WARNING,
+)
+def limit_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for judge, rule in corpus.rules.items():
+        low, high = score_range(rule.model)
+        lowest = low + (high - low) / 10
+        for dimension in (None, *(rule.model.dimensions or {})):
+            at = [m for m in Milestone if number(_least(corpus, judge, m, dimension)) <= lowest]
+            if at and low < high:
+                name = judge if dimension is None else f"{judge}.{judge_id(dimension)}"
+                severity = Severity.ERROR if rule.model.classification is Classification.SAFETY_REFUSAL else None
+                message = (
+                    f"hardly a score of {name} can fail at {', '.join(at)}: threshold and floor lie in the lowest "
+                    f"tenth of the scale from {low:g} to {high:g}"
+                )
+                path = ("floor",) if dimension is None else ("dimensions", dimension)
+                yield find(rule, path, message, f"set floor or threshold above {lowest:g}", severity)
+
+
+def _least(corpus: Corpus, judge: str, milestone: Milestone, dimension: str | None) -> Score:
+    """The lowest score that passes there."""
+    rule = corpus.rules[judge].model
+    floor, held = rule.floor, platform(corpus, judge, milestone)
+    if dimension is not None and rule.dimensions is not None:
+        declared = rule.dimensions[dimension]
+        floor = rule.floor if declared.floor is None else declared.floor
+        stated = (manifest_threshold(corpus, judge, judge_id(dimension)), declared.threshold)
+        own = (Stated.of("", one).at(milestone) for one in stated)
+        held = next((value for value in own if value is not None), held)
+    return max(held, floor)
+
+
+@check(
+    "tolerance-fits-scale",
+    "PC5 FR-3, §5.2",
+    "A tolerance is smaller than the judge's scale, else no regression would be one.",
+)
+def tolerance_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for _, judge, rule in corpus.every_rule():
+        tolerance = rule.model.tolerance
+        if judge not in corpus.rules or tolerance is None:
+            continue
+        low, high = score_range(corpus.rules[judge].model)
+        if not tolerance < high - low:
+            message = f"{tolerance:g} is as wide as the scale of {judge}, {low:g} to {high:g}"
+            yield find(rule, ("tolerance",), message, "allow a small part of the scale, such as a twentieth")
+
+
+def _floor_beside(limit: Limit) -> Score:
+    """The floor of the same dimension or vertical, else the judge's."""
+    own = limit.parsed.model
+    found: Score | None = None
+    if limit.dimension is not None:
+        dimensions = limit.rule.dimensions or {}
+        found = next((d.floor for name, d in dimensions.items() if judge_id(name) == limit.dimension), None)
+    elif isinstance(own, VerticalRuleFile):
+        found = own.floor
+    return limit.rule.floor if found is None else found
+
+
+def _write(limit: Limit, *, floor: bool = False) -> str:
+    low, high = score_range(limit.rule)
+    if limit.rule.score_type is ScoreType.BOOLEAN:
+        return "write a rate such as 0.97, or true" if floor else "write `true`"
+    value = limit.value
+    if not isinstance(value, bool) and 0 <= value <= 1 and not low <= value <= high:
+        return f"write {low + value * (high - low):g} if a share of the scale is meant, else a number on it"
+    if not isinstance(value, bool) and (low, high) == (0, 1) and 1 < value <= 5:
+        return f"write a number from 0 to 1; {value:g} on a scale of 1 to 5 is {(value - 1) / 4:g} here"
+    return f"write a number from {low:g} to {high:g}"
+
+
+CHECKS = (
+    score_range_sane,
+    threshold_fits_scale,
+    floor_fits_scale,
+    threshold_above_floor,
+    limit_decides,
+    tolerance_fits_scale,
+)

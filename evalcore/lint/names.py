@@ -1,0 +1,290 @@
+"""How many rules there are (PC5 NFR-4).
+
+Names that belong to users' signals, and names that two judges must not share (PF-9 R-4, AC-15).
+
+Whether a judge's id, its file's name and the registry agree on who it is (PF-9 §5.2; PC5 FR-9).
+
+Names and paths in files that become paths on disk stay inside their folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+from unicodedata import category, normalize
+
+from evalcore.lint.check import Find, check
+from evalcore.registry.corpus import Corpus
+from evalcore.yaml.loader import FieldPath, Parsed
+from evalcore.yaml.problems import Problem, Severity
+from evalcore.yaml.suggestions import near_miss
+from schemas.judges import JUDGE_ID, Milestone, judge_id
+
+RESERVED = "user_signal_"
+LEGACY = frozenset({"thumbs", "reroll"})
+"""Mirrored names of the two signals for one release cycle (R-4)."""
+WAY = (
+    "choose another name; a new user signal goes through PF-9 review (R-4 reserves the prefix), not through the judge "
+    "registry"
+)
+
+
+def is_reserved(name: str) -> bool:
+    """In any case, with hyphens, spaces, wide or invisible letters: what people would take for the prefix."""
+    seen = "".join(letter for letter in normalize("NFKC", name) if category(letter) != "Cf")
+    return spelling(seen).startswith(RESERVED)
+
+
+def written_names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
+    """Every name under which a judge's score, or a group of them, could be written."""
+    for _, judge, rule in corpus.every_rule():
+        yield rule, (), judge
+        if rule.model.id is not None:
+            yield rule, ("id",), rule.model.id
+    for rule in corpus.rules.values():
+        yield rule, ("score_name",), rule.model.score_name
+        for dimension in rule.model.dimensions or {}:
+            yield rule, ("dimensions", dimension), dimension
+    if corpus.manifest is not None:
+        for composite in corpus.manifest.model.composites:
+            yield corpus.manifest, ("composites", composite), composite
+
+
+@check(
+    "reserved-prefix",
+    "PF-9 R-4, AC-15",
+    "No judge, score name, dimension or composite begins with `user_signal_`, which is kept for users' signals.",
+)
+def reserved_prefix(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for parsed, path, name in written_names(corpus):
+        if is_reserved(name):
+            yield find(parsed, path, f"{name!r} has the prefix user_signal_, which PF-9 R-4 reserves", WAY)
+
+
+@check(
+    "legacy-signal-name",
+    "PF-9 R-4",
+    "No judge or score is named `thumbs` or `reroll` while these names mirror users' signals.",
+)
+def legacy_signal_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for parsed, path, name in written_names(corpus):
+        if judge_id(name) in LEGACY and path[:1] != ("dimensions",):
+            yield find(parsed, path, f"{name!r} is the old name of a user signal and still mirrored (PF-9 R-4)", WAY)
+
+
+@check(
+    "score-name-once",
+    "PF-9 R-4, FR-1",
+    "A score name belongs to one judge; it is not the id of another, nor one of its dimensions.",
+)
+def score_name_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    owners = {
+        f"{judge}.{judge_id(dimension)}": f"{judge}.{judge_id(dimension)}"
+        for judge, rule in corpus.rules.items()
+        for dimension in rule.model.dimensions or {}
+    }
+    for judge, rule in corpus.rules.items():
+        name = rule.model.score_name
+        owner = owners.setdefault(spelling(name), judge)
+        if owner == judge and (other := spelling(name)) in corpus.rules and other != judge:
+            owner = other
+        if owner != judge:
+            message = f"{name!r} is the score name of judge {owner!r} too, or its id"
+            fix = f"write a name of its own, such as `score_name: {judge}`"
+            yield find(rule, ("score_name",), message, fix)
+
+
+@check(
+    "dimension-name",
+    "PC5 FR-6; contracts §3",
+    "A dimension's name is one word that gates can write as `judge.dimension`, and no milestone.",
+)
+def dimension_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for rule in corpus.rules.values():
+        seen: dict[str, str] = {}
+        for dimension in rule.model.dimensions or {}:
+            path, name = ("dimensions", dimension), judge_id(dimension)
+            if not JUDGE_ID.fullmatch(name) or name in {*Milestone, "default"}:
+                fix = "use lower-case letters, digits and underscores, and no milestone's name"
+                yield find(rule, path, f"{dimension!r} can't be the name of a dimension", fix)
+            elif seen.setdefault(name, dimension) != dimension:
+                yield find(rule, path, f"{dimension!r} and {seen[name]!r} are the same name", "rename one of the two")
+
+
+def spelling(name: str) -> str:
+    """Of a score's name, as far as two of them can be told apart."""
+    return judge_id(name).replace(" ", "_")
+
+
+NAME_CHECKS = (reserved_prefix, legacy_signal_name, score_name_once, dimension_name)
+
+
+@check(
+    "id-fits-file",
+    "PF-9 §5.2",
+    "The `id` in a rule file is the name of the file, in kebab or snake case.",
+)
+def id_fits_file(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for _, judge, rule in corpus.every_rule():
+        declared = rule.model.id
+        if declared is not None and judge_id(declared) != judge:
+            yield find(
+                rule,
+                ("id",),
+                f"{declared!r} is not the judge this file is named after, {judge!r}",
+                f"write `id: {judge.replace('_', '-')}`, or name the file {judge_id(declared)}.yaml",
+            )
+
+
+@check(
+    "id-is-plain",
+    "PF-9 §5.2",
+    "A judge's id is one word in kebab or snake case: lower case, letters first, at most 63 characters.",
+)
+def id_is_plain(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for _, judge, rule in corpus.every_rule():
+        if not JUDGE_ID.fullmatch(judge):
+            fix = "name the file with lower-case letters, digits and underscores, such as tool_compliance.yaml"
+            yield find(rule, (), f"{judge!r} can't be the id of a judge", fix)
+        declared = rule.model.id
+        if declared is not None and (declared != declared.strip().lower() or {"-", "_"} <= set(declared)):
+            fix = f"write `id: {judge.replace('_', '-')}`"
+            yield find(rule, ("id",), f"{declared!r} is neither in kebab nor in snake case", fix)
+
+
+@check(
+    "id-once",
+    "PF-9 FR-1",
+    "No two files of a folder name the same judge, also not in kebab and in snake case.",
+)
+def id_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    seen: dict[tuple[str | None, str], str] = {}
+    for vertical, _, rule in corpus.every_rule():
+        file = PurePosixPath(rule.document.file)
+        for name in {judge_id(file.stem), judge_id(rule.model.id or file.stem)}:
+            other = seen.setdefault((vertical, name), rule.document.file)
+            if other != rule.document.file:
+                fix = "remove one of the two; kebab and snake case name the same judge"
+                yield find(rule, ("id",), f"judge {name!r} is already declared in {other}", fix)
+
+
+@check(
+    "judge-is-central",
+    "PF-9 §5.2, FR-1",
+    "A vertical's rule file is about a judge of the central registry; verticals have no judges of their own.",
+)
+def judge_is_central(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for (vertical, judge), own in corpus.vertical_rules.items():
+        if judge not in corpus.rules and not is_unread(corpus, judge):
+            yield find(
+                own,
+                (),
+                f"{vertical} tunes judge {judge!r}, which the central registry does not have"
+                + near_miss(judge, corpus.rules),
+                f"propose the judge as {judge}.yaml in the folder above, in a pull request that the platform's owners "
+                "review (PF-9 §5.2, Decision 18); every vertical can use it then",
+            )
+
+
+def is_unread(corpus: Corpus, name: str) -> bool:
+    """Whether something of that name is there and could not be read, so that it can't be called missing."""
+    return any(judge_id(PurePosixPath(unread).name) == judge_id(name) for _, unread in corpus.unread)
+
+
+IDENTITY_CHECKS = (id_fits_file, id_is_plain, id_once, judge_is_central)
+
+
+VERTICAL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_STATEMENT = re.compile(r"\{%[-+]?\s*(?:include|extends|import|from)\b(.*?)%\}", re.DOTALL)
+_QUOTED = re.compile(r"""(["'])(?P<path>.*?)\1""", re.DOTALL)
+_URL = re.compile(r"https?://", re.IGNORECASE)
+
+
+def escapes(path: str) -> bool:
+    """Whether a path leads out of the folder it is read from, on any system."""
+    path = path.strip()
+    steps = [step.strip() for step in path.replace("\\", "/").split("/")]
+    absolute = path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:|file:", path, re.IGNORECASE) is not None
+    return absolute or ".." in steps
+
+
+def _templates(text: str) -> Iterator[str]:
+    """What a Jinja text includes, extends or imports by name."""
+    for statement in _STATEMENT.finditer(text):
+        yield from (quoted["path"] for quoted in _QUOTED.finditer(statement[1]))
+
+
+def _names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
+    """Names of verticals, which are names of folders."""
+    for (vertical, _), own in corpus.vertical_rules.items():
+        yield own, (), vertical
+    files: list[Parsed[Any]] = [*corpus.extensions.values(), *corpus.selections.values()]
+    for parsed in files:
+        yield parsed, ("vertical",), parsed.model.vertical
+    if corpus.manifest is not None:
+        for name, category in corpus.manifest.model.categories.items():
+            if category.vertical is not None:
+                yield corpus.manifest, ("categories", name, "vertical"), category.vertical
+    if corpus.overrides is not None:
+        for place, entry in enumerate(corpus.overrides.model.overrides):
+            if entry.vertical is not None:
+                yield corpus.overrides, ("overrides", place, "vertical"), entry.vertical
+
+
+@check(
+    "vertical-name",
+    "PF-9 §5.5",
+    "A vertical's name is one plain word, since folders are named after it.",
+)
+def vertical_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    for parsed, path, name in _names(corpus):
+        if not VERTICAL.fullmatch(name):
+            fix = "use lower-case letters, digits, hyphens and underscores"
+            yield find(parsed, path, f"{name!r} can't be the name of a vertical", fix)
+
+
+@check(
+    "template-inside-folder",
+    "PC5 §5.2",
+    "Templates that a prompt includes, and reports that a calibration names as files, lie inside the repository.",
+)
+def template_inside_folder(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    fix = "name a file below the folder, without .. and without a leading slash"
+    for rule in corpus.rules.values():
+        for name in ("prompt", "task_introduction"):
+            for template in _templates(getattr(rule.model, name)):
+                if escapes(template):
+                    message = f"template {template!r} leads out of the folder of templates"
+                    yield find(rule, (name,), message, fix)
+    for _, _, any_rule in corpus.every_rule():
+        report = any_rule.model.calibration.report if any_rule.model.calibration else None
+        if report is not None and not _URL.match(report) and escapes(report):
+            message = f"report {report!r} leads out of the repository"
+            yield find(any_rule, ("calibration", "report"), message, fix)
+
+
+PATH_CHECKS = (vertical_name, template_inside_folder)
+
+
+MANY = 50
+
+
+@check(
+    "rules-under-fifty",
+    "PC5 NFR-4",
+    "Fewer than 50 rule files, over all verticals; from there on the registry's organization is reviewed.",
+    Severity.WARNING,
+)
+def rules_under_fifty(corpus: Corpus, find: Find) -> Iterator[Problem]:
+    count = len(corpus.rules) + len(corpus.vertical_rules)
+    if count >= MANY:
+        folders = {PurePosixPath(rule.document.file).parent for _, _, rule in corpus.every_rule()}
+        folder = str(min(folders, key=lambda path: (len(path.parts), path)))
+        message = f"{count} rule files: the soft limit is {MANY}"
+        fix = "review how the registry is organized: which judges could be one, which are no longer used"
+        yield Problem(folder, 0, 0, "", find.check, message, find.clause, fix, find.severity)
+
+
+SIZE_CHECKS = (rules_under_fifty,)

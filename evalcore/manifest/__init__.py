@@ -1,0 +1,1 @@
+"""Makes the evaluation manifest from what components and verticals declare."""

@@ -1,0 +1,67 @@
+"""Whether the dataset in Opik is the one the manifest is about (PC5 §5.3, §9.3, R-1). Nothing is judged here.
+
+All of it are warnings: the dataset is the vertical's, a gate that meets another one says so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from evalcore.registry.corpus import problem
+from evalcore.yaml.loader import FieldPath, Parsed
+from evalcore.yaml.problems import Problem, Severity
+from evalcore.yaml.suggestions import near_miss
+from schemas.manifests import ManifestFile
+
+
+@dataclass(frozen=True)
+class DatasetThere:
+    """As Opik has it. `version` is the one asked for, None where there is none such; `items` and `categories` (how many
+    items of each) are that version's, else today's. An item without a category counts under ""."""
+
+    latest: int | None
+    version: int | None
+    items: int
+    categories: Mapping[str, int] = field(default_factory=dict)
+
+
+def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None) -> Iterator[Problem]:
+    wanted = manifest.model.dataset
+    if there is None:
+        where = f" in project {wanted.project!r}" if wanted.project is not None else ""
+        message = f"Opik has no dataset {wanted.name!r}{where}"
+        yield _warn(manifest, ("dataset", "name"), "dataset-is-there", message, "its owner uploads it, or name another")
+        return
+    if there.version is None:
+        newest = f"; the latest is {there.latest}" if there.latest is not None else ""
+        message = f"Opik has no version {wanted.version} of {wanted.name!r}{newest}"
+        fix = "name a version that is there; a new one is taken up by a pull request (PC5 OQ-4)"
+        yield _warn(manifest, ("dataset", "version"), "dataset-version-is-there", message, fix)
+    if there.items != wanted.items:
+        message = f"{wanted.items} here; {there.items} in Opik"
+        fix = "find out which is meant; a gate would judge what is in Opik"
+        yield _warn(manifest, ("dataset", "items"), "dataset-items", message, fix)
+    yield from _categories(manifest, there)
+
+
+def _categories(manifest: Parsed[ManifestFile], there: DatasetThere) -> Iterator[Problem]:
+    known = manifest.model.categories
+    for name, declared in known.items():
+        # A vertical's own categories are exercised by its own dataset.
+        if declared.vertical is None and not there.categories.get(name):
+            message = f"no item of the dataset is of category {name!r}: no gate before a merge judges it"
+            fix = "add items of it to the dataset"
+            yield _warn(manifest, ("categories", name), "category-has-items", message, fix)
+    for name, count in sorted(there.categories.items()):
+        if name not in known:
+            which = (
+                f"of category {name[:80]!r}, which is not here{near_miss(name, known)}" if name else "of no category"
+            )
+            message = f"{count} {'item' if count == 1 else 'items'} of the dataset, {which}"
+            fix = "declare the category, or correct the items' metadata.category"
+            yield _warn(manifest, ("categories",), "items-have-a-category", message, fix)
+
+
+def _warn(manifest: Parsed[ManifestFile], path: FieldPath, check: str, message: str, fix: str) -> Problem:
+    return problem(check, "PC5 §5.3, R-1", manifest, path, message, fix, Severity.WARNING)

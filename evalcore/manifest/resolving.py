@@ -1,0 +1,148 @@
+"""The resolved manifest, made from what is declared elsewhere (PF-9 FR-7, §5.6, Decisions 8 and 17).
+
+Base manifest, prompt components and every vertical's extension and selection give one text, the same for any order of
+the files. Safety judges are inherited by every category and are not written here (PF-9 §5.5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from hashlib import sha256
+from typing import Any
+
+import yaml
+
+from evalcore.lint.checks import lint
+from evalcore.manifest.categories import Declarations
+from evalcore.manifest.discovery import Component, components
+from evalcore.registry.corpus import BASE, COMPONENTS, MANIFEST, Corpus, Tree, assemble
+from evalcore.yaml.loader import Parsed
+from evalcore.yaml.models import read
+from evalcore.yaml.problems import Problem, Severity
+from evalcore.yaml.suggestions import near_miss
+from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile
+
+CLAUSE = "PF-9 FR-7"
+NOTE = """\
+# yaml-language-server: $schema=../docs/schemas/evaluation-manifest.json
+# The evaluation manifest, as `rampgate manifest resolve` made it from manifest-base.yaml, prompts/components/ and
+# specs/verticals/*/eval/. Change those, never this file: a hand edit is noticed and not overwritten.
+"""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """`text` of the manifest, None where there is nothing to make it from; with an error among the problems it is not
+    to be written."""
+
+    text: str | None
+    problems: tuple[Problem, ...]
+
+    @property
+    def sound(self) -> bool:
+        return self.text is not None and not any(found.severity is Severity.ERROR for found in self.problems)
+
+
+def resolve(tree: Tree, today: date) -> Resolution:
+    """The manifest of a tree, and all that stands against it: what the linter finds once this manifest stands there."""
+    corpus, problems = assemble(tree, today)
+    found, wrong = components(tree.below(COMPONENTS, ".xml"))
+    base = corpus.base
+    manifest = tree.shown(MANIFEST)
+    problems = [found for found in [*problems, *wrong] if found.file != manifest]
+    if base is None:
+        if ("base", "") not in corpus.unread:
+            problems.append(Problem(tree.shown(BASE), 0, 0, "", "base-is-there", "is missing", CLAUSE, "write it"))
+        return Resolution(None, tuple(sorted(set(problems))))
+    text, clashes = resolved(base, found, corpus.extensions, corpus.selections)
+    problems += [*clashes, *_unknown(found, corpus)]
+    reading = read(ManifestFile, manifest, text.encode())
+    if reading.parsed is not None:
+        broken = any(one.severity is Severity.ERROR for one in problems)
+        linted = lint(replace(corpus, manifest=reading.parsed, unread=corpus.unread - {("manifest", "")}))
+        broken = broken or any(one.severity is Severity.ERROR and one.file != manifest for one in linted)
+        # Of a file that nobody wrote yet only what its sources don't explain is worth telling.
+        problems += [one for one in linted if one.file != manifest or not broken]
+    elif not problems:
+        problems += reading.problems
+    return Resolution(text, tuple(sorted(set(problems))))
+
+
+def resolved(
+    base: Parsed[ManifestBase],
+    components: Sequence[Component],
+    extensions: Mapping[str, Parsed[ManifestExtension]],
+    selections: Mapping[str, Parsed[JudgeSelection]],
+) -> tuple[str, list[Problem]]:
+    """The text of `evaluation_manifest.yaml`, and where the platform's own declarations clash."""
+    declarations = Declarations(base, extensions, selections)
+    declarations.platform(sorted(components, key=lambda component: component.file))
+    for vertical in sorted(extensions):
+        declarations.vertical(vertical, extensions[vertical])
+    content = declarations.content()
+    body = str(yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110))
+    inputs = [
+        base.document.data,
+        sorted(_said(component) for component in components),
+        {name: extension.document.data for name, extension in extensions.items()},
+        {name: selection.document.data for name, selection in selections.items()},
+    ]
+    canonical = json.dumps(inputs, sort_keys=True, default=str)
+    text = f"{NOTE}# inputs: {_hash(canonical)}\n# body: {_hash(body)}\n{body}"
+    return text, sorted(set(declarations.problems))
+
+
+def _unknown(found: Sequence[Component], corpus: Corpus) -> Iterator[Problem]:
+    """Judges and archetypes that components name and nobody declares."""
+    base = corpus.base.model if corpus.base is not None else None
+    archetypes, composites = (base.archetypes, base.composites) if base is not None else ({}, {})
+    for component in found:
+        for index, capability in enumerate(component.capabilities):
+            at = f"component.capability[{index}]"
+            for place, judge in enumerate(capability.judges or ()):
+                if judge.name in corpus.rules or judge.name in composites or ("rule", judge.name) in corpus.unread:
+                    continue
+                message = f"the registry has no judge {judge.name!r}" + near_miss(judge.name, corpus.rules)
+                where = f"{at}.judges.judge[{place}].id"
+                fix = "name a judge that has a file in rules/"
+                yield Problem(component.file, *judge.place, where, "component-judge-exists", message, CLAUSE, fix)
+            archetype = capability.archetype
+            if archetypes and archetype.name not in archetypes:
+                message = f"there is no archetype {archetype.name!r}" + near_miss(archetype.name, archetypes)
+                fix = "name one of manifest-base.yaml, or add it there with its sub_agent_ids"
+                where = f"{at}.archetype"
+                yield Problem(component.file, *archetype.place, where, "archetype-exists", message, "PF-9 FR-5", fix)
+
+
+def edited_by_hand(text: str) -> bool:
+    """Whether a manifest is not as resolving left it: no header of ours, or a body that its header doesn't know."""
+    text = text.replace("\r\n", "\n")
+    if not text.startswith(NOTE):
+        return True
+    lines = text[len(NOTE) :].split("\n", 2)
+    if len(lines) < 3 or not lines[0].startswith("# inputs: "):
+        return True
+    return lines[1] != f"# body: {_hash(lines[2])}"
+
+
+def _hash(text: str) -> str:
+    return "sha256:" + sha256(text.encode()).hexdigest()
+
+
+def _said(component: Component) -> list[Any]:
+    """What a component declares, wherever it stands in its file and wherever the registry lies."""
+    declared = [
+        [c.category.name, c.archetype.name, c.description, c.judges and [judge.name for judge in c.judges]]
+        for c in component.capabilities
+    ]
+    return [component.id.name, component.version, declared]
+
+
+class _Plain(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML publishes no types
+    """No anchors: our reader refuses them."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -1,0 +1,234 @@
+"""The corpus out of a registry's files, with everything that keeps a file out of it. Pure.
+
+The files of a registry by name, as they lie around its configuration folder.
+
+All files of a registry, parsed: what the linter looks at and the registry is made of.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+from evalcore.yaml.loader import FieldPath, Parsed
+from evalcore.yaml.models import read
+from evalcore.yaml.problems import Problem, Severity
+from schemas.judges import RuleFile, Thresholds, VerticalRuleFile, judge_id
+from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
+from schemas.verticals import Vertical
+
+MANIFEST: Final = "evaluation_manifest.yaml"
+BASE: Final = "manifest-base.yaml"
+OVERRIDES: Final = "enforcement-overrides.yaml"
+EXTENSION: Final = "manifest-extension.yaml"
+SELECTION: Final = "judge-selection.yaml"
+COMPONENTS: Final = "../prompts/components"
+VERTICALS: Final = "../specs/verticals"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """`files`: content by name, relative to `root` with `/`: `rules/ux_quality.yaml`, `rules/receipts/ux_quality.yaml`,
+    `evaluation_manifest.yaml`, `../specs/verticals/receipts/eval/judge-selection.yaml`,
+    `../prompts/components/greeting.xml`. Content may end one byte past the limit for a file's size. `refused`: names of
+    files that could not be opened, with the reason."""
+
+    root: Path
+    files: Mapping[str, bytes]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self, name: str) -> str:
+        """How findings call the file: its path from where the root was given."""
+        return Path(os.path.normpath(self.root / name)).as_posix()
+
+    def below(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        """The files below a folder, by the name that findings give them."""
+        inside = (name for name in sorted(self.files) if name.startswith(f"{folder}/") and name.endswith(suffix))
+        return {self.shown(name): self.files[name] for name in inside}
+
+    def with_file(self, name: str, content: bytes) -> Tree:
+        return replace(self, files={**self.files, name: content})
+
+
+AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Judge ids are in their one spelling (`schemas.judges.judge_id`). Files that could not be read as their model are
+    not here; `unread` names them as (kind, id) so that a check does not call missing what is only broken. `today` is
+    given, so that the same files give the same findings."""
+
+    today: date
+    rules: Mapping[str, Parsed[RuleFile]] = field(default_factory=dict)
+    vertical_rules: Mapping[tuple[str, str], Parsed[VerticalRuleFile]] = field(default_factory=dict)
+    base: Parsed[ManifestBase] | None = None
+    manifest: Parsed[ManifestFile] | None = None
+    extensions: Mapping[str, Parsed[ManifestExtension]] = field(default_factory=dict)
+    selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
+    overrides: Parsed[OverridesFile] | None = None
+    verticals: frozenset[str] = frozenset()
+    registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
+    """Of those in `verticals`."""
+    unread: frozenset[tuple[str, str]] = frozenset()
+    partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
+    """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more problems."""
+
+    @cached_property
+    def manifest_thresholds(self) -> Mapping[str, Thresholds]:
+        """By `judge` or `judge.dimension`, each in its one spelling; where two keys mean the same, the first counts."""
+        found: dict[str, Thresholds] = {}
+        for key, value in (self.manifest.model.thresholds if self.manifest else {}).items():
+            judge, dot, dimension = key.partition(".")
+            found.setdefault(f"{judge_id(judge)}{dot}{judge_id(dimension)}", value)
+        return found
+
+    def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
+        """(vertical or None, judge id, file) of central and vertical rules."""
+        for judge, rule in self.rules.items():
+            yield None, judge, rule
+        for (vertical, judge), own in self.vertical_rules.items():
+            yield vertical, judge, own
+
+
+def problem(
+    check: str,
+    clause: str,
+    parsed: Parsed[Any],
+    path: FieldPath,
+    message: str,
+    fix: str = "",
+    severity: Severity = Severity.ERROR,
+) -> Problem:
+    """A finding at a field of a parsed file."""
+    line, column = parsed.document.at(path)
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return Problem(parsed.document.file, line, column, name, check, message, clause, fix, severity)
+
+
+CLAUSE = "PC5 FR-9"
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def assemble(tree: Tree, today: date) -> tuple[Corpus, list[Problem]]:
+    """All files that fit their models, and the problems of those that don't. A file that does not fit is named in the
+    corpus's `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
+    `vertical/judge`), manifest, base, extension, selection, overrides and vertical."""
+    assembling = _Assembling(tree)
+    for name in sorted({*tree.files, *tree.refused}):
+        assembling.take(name)
+    return assembling.corpus(today), sorted(set(assembling.problems))
+
+
+@dataclass
+class _Assembling:
+    tree: Tree
+    problems: list[Problem] = field(default_factory=list)
+    found: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
+    partial: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
+    unread: set[tuple[str, str]] = field(default_factory=set)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def corpus(self, today: date) -> Corpus:
+        found = self.found
+        return Corpus(
+            today=today,
+            rules={key: parsed for (kind, key), parsed in found.items() if kind == "rule"},
+            vertical_rules={_pair(key): parsed for (kind, key), parsed in found.items() if kind == "vertical_rule"},
+            base=found.get(("base", "")),
+            manifest=found.get(("manifest", "")),
+            extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
+            selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
+            overrides=found.get(("overrides", "")),
+            verticals=frozenset(key for kind, key in found if kind == "vertical"),
+            registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
+            unread=frozenset(self.unread),
+            partial=self.partial,
+        )
+
+    def take(self, name: str) -> None:
+        if name.endswith(".xml"):
+            return
+        path = PurePosixPath(name)
+        match path.parts:
+            case ("rules", file) if file.endswith(".yaml"):
+                self.read("rule", judge_id(path.stem), RuleFile, name)
+            case ("rules", vertical, file) if file.endswith(".yaml"):
+                self.read("vertical_rule", f"{vertical}/{judge_id(path.stem)}", VerticalRuleFile, name)
+            case ("verticals", file) if file.endswith(".yaml"):
+                self.read("vertical", path.stem, Vertical, name)
+                self.same(("vertical", path.stem), name, "name", path.stem, "the file's name")
+            case (file,) if file == MANIFEST:
+                self.read("manifest", "", ManifestFile, name)
+            case (file,) if file == BASE:
+                self.read("base", "", ManifestBase, name)
+            case (file,) if file == OVERRIDES:
+                self.read("overrides", "", OverridesFile, name)
+            case (*_, vertical, "eval", file) if file == EXTENSION and name.startswith(VERTICALS):
+                self.read("extension", vertical, ManifestExtension, name)
+                self.same(("extension", vertical), name, "vertical", vertical, "the folder's name")
+            case (*_, vertical, "eval", file) if file == SELECTION and name.startswith(VERTICALS):
+                self.read("selection", vertical, JudgeSelection, name)
+                self.same(("selection", vertical), name, "vertical", vertical, "the folder's name")
+            case _:
+                self.misplaced(name)
+
+    def read(self, kind: str, key: str, model: type[ModelT], name: str) -> None:
+        shown = self.tree.shown(name)
+        other = self.names.setdefault((kind, key), shown)
+        if name in self.tree.refused:
+            message, fix = self.tree.refused[name], "make it a file that can be read, or remove it"
+            self.problems.append(Problem(shown, 1, 1, "", "file-not-readable", message, CLAUSE, fix))
+            self.unread.add((kind, key))
+            return
+        reading = read(model, shown, self.tree.files[name])
+        self.problems += reading.problems
+        if other != shown:
+            message = f"is about the same judge as {other}; kebab and snake case name one judge"
+            self.problems.append(Problem(shown, 1, 1, "", "id-once", message, "PF-9 FR-1", "remove one of the two"))
+        elif reading.parsed is not None:
+            self.found[kind, key] = reading.parsed
+        else:
+            self.unread.add((kind, key))
+            if reading.partial is not None:
+                self.partial[kind, key] = reading.partial
+
+    def same(self, at: tuple[str, str], name: str, field: str, wanted: str, what: str) -> None:
+        """A field that repeats what the file's place says."""
+        parsed = self.found.get(at) or self.partial.get(at)
+        if parsed is None or getattr(parsed.model, field, wanted) == wanted:
+            return
+        message = f"{getattr(parsed.model, field)!r} is not {what}, {wanted!r}"
+        fix = f"write '{field}: {wanted}', or move the file"
+        where = parsed.document.at((field,))
+        self.problems.append(
+            Problem(self.tree.shown(name), *where, field, "name-fits-place", message, "PF-9 §5.5", fix)
+        )
+        self.unread.add(at)
+        self.found.pop(at, None)
+
+    def misplaced(self, name: str) -> None:
+        """A file that looks like one of ours and is read by nothing."""
+        path = PurePosixPath(name)
+        shown = self.tree.shown(name)
+        fix = f"move it to {self.tree.shown('rules')}/<vertical>/ or remove it"
+        message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
+        if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
+            wanted = path.stem.lower()
+            for known in (MANIFEST, BASE, OVERRIDES, EXTENSION, SELECTION):
+                if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
+                    wanted = known.removesuffix(".yaml")
+            message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"
+        self.problems.append(Problem(shown, 1, 1, "", "misnamed-file", message, CLAUSE, fix))
+
+
+def _pair(key: str) -> tuple[str, str]:
+    vertical, _, judge = key.partition("/")
+    return vertical, judge

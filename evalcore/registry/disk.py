@@ -1,0 +1,100 @@
+"""Edge: reads the files of a registry from a disk, and says what day it is. Nothing is understood here."""
+
+from __future__ import annotations
+
+import os
+import os.path
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from evalcore.registry.corpus import BASE, COMPONENTS, EXTENSION, MANIFEST, OVERRIDES, SELECTION, VERTICALS, Tree
+from evalcore.yaml.loader import MAX_BYTES
+
+__all__ = ["Tree", "default_root", "read", "read_tree", "today"]
+
+_LIKE_YAML = {".yaml", ".yml", ".json"}
+_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in (MANIFEST, BASE, OVERRIDES)}
+_OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION)}
+
+
+def read_tree(root: Path) -> Tree:
+    """Everything of the registry at `root` that is there. Raises NotADirectoryError when `root` is no folder.
+
+    Files that are only called wrongly are read as well, so that they can be told from files that are none of ours.
+    """
+    if not root.is_dir():
+        raise NotADirectoryError(f"{root}: no such folder")
+    files: dict[str, bytes] = {}
+    refused: dict[str, str] = {}
+    for name in _names(root):
+        try:
+            files[name] = read(Path(os.path.normpath(root / name)))
+        except FileNotFoundError:
+            refused[name] = "is a link that leads nowhere, or was removed just now"
+        except OSError as error:
+            refused[name] = f"can't be read: {error.strerror or error}"
+    return Tree(root, files, refused)
+
+
+def read(path: Path) -> bytes:
+    """At most one byte more than a file may have. Raises OSError, also for what is no file."""
+    if path.exists() and not path.is_file():
+        raise IsADirectoryError(None, "is no file")
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def default_root() -> Path:
+    """The registry of calls that name none."""
+    return Path(os.environ.get("RAMPGATE_CONFIGS", "configs"))
+
+
+def today() -> date:
+    """In UTC, where the registry's days begin and end."""
+    return datetime.now(UTC).date()
+
+
+def _names(root: Path) -> Iterator[str]:
+    yield from (name for name in _listed(root) if _stem(name) in _AT_THE_TOP)
+    yield from (f"verticals/{name}" for name in _listed(root / "verticals"))
+    yield from (f"rules/{name}" for name in _listed(root / "rules", depth=4))
+    beside = Path(os.path.normpath(root / VERTICALS))
+    for vertical in _folders(beside):
+        for name in _listed(beside / vertical / "eval"):
+            if _stem(name) in _OF_A_VERTICAL:
+                yield f"{VERTICALS}/{vertical}/eval/{name}"
+    components = Path(os.path.normpath(root / COMPONENTS))
+    yield from (f"{COMPONENTS}/{name}" for name in _listed(components, depth=4, suffixes={".xml"}))
+
+
+def _stem(name: str) -> str:
+    return name.rpartition(".")[0].replace("-", "_").lower()
+
+
+def _folders(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if _is_folder(entry) and not entry.name.startswith("."))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Links that lead in a circle are none; reading them says what they are."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _listed(folder: Path, depth: int = 1, suffixes: set[str] = _LIKE_YAML) -> Iterator[str]:
+    """Names in a folder, those in its subfolders with `/`. What begins with a dot belongs to somebody else."""
+    if depth == 0 or not folder.is_dir():
+        return
+    for entry in sorted(os.scandir(folder), key=lambda found: found.name):
+        if entry.name.startswith("."):
+            continue
+        if _is_folder(entry):
+            yield from (f"{entry.name}/{name}" for name in _listed(folder / entry.name, depth - 1, suffixes))
+        elif Path(entry.name).suffix.lower() in suffixes:
+            yield entry.name

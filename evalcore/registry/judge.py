@@ -1,0 +1,181 @@
+"""A judge as one vertical sees it: the central rule, the vertical's file over it, the manifest between the two."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from types import MappingProxyType
+from typing import Any
+
+from evalcore.registry import enforcement, thresholds
+from evalcore.registry.corpus import Corpus
+from schemas.judges import (
+    BaselineSource,
+    Calibration,
+    Classification,
+    Enforcement,
+    Filter,
+    Milestone,
+    RuleFile,
+    Score,
+    ScoreType,
+    judge_id,
+    score_range,
+)
+
+_DECIDES_A_SCORE = {
+    "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions"
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of a judge's dimension, on the judge's scale. `own`: milestones at which any was said of the dimension; at others
+    it has the judge's."""
+
+    thresholds: Mapping[Milestone, Score]
+    default_threshold: Score
+    floor: float
+    own: frozenset[Milestone] = frozenset()
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge as one vertical sees it (`vertical` None: the platform's view). Thresholds are resolved: vertical's rule
+    file (per milestone, then single), manifest (per milestone, then single), central rule, and the floor beneath all.
+
+    `enforcement` is complete; `sub_agents` are those of the archetypes in `applies_to`, empty for all.
+    """
+
+    id: str
+    vertical: str | None
+    rule: RuleFile
+    classification: Classification
+    score_name: str
+    score_type: ScoreType
+    score_range: tuple[float, float]
+    thresholds: Mapping[Milestone, Score]
+    default_threshold: Score
+    floor: float
+    tolerance: float
+    enforcement: Mapping[Milestone, Enforcement]
+    filter: Filter | None
+    sub_agents: tuple[str, ...]
+    baseline_source: BaselineSource
+    calibration_ref: str | None
+    calibration: Calibration | None
+    recalibration_due: date
+    version: str
+    """The hash of all that decides a score: rubric, model, parameters, bindings."""
+    dimensions: Mapping[str, Limits] = field(default_factory=dict)
+
+    @property
+    def safety(self) -> bool:
+        return self.classification is Classification.SAFETY_REFUSAL
+
+    @property
+    def fires(self) -> bool:
+        """Whether categories have it: a safety judge can't be switched off (contracts §3)."""
+        return self.rule.enabled or self.safety
+
+
+def digest(content: Any) -> str:
+    """A hash of content, not of its spelling: 16 hex digits of the SHA-256 of canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def judge_version(name: str, rule: RuleFile) -> str:
+    """Changes with anything that can change a score, and with nothing else: not with thresholds or calibration."""
+    content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
+    for dimension in (content["dimensions"] or {}).values():
+        dimension.pop("threshold"), dimension.pop("floor")
+    return digest({**content, "temperature": float(rule.temperature), "score_range": score_range(rule), "id": name})
+
+
+def view(corpus: Corpus, name: str, vertical: str | None, version: str | None = None) -> Judge:
+    """`version`: the judge's, where it is known; it is the same for all verticals. Raises ThresholdTypeError where a
+    threshold does not fit the judge."""
+    rule = corpus.rules[name].model
+    own_file = corpus.vertical_rules.get((vertical, name)) if vertical is not None else None
+    own = own_file.model if own_file else None
+    provenance = own or rule
+    floor = rule.floor if own is None or own.floor is None else own.floor
+    tolerance = rule.tolerance if own is None or own.tolerance is None else own.tolerance
+    sources = [
+        thresholds.Stated.of(f"{vertical}'s rule file", own.threshold if own else None),
+        thresholds.Stated.of("the manifest", _manifest_threshold(corpus, name)),
+        thresholds.Stated.of("its rule file", rule.threshold),
+    ]
+    resolved = _resolve(name, sources, floor, rule)
+    overrides = corpus.overrides.model.overrides if corpus.overrides else []
+    enforced = enforcement.effective(
+        rule.classification,
+        rule.enforcement,
+        own.enforcement if own else None,
+        [entry for entry in overrides if judge_id(entry.judge) == name],
+        corpus.today,
+        vertical,
+    )
+    return Judge(
+        id=name,
+        vertical=vertical,
+        rule=rule,
+        classification=rule.classification,
+        score_name=rule.score_name,
+        score_type=rule.score_type,
+        score_range=score_range(rule),
+        thresholds=MappingProxyType(dict(resolved.at)),
+        default_threshold=resolved.default,
+        floor=float(floor),
+        tolerance=float(tolerance),
+        enforcement=MappingProxyType(enforced),
+        filter=own.filter if own and own.filter else rule.filter,
+        sub_agents=_sub_agents(corpus, rule),
+        baseline_source=provenance.baseline_source,
+        calibration_ref=provenance.calibration_ref,
+        calibration=provenance.calibration,
+        recalibration_due=provenance.recalibration_due,
+        version=version or judge_version(name, rule),
+        dimensions=MappingProxyType(_dimensions(corpus, name, rule, resolved, floor)),
+    )
+
+
+def _resolve(name: str, sources: list[thresholds.Stated], floor: Score, rule: RuleFile) -> thresholds.Resolved:
+    for stated in sources:
+        thresholds.require_fit(name, stated, rule.score_type, score_range(rule))
+    return thresholds.resolve(sources, floor, rule.score_type)
+
+
+def _manifest_threshold(corpus: Corpus, name: str) -> Any:
+    return corpus.manifest_thresholds.get(name)
+
+
+def _dimensions(
+    corpus: Corpus, name: str, rule: RuleFile, whole: thresholds.Resolved, floor: Score
+) -> dict[str, Limits]:
+    """What says nothing of its own has the judge's."""
+    out = {}
+    for dimension, declared in (rule.dimensions or {}).items():
+        full = f"{name}.{judge_id(dimension)}"
+        sources = [
+            thresholds.Stated.of("the manifest", _manifest_threshold(corpus, full)),
+            thresholds.Stated.of("its rule file", declared.threshold),
+        ]
+        beneath = thresholds.Stated("its judge", whole.default, whole.at)
+        found = _resolve(full, [*sources, beneath], floor, rule)
+        own_floor = floor if declared.floor is None else declared.floor
+        said = (one for one in Milestone if any(stated.at(one) is not None for stated in sources))
+        own = frozenset(Milestone if declared.floor is not None else said)
+        out[judge_id(dimension)] = Limits(MappingProxyType(dict(found.at)), found.default, float(own_floor), own)
+    return out
+
+
+def _sub_agents(corpus: Corpus, rule: RuleFile) -> tuple[str, ...]:
+    """An archetype without sub-agents stands for one of its own name: nothing there must not come to mean all."""
+    known = corpus.manifest.model.archetypes if corpus.manifest else {}
+    named = [agent for archetype in rule.applies_to for agent in known.get(archetype) or (archetype,)]
+    return tuple(dict.fromkeys(named))

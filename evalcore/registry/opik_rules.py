@@ -1,0 +1,247 @@
+"""What a sync has to do so that a vertical's Opik project holds its judges as the files say (PC5 FR-7, FR-9, AC-8).
+
+Files are the source of truth; Opik holds copies. A rule there is ours if it carries our metadata.
+
+A judge as an automation rule of Opik (PC5 FR-7, AC-8), as far as we write it.
+
+Opik has no field for floor, tolerance, classification and provenance, so they travel as JSON in a variable that no
+prompt mentions: Opik keeps it and the judge's model never sees it, which it would in a message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evalcore.registry.registry import Judge
+from schemas.judges import Filter, Operator, ScoreType
+
+METADATA = "rampgate_metadata"
+"""The variable that carries what Opik has no field for."""
+LLM_JUDGE = "llm_as_judge"
+_TYPES = {ScoreType.INTEGER: "INTEGER", ScoreType.FLOAT: "DOUBLE", ScoreType.BOOLEAN: "BOOLEAN"}
+_TRACE_FIELDS = frozenset({"id", "name", "input", "output", "metadata", "tags", "thread_id", "start_time", "end_time"})
+_METADATA_NAMES = {"sub_agent_id": "sub_agent"}
+_NEVER_TRUE = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.IN})
+"""Operators that Opik stores and its rules don't evaluate: such a rule would never fire."""
+LONGEST_NAME = 150
+_RATE_DIGITS = 1e-5
+"""Opik keeps a rule's rate in a column of single precision."""
+
+
+class Inexpressible(ValueError):
+    """What the judge says can't be said to Opik: without its filter it would fire on traces it must not."""
+
+
+@dataclass(frozen=True)
+class TraceFilter:
+    field: str
+    operator: str
+    key: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class OutputField:
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True)
+class OpikRule:
+    """An automation rule, as far as we write it. `messages`: (role, content). `projects` are ids."""
+
+    name: str
+    model: str
+    temperature: float
+    sampling_rate: float
+    enabled: bool
+    messages: tuple[tuple[str, str], ...]
+    variables: Mapping[str, str]
+    output: tuple[OutputField, ...]
+    filters: tuple[TraceFilter, ...] = ()
+    id: str = ""
+    kind: str = LLM_JUDGE
+    projects: tuple[str, ...] = ()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Floor, tolerance, classification, provenance; empty where the rule is not ours."""
+        try:
+            found = json.loads(self.variables.get(METADATA, ""))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) and isinstance(found.get("judge_id"), str) else {}
+
+    def differences(self, other: OpikRule) -> tuple[str, ...]:
+        """Names of the fields that differ; empty for the same rule. Ids and projects are Opik's own."""
+        names = ("name", "model", "temperature", "enabled", "messages", "output", "filters")
+        differing = [name for name in names if getattr(self, name) != getattr(other, name)]
+        if abs(self.sampling_rate - other.sampling_rate) > _RATE_DIGITS * max(self.sampling_rate, other.sampling_rate):
+            differing.append("sampling_rate")
+        mine, theirs = dict(self.variables), dict(other.variables)
+        mine.pop(METADATA, None), theirs.pop(METADATA, None)
+        if mine != theirs:
+            differing.append("variables")
+        keys = self.metadata.keys() | other.metadata.keys()
+        differing += sorted(key for key in keys if self.metadata.get(key) != other.metadata.get(key))
+        return tuple(differing)
+
+
+def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
+    """The rule that a judge is in Opik. Raises Inexpressible."""
+    rule = judge.rule
+    if len(rule.name) > LONGEST_NAME:
+        raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
+    inputs = [name for name in rule.variables.online if "{{" + name + "}}" not in rule.prompt.replace(" ", "")]
+    shown = "".join(f"\n\n{name}:\n{{{{{name}}}}}" for name in inputs)
+    low, high = judge.score_range
+    scale = "true or false" if judge.score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
+    return OpikRule(
+        name=rule.name,
+        model=rule.model,
+        temperature=float(rule.temperature),
+        sampling_rate=float(rule.sampling_rate),
+        enabled=live and rule.enabled,
+        messages=(("SYSTEM", rule.task_introduction), ("USER", rule.prompt + shown)),
+        variables={**rule.variables.online, METADATA: json.dumps(carried(judge, vertical), sort_keys=True)},
+        output=(OutputField(judge.score_name, _TYPES[judge.score_type], f"{rule.description} ({scale})"),),
+        filters=(opik_filter(judge.filter),) if judge.filter is not None else (),
+    )
+
+
+def carried(judge: Judge, vertical: str) -> dict[str, Any]:
+    """What Opik has no field for, as JSON."""
+    calibration = judge.calibration.model_dump(mode="json", exclude_none=True) if judge.calibration else None
+    return {
+        "judge_id": judge.id,
+        "vertical": vertical,
+        "version": judge.version,
+        "classification": judge.classification.value,
+        "floor": judge.floor,
+        "tolerance": judge.tolerance,
+        "thresholds": {milestone.value: value for milestone, value in judge.thresholds.items()},
+        "default_threshold": judge.default_threshold,
+        "enforcement": {milestone.value: value.value for milestone, value in judge.enforcement.items()},
+        "baseline_source": judge.baseline_source.value,
+        "calibration_ref": judge.calibration_ref,
+        "calibration": calibration,
+        "recalibration_due": str(judge.recalibration_due),
+    }
+
+
+def opik_filter(wanted: Filter) -> TraceFilter:
+    """A field that is none of a trace's own is a metadata key (PF-9 §5.10). Raises Inexpressible."""
+    if wanted.operator is Operator.MATCHES:
+        raise Inexpressible("its filter matches a pattern, and Opik's filters know no patterns")
+    if wanted.operator in _NEVER_TRUE:
+        raise Inexpressible(
+            f"its filter says {wanted.operator}, which Opik's rules don't evaluate: it would never fire"
+        )
+    key = wanted.key or ""
+    name = wanted.field
+    if name not in _TRACE_FIELDS:
+        first = _METADATA_NAMES.get(name, name)
+        name, key = "metadata", f"{first}.{key}" if key else first
+    elif name == "metadata":
+        key = _METADATA_NAMES.get(key, key)
+    values = wanted.value if isinstance(wanted.value, list) else [wanted.value]
+    return TraceFilter(name, wanted.operator.value, key, ",".join(map(_text, values)))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+__all__ = [
+    "LLM_JUDGE", "METADATA", "Inexpressible", "LeftAlone", "OpikRule", "OutputField", "Plan", "TraceFilter", "Update",
+    "desired", "opik_filter", "plan",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Update:
+    """`rule` is what is to stand there, under the id of what does; `changes` names what differs."""
+
+    rule: OpikRule
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeftAlone:
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    create: tuple[OpikRule, ...] = ()
+    update: tuple[Update, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    left_alone: tuple[LeftAlone, ...] = field(default=())
+
+    @property
+    def empty(self) -> bool:
+        return not self.create and not self.update
+
+
+def plan(
+    judges: Iterable[Judge],
+    vertical: str,
+    live: bool,
+    there: Iterable[OpikRule],
+    project: str,
+    only: Collection[str] | None = None,
+) -> Plan:
+    """`judges` as the vertical sees them; `there` all rules of its project, whose id is `project`; `live`: Opik is the
+    vertical's one live judge, else what is synced is disabled there; `only`: ids of the judges it is about. Nothing is
+    ever deleted, and no rule that is not ours, or that other projects share, is touched."""
+    ours: dict[str, OpikRule] = {}
+    left: list[LeftAlone] = []
+    standing = sorted(there, key=lambda rule: rule.id)
+    for rule in standing:
+        judge_id = rule.metadata.get("judge_id")
+        if only is not None and judge_id not in only:
+            continue
+        if judge_id is None:
+            left.append(LeftAlone(rule.name, "not made by a sync"))
+        elif rule.metadata.get("vertical") != vertical:
+            left.append(LeftAlone(rule.name, f"belongs to vertical {rule.metadata.get('vertical')}"))
+        elif set(rule.projects) - {project}:
+            left.append(LeftAlone(rule.name, "other projects share it"))
+        elif judge_id in ours:
+            left.append(LeftAlone(rule.name, f"a second copy of {judge_id}; delete it in Opik"))
+        else:
+            ours[judge_id] = rule
+    create, update, unchanged = [], [], []
+    for judge in sorted(judges, key=lambda judge: judge.id):
+        if only is not None and judge.id not in only:
+            continue
+        here = ours.pop(judge.id, None)
+        try:
+            wanted = desired(judge, vertical, live)
+        except Inexpressible as error:
+            left.append(LeftAlone(judge.rule.name, str(error)))
+            continue
+        if here is None:
+            create.append(wanted)
+            continue
+        wanted = _under_the_name_it_got(wanted, here, standing)
+        if changes := wanted.differences(here):
+            update.append(Update(replace(wanted, id=here.id), changes))
+        else:
+            unchanged.append(judge.id)
+    left += [LeftAlone(rule.name, f"judge {judge_id} is no longer in the registry") for judge_id, rule in ours.items()]
+    return Plan(tuple(create), tuple(update), tuple(unchanged), tuple(left))
+
+
+def _under_the_name_it_got(wanted: OpikRule, here: OpikRule, standing: Iterable[OpikRule]) -> OpikRule:
+    """Opik numbers a name that another rule of the project has: `Response Quality-1`. To ask for the plain one again
+    would be a change each time."""
+    numbered = re.fullmatch(re.escape(wanted.name[: LONGEST_NAME - 12]) + r".*-\d+", here.name, re.DOTALL)
+    taken = any(rule.id != here.id and rule.name.lower() == wanted.name.lower() for rule in standing)
+    return replace(wanted, name=here.name) if numbered and taken else wanted

@@ -1,0 +1,202 @@
+"""The registry: one frozen view of all judges, categories and thresholds; lookups are dictionary reads (PC5 NFR-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from evalcore.registry.corpus import Corpus
+from evalcore.registry.enforcement import permits
+from evalcore.registry.judge import Judge, Limits, digest, judge_version, view
+from evalcore.registry.thresholds import ThresholdTypeError
+from evalcore.yaml.suggestions import UnknownArchetype, UnknownCategory, UnknownJudge
+from schemas.judges import Classification, Milestone, Score, judge_id
+from schemas.manifests import Category, Composite, GateDefaults, SampleSection
+
+__all__ = [
+    "Judge", "Limits", "Registry", "ThresholdTypeError", "UnknownArchetype", "UnknownCategory", "UnknownJudge", "build"
+]  # fmt: skip
+
+Seen = str | None
+"""By which vertical; None for the platform's view."""
+Judges = tuple[Judge, ...]
+WordT = TypeVar("WordT", Milestone, Classification)
+
+
+@dataclass(frozen=True, eq=False)
+class Registry:
+    """Each lookup takes `vertical`: with it, judges have that vertical's thresholds, floor, tolerance, filter and
+    provenance. A vertical that has no files here sees what the platform sees; `verticals` says which have some.
+
+    Judge ids are taken in kebab and in snake case. What is not there raises UnknownJudge, UnknownCategory or
+    UnknownArchetype, each a KeyError.
+    """
+
+    judges: Mapping[tuple[str, Seen], Judge]
+    """The key is (id in snake case, vertical); each vertical has every judge."""
+    categories: Mapping[tuple[str, Seen], Judges]
+    """What fires on an item: the category's own judges, the global metrics, every safety judge; each once."""
+    category_files: Mapping[str, Category]
+    composites: Mapping[str, Composite]
+    archetypes: Mapping[str, tuple[str, ...]]
+    verticals: frozenset[str]
+    gates: GateDefaults
+    sample: SampleSection
+    manifest: dict[str, Any]
+    """As the file has it. Nothing here reads it again, so a caller's change to it changes no verdict."""
+    config_hash: str
+    """Of all that lookups depend on: two registries with the same hash give the same answers."""
+
+    def judge(self, judge_id_: str, vertical: Seen = None) -> Judge:
+        found = self.judges.get((judge_id_, vertical))
+        return self._judge(judge_id_, vertical) if found is None else found
+
+    metric = judge
+
+    def _judge(self, name: str, vertical: Seen) -> Judge:
+        key = judge_id(name)
+        found = self.judges.get((key, vertical)) or self.judges.get((key, None))
+        if found is None:
+            raise UnknownJudge(name, self.rules())
+        return found
+
+    def category(self, name: str, vertical: Seen = None) -> Judges:
+        found = self.categories.get((name, vertical), self.categories.get((name, None)))
+        if found is None:
+            raise UnknownCategory(name, self.category_files)
+        return found
+
+    def threshold(self, judge_id_: str, milestone: str | None = None, vertical: Seen = None) -> Score:
+        """Of a judge, or of a dimension as `judge.dimension`. Raises ValueError for a milestone that is none of the
+        three (PC5 FR-2)."""
+        of = self.judges.get((judge_id_, vertical)) or self._limits(judge_id_, vertical)
+        if milestone is None:
+            return of.default_threshold
+        try:
+            return of.thresholds[milestone]  # type: ignore[index]  # a milestone's text is found as the milestone
+        except KeyError:
+            return of.thresholds[_word(Milestone, milestone)]
+
+    def members(self, name: str) -> list[str]:
+        """The judges that a composite stands for; of anything else, itself."""
+        composite = self.composites.get(name)
+        return [name] if composite is None or (judge_id(name), None) in self.judges else composite.judges
+
+    def spelled(self, name: str) -> str:
+        """The one spelling of a judge's id, or of `judge.dimension`. Raises UnknownJudge."""
+        self._limits(name, None)
+        whole, dot, dimension = name.partition(".")
+        return f"{judge_id(whole)}{dot}{judge_id(dimension)}"
+
+    def _limits(self, name: str, vertical: Seen) -> Judge | Limits:
+        whole, dot, dimension = name.partition(".")
+        judge = self._judge(whole, vertical)
+        if not dot:
+            return judge
+        try:
+            return judge.dimensions[judge_id(dimension)]
+        except KeyError:
+            raise UnknownJudge(name, [f"{judge.id}.{known}" for known in judge.dimensions]) from None
+
+    def rules(self) -> list[str]:
+        return sorted(name for name, vertical in self.judges if vertical is None)
+
+    def all(self, vertical: Seen = None) -> Judges:
+        return tuple(self.judge(name, vertical) for name in self.rules())
+
+    def classified(self, classification: str, vertical: Seen = None) -> Judges:
+        wanted = _word(Classification, classification)
+        return tuple(judge for judge in self.all(vertical) if judge.classification is wanted)
+
+    def for_archetype(self, archetype: str, vertical: Seen = None) -> Judges:
+        """Judges that score an archetype's sub-agents (PF-9 FR-5): those that name it, those that name none, and every
+        safety judge."""
+        if archetype not in self.archetypes:
+            raise UnknownArchetype(archetype, self.archetypes)
+        return tuple(
+            j for j in self.all(vertical) if j.safety or not j.rule.applies_to or archetype in j.rule.applies_to
+        )
+
+    def for_sub_agent(self, sub_agent: str, vertical: Seen = None) -> Judges:
+        """Of a sub-agent that belongs to no archetype: judges for all, and every safety judge."""
+        return tuple(j for j in self.all(vertical) if j.safety or not j.sub_agents or sub_agent in j.sub_agents)
+
+
+def build(corpus: Corpus) -> Registry:
+    """Of files that the linter found nothing wrong with. Raises UnknownJudge where the manifest names a judge that has
+    no rule file, and ThresholdTypeError where a threshold does not fit its judge."""
+    manifest = corpus.manifest.model if corpus.manifest else None
+    own = manifest.categories if manifest else {}
+    verticals = _verticals(corpus, own)
+    seen: list[Seen] = [None, *sorted(verticals)]
+    versions = {name: judge_version(name, rule.model) for name, rule in sorted(corpus.rules.items())}
+    judges = {(name, vertical): view(corpus, name, vertical, versions[name]) for vertical in seen for name in versions}
+    everywhere = manifest.global_metrics.judges if manifest else []
+    composites = manifest.composites if manifest else {}
+    categories = {
+        (name, vertical): _firing(judges, [*category.judges, *everywhere], composites, vertical)
+        for name, category in own.items()
+        for vertical in seen
+    }
+    archetypes = manifest.archetypes if manifest else {}
+    return Registry(
+        judges=MappingProxyType(judges),
+        categories=MappingProxyType(categories),
+        category_files=MappingProxyType(dict(own)),
+        composites=MappingProxyType(dict(composites)),
+        archetypes=MappingProxyType({name: tuple(agents) for name, agents in archetypes.items()}),
+        verticals=verticals,
+        gates=manifest.gates if manifest else GateDefaults(),
+        sample=manifest.sample if manifest else SampleSection(),
+        manifest=corpus.manifest.document.data if corpus.manifest else {},
+        config_hash=config_hash(corpus),
+    )
+
+
+def config_hash(corpus: Corpus) -> str:
+    """Of content: comments, order of keys and expired overrides make no difference."""
+    overrides = corpus.overrides.model.overrides if corpus.overrides else []
+    active = [o for o in overrides if permits([o], corpus.today, o.milestone, o.vertical)]
+    return digest(
+        {
+            "rules": {name: file.model.model_dump(mode="json") for name, file in corpus.rules.items()},
+            "vertical_rules": [
+                [*key, file.model.model_dump(mode="json")] for key, file in sorted(corpus.vertical_rules.items())
+            ],
+            "manifest": corpus.manifest.model.model_dump(mode="json") if corpus.manifest else None,
+            "overrides": sorted((o.model_dump(mode="json") for o in active), key=digest),
+            "verticals": sorted(corpus.verticals),
+        }
+    )
+
+
+def _verticals(corpus: Corpus, categories: Mapping[str, Category]) -> frozenset[str]:
+    named = {category.vertical for category in categories.values() if category.vertical is not None}
+    overlaid = {vertical for vertical, _ in corpus.vertical_rules}
+    return corpus.verticals | overlaid | named | corpus.extensions.keys() | corpus.selections.keys()
+
+
+def _firing(
+    judges: Mapping[tuple[str, Seen], Judge], named: list[str], composites: Mapping[str, Composite], vertical: Seen
+) -> Judges:
+    """Safety judges are inherited (PF-9 §5.5); a composite stands for its members; a judge switched off is left out."""
+    found: dict[str, Judge] = {}
+    for name in named:
+        members = composites[name].judges if name in composites and (judge_id(name), None) not in judges else [name]
+        for member in map(judge_id, members):
+            if (member, vertical) not in judges:
+                raise UnknownJudge(member, [known for known, seen in judges if seen is None])
+            found[member] = judges[member, vertical]
+    for (name, seen), judge in judges.items():
+        if seen == vertical and judge.safety:
+            found[name] = judge
+    return tuple(judge for judge in found.values() if judge.fires)
+
+
+def _word(kind: type[WordT], word: str) -> WordT:
+    try:
+        return kind(word)
+    except ValueError:
+        raise ValueError(f"no {kind.__name__.lower()} {word!r}; there are {', '.join(kind)}") from None

@@ -1,0 +1,251 @@
+"""The registry that serves: read once, kept in memory, swapped whole (PC5 NFR-1, FR-10, §5.7). An edge: it reads files
+and the clock.
+
+A version with an error in it is never served. Lookups read one attribute: they touch no file, and they go on with what
+serves while a refresh is under way.
+
+What is said of a registry's version that can't be served (PC5 §5.7, FR-9).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from evalcore.registry import disk
+from evalcore.registry.corpus import Corpus, Tree
+from evalcore.registry.judge import view
+from evalcore.registry.registry import Registry, build
+from evalcore.registry.thresholds import ThresholdTypeError
+from evalcore.validation import checked
+from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.suggestions import Unknown
+from schemas.judges import judge_id
+
+_SHOWN = 5
+
+
+class BrokenRegistry(ValueError):
+    """Nothing serves: the first version that was read has errors, all of which are in `result`."""
+
+    def __init__(self, result: ValidationResult, corpus: Corpus | None) -> None:
+        self.result, self._corpus = result, corpus
+        shown = "\n".join(f"  {problem}" for problem in result.errors[:_SHOWN])
+        more = f"\n  and {len(result.errors) - _SHOWN} more" if len(result.errors) > _SHOWN else ""
+        super().__init__(f"the registry in {result.path} can't be served:\n{shown}{more}")
+
+    def raise_threshold_error(self, name: str, vertical: str | None) -> None:
+        """ThresholdTypeError, where that is what is wrong with this judge (PC5 §9.5)."""
+        name = judge_id(name.partition(".")[0])
+        if self._corpus is not None and name in self._corpus.rules:
+            view(self._corpus, name, vertical)
+
+
+def still_serving(root: Path, since: datetime, config_hash: str) -> Problem:
+    """Beside the errors of a new version: what goes on serving in its place."""
+    message = (
+        f"nothing of this version is used: the registry of {since:%Y-%m-%d %H:%M:%S} UTC ({config_hash}) keeps serving"
+    )
+    return _warning(root, message, "repair what stands above or put back the earlier files, then refresh")
+
+
+def still_serving_stricter(root: Path, config_hash: str) -> Problem:
+    """Beside the errors of the files that serve, which came with a new day: an exception that was allowed has ended."""
+    message = f"these files were valid and go on serving ({config_hash}); what was allowed until now no longer holds"
+    return _warning(
+        root, message, "repair what stands above, then refresh; a process that starts takes no such version"
+    )
+
+
+def unreadable(root: Path, error: OSError) -> Problem:
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    fix = "RAMPGATE_CONFIGS names the folder"
+    return Problem(str(root), 0, 0, "", "unreadable", f"can't be read: {what}", "PC5 FR-9", fix)
+
+
+def unbuildable(root: Path, error: Exception) -> Problem:
+    """No check found anything, and yet judges, categories and thresholds don't go together."""
+    fix = "repair what is named here"
+    return Problem(str(root), 0, 0, "", "unbuildable", f"can't be put together: {error}", "PC5 FR-9", fix)
+
+
+def _warning(root: Path, message: str, fix: str) -> Problem:
+    return Problem(str(root), 0, 0, "", "still-serving", message, "PC5 §5.7", fix, Severity.WARNING)
+
+
+__all__ = ["BrokenRegistry", "LiveRegistry", "current", "loaded", "refresh", "serving", "use"]
+
+TTL_SECONDS = 300.0
+SETTLE_SECONDS = 0.05
+_TRIES = 40
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the files were on a day, and what was found in them."""
+
+    tree: Tree
+    today: date
+    corpus: Corpus
+    result: ValidationResult
+
+
+@dataclass(frozen=True)
+class Serving(Look):
+    registry: Registry
+    since: datetime
+
+
+class LiveRegistry:
+    """Of one folder. Any thread may call any method. `ttl` None: only `refresh` looks for a new version."""
+
+    def __init__(
+        self,
+        root: Path,
+        ttl: float | None = TTL_SECONDS,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], date] = disk.today,
+        reading: Callable[[Path], Tree] = disk.read_tree,
+        settle: float = SETTLE_SECONDS,
+    ) -> None:
+        self.root, self._ttl, self._clock, self._today = root, ttl, clock, today
+        self._reading, self._settle = reading, settle
+        self._serving: Serving | None = None
+        self._refused: Look | None = None
+        self._due = float("inf")
+        self._loading = threading.Lock()
+        self._looking = threading.Lock()
+        self.last: ValidationResult | None = None
+        """What the latest look at the files found, also when that did not come to serve."""
+
+    def current(self) -> Registry:
+        """What serves; the first call reads the files. Raises BrokenRegistry while nothing serves."""
+        serving = self._serving
+        if serving is None:
+            return self._first()
+        if self._clock() >= self._due:
+            self._look_aside()
+        return serving.registry
+
+    def loaded(self) -> Registry | None:
+        """What serves, if something does; never reads."""
+        return self._serving.registry if self._serving is not None else None
+
+    def refresh(self) -> ValidationResult:
+        """Read the files and serve them if they hold no error; else what served goes on, and a warning in the result
+        says so. Unchanged files change nothing. Raises nothing for the files."""
+        with self._loading:
+            return self._load()
+
+    def _first(self) -> Registry:
+        with self._loading:
+            if self._serving is None:
+                result = self._load()
+                if self._serving is None:
+                    raise BrokenRegistry(result, self._refused.corpus if self._refused else None)
+            return self._serving.registry
+
+    def _look_aside(self) -> None:
+        """A refresh by time, in a thread of its own, one at a time: who noticed goes on at once."""
+        if self._looking.acquire(blocking=False):
+            try:
+                threading.Thread(target=self._look, name="registry-refresh", daemon=True).start()
+            except RuntimeError:  # no thread to be had: who notices next tries again
+                self._looking.release()
+
+    def _look(self) -> None:
+        try:
+            self.refresh()
+        finally:
+            self._looking.release()
+
+    def _load(self) -> ValidationResult:
+        try:
+            result = self._take(self._settled(), self._today())
+        except OSError as error:
+            self._refused = None
+            result = self._kept([unreadable(self.root, error)])
+        finally:
+            self._due = self._clock() + self._ttl if self._ttl is not None else float("inf")
+        self.last = result
+        return result
+
+    def _take(self, tree: Tree, today: date) -> ValidationResult:
+        serving = self._serving
+        for known in (serving, self._refused):
+            if known is not None and (tree, today) == (known.tree, known.today):
+                return known.result
+        corpus, problems = checked(tree, today)
+        result = ValidationResult.of(self.root, problems)
+        same = serving is not None and serving.tree == tree
+        if result.valid or same:
+            # The files that serve are not given up for what a new day brings. They are seen anew even so: an override
+            # that ended must not go on for as long as nobody repairs the file that relied on it.
+            try:
+                registry = build(corpus)
+            except (Unknown, ThresholdTypeError) as error:
+                result = ValidationResult.of(self.root, [*problems, unbuildable(self.root, error)])
+            else:
+                if not result.valid:
+                    ended = still_serving_stricter(self.root, registry.config_hash)
+                    result = ValidationResult.of(self.root, [*problems, ended])
+                since = serving.since if serving is not None and same else datetime.now(UTC)
+                self._serving, self._refused = Serving(tree, today, corpus, result, registry, since), None
+                return result
+        result = self._kept(result.problems)
+        self._refused = Look(tree, today, corpus, result)
+        return result
+
+    def _settled(self) -> Tree:
+        """The files once two readings agree, so that a checkout under way is not taken for a version."""
+        found = self._reading(self.root)
+        if any(known is not None and found == known.tree for known in (self._serving, self._refused)):
+            return found
+        for _ in range(_TRIES):
+            time.sleep(self._settle)
+            before, found = found, self._reading(self.root)
+            if found == before:
+                return found
+        raise OSError("the files keep changing while they are read")
+
+    def _kept(self, problems: Iterable[Problem]) -> ValidationResult:
+        """Of a version that is not taken."""
+        serving = self._serving
+        goes_on = [still_serving(self.root, serving.since, serving.registry.config_hash)] if serving else []
+        return ValidationResult.of(self.root, [*problems, *goes_on])
+
+
+_live: LiveRegistry | None = None
+_choosing = threading.Lock()
+
+
+def use(root: Path | str, ttl: float | None = TTL_SECONDS) -> None:
+    """Serve this folder from now on. Nothing is read until somebody asks."""
+    global _live
+    _live = LiveRegistry(Path(root).absolute(), ttl)
+
+
+def serving() -> LiveRegistry:
+    """The folder chosen by `use`; without it RAMPGATE_CONFIGS, else `configs`, as it was at the first call."""
+    if _live is None:
+        with _choosing:
+            if _live is None:
+                use(disk.default_root())
+    return _live or serving()
+
+
+def current() -> Registry:
+    return (_live or serving()).current()
+
+
+def loaded() -> Registry | None:
+    return serving().loaded()
+
+
+def refresh() -> ValidationResult:
+    return serving().refresh()

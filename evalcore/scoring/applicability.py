@@ -1,0 +1,158 @@
+"""Which judges score a live trace, and what each of their scores weighs (PC5 §5.2, FR-11). Pure.
+
+A turn that a user voted down is scored by all its judges, whatever their sampling rates. It came into the scores for
+certain and the others with the chance of the rate; so a score weighs the inverse of its chance, and means over live
+scores stay those of the whole traffic.
+
+Whether a judge scores a trace: by filter, sub-agents and sampling rate (PC5 §5.2, FR-11; PF-9 FR-5). Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from evalcore.judges.bindings import Unbound, resolve
+from evalcore.registry.registry import Judge, Registry
+from evalcore.yaml.suggestions import UnknownCategory
+from schemas.judges import Filter, Operator
+
+NOTHING: Final = object()
+"""Where a filter's path leads nowhere."""
+SAME_FIELD: Final = {"sub_agent_id": "sub_agent"}
+"""What a filter calls otherwise than a trace's metadata do (contracts §1)."""
+
+
+def scores(judge: Judge, trace: Mapping[str, Any], share: float) -> bool:
+    """`trace` as its event has it; `share` is the trace's, from 0 to 1. A safety judge scores every trace."""
+    if judge.safety:
+        return True
+    sub_agent = _metadata(trace).get("sub_agent")
+    if judge.sub_agents and sub_agent not in judge.sub_agents:
+        return False
+    return share < float(judge.rule.sampling_rate) and (judge.filter is None or matches(judge.filter, trace))
+
+
+def matches(wanted: Filter, trace: Mapping[str, Any]) -> bool:
+    """A path that leads nowhere is empty, and is unequal to everything."""
+    found = looked_up(wanted, trace)
+    return _COMPARE[wanted.operator](found, wanted.value)
+
+
+def looked_up(wanted: Filter, trace: Mapping[str, Any]) -> Any:
+    """`field` is a field of the trace; else a metadata key."""
+    name = SAME_FIELD.get(wanted.field, wanted.field)
+    whole: Any = trace[name] if name in trace else _metadata(trace).get(name, NOTHING)
+    if wanted.key is None or whole is NOTHING:
+        return whole
+    key = SAME_FIELD.get(wanted.key, wanted.key)
+    if isinstance(whole, Mapping) and key in whole:
+        return whole[key]
+    try:
+        return resolve(key, whole)
+    except Unbound:
+        return NOTHING
+
+
+def _metadata(trace: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = trace.get("metadata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    return found is not NOTHING and (found == wanted or _text(found) == _text(wanted))
+
+
+def _text(value: Any) -> str:
+    """`true` and True, 5 and "5" are one: what a file writes and what a trace carries may differ in type."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _holds(found: Any, wanted: Any) -> bool:
+    if isinstance(found, str):
+        return _text(wanted) in found
+    return isinstance(found, (Sequence, Mapping)) and any(_equal(item, wanted) for item in found)
+
+
+def _number(compare: Callable[[float, float], bool]) -> Callable[[Any, Any], bool]:
+    def compared(found: Any, wanted: Any) -> bool:
+        try:
+            return compare(float(found), float(wanted))
+        except (TypeError, ValueError):
+            return False
+
+    return compared
+
+
+def _among(found: Any, wanted: Any) -> bool:
+    return isinstance(wanted, Sequence) and not isinstance(wanted, str) and any(_equal(found, one) for one in wanted)
+
+
+def _empty(found: Any, _: Any) -> bool:
+    return found is NOTHING or found is None or found in ("", [], {})
+
+
+def _matched(found: Any, wanted: Any) -> bool:
+    return found is not NOTHING and _pattern(str(wanted)).search(_text(found)) is not None
+
+
+@lru_cache(maxsize=1024)
+def _pattern(text: str) -> re.Pattern[str]:
+    """The linter refuses patterns that can run away."""
+    return re.compile(text)
+
+
+_COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQUALS: _equal,
+    Operator.NOT_EQUALS: lambda found, wanted: not _equal(found, wanted),
+    Operator.CONTAINS: _holds,
+    Operator.NOT_CONTAINS: lambda found, wanted: not _holds(found, wanted),
+    Operator.STARTS_WITH: lambda found, wanted: isinstance(found, str) and found.startswith(_text(wanted)),
+    Operator.ENDS_WITH: lambda found, wanted: isinstance(found, str) and found.endswith(_text(wanted)),
+    Operator.GREATER: _number(lambda found, wanted: found > wanted),
+    Operator.AT_LEAST: _number(lambda found, wanted: found >= wanted),
+    Operator.LESS: _number(lambda found, wanted: found < wanted),
+    Operator.AT_MOST: _number(lambda found, wanted: found <= wanted),
+    Operator.IN: _among,
+    Operator.MATCHES: _matched,
+    Operator.IS_EMPTY: _empty,
+    Operator.IS_NOT_EMPTY: lambda found, wanted: not _empty(found, wanted),
+}
+
+
+CERTAIN = 0.0
+"""The share of a trace that every rate above 0 takes."""
+
+
+def judges_of(registry: Registry, trace: Mapping[str, Any]) -> tuple[Judge, ...]:
+    """Those of its category, as its vertical sees them; where it names none that is known, all that fire: a judge
+    without a filter fires on every trace (PC5 §5.2)."""
+    metadata = trace.get("metadata")
+    said = metadata if isinstance(metadata, Mapping) else {}
+    vertical, category = said.get("vertical"), said.get("category")
+    seen = vertical if isinstance(vertical, str) else None
+    if isinstance(category, str):
+        try:
+            return registry.category(category, seen)
+        except UnknownCategory:
+            pass
+    return tuple(judge for judge in registry.all(seen) if judge.fires)
+
+
+def chosen(judges: Iterable[Judge], trace: Mapping[str, Any], share: float, voted_down: bool) -> list[Judge]:
+    """Of `judges` those that score this trace. A rate of 0 keeps a judge from live traces altogether: its scores of
+    voted-down turns alone would stand for nothing."""
+    return [judge for judge in judges if scores(judge, trace, CERTAIN if voted_down else share)]
+
+
+def chance(judge: Judge, voted_down: bool) -> float:
+    """With which a trace that is this judge's to score was scored. `voted_down`: whether it was judged for that, or
+    would have been."""
+    return 1.0 if voted_down or judge.safety else float(judge.rule.sampling_rate)
+
+
+def weight(judge: Judge, voted_down: bool) -> float:
+    """Of a score that was given."""
+    return 1.0 / chance(judge, voted_down)

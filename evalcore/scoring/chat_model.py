@@ -1,0 +1,176 @@
+"""A model behind any OpenAI-compatible endpoint, by its chat-completions call. An edge: its HTTP client is handed in.
+
+Not through litellm, which Opik brings for the same: in a process that does other things too it costs a call seven times
+as much of the event loop, and its import another 150 MB (DECISIONS.md has the figures).
+
+The model's key from the environment, for who evaluates a gate without the services' settings (contracts §7).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+
+from evalcore.judges.prompt import Ask
+from evalcore.scoring.calls import CallFailed, Failure, Reply
+from schemas.dead_letters import clean
+from schemas.settings import read_secret
+
+KEY = "RAMPGATE_MODEL_KEY"
+FILE = f"{KEY}_FILE"
+
+
+def model_key() -> str | None:
+    """The key itself goes before its file, as with the settings. Raises ValueError, without a word of the file's text,
+    where the file that is named holds none: without a key each call would be refused, and nobody would know why."""
+    key, file = os.environ.get(KEY), os.environ.get(FILE)
+    if key or not file:
+        return key
+    try:
+        return read_secret(Path(file))
+    except ValueError as error:
+        raise ValueError(f"{FILE}: {error}") from error
+
+
+PATH = "/chat/completions"
+LONGEST_MESSAGE = 200
+_FORMAT_WORDS = ("response_format", "json_schema", "structured output")
+
+
+def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
+    """A plain one, for at most so many calls at once. Follows no redirects: they would carry prompts and key elsewhere.
+    The caller closes it."""
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
+
+
+class Answered(Protocol):
+    """`headers` finds names in any case, as HTTP has them."""
+
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def content(self) -> bytes: ...
+
+
+class Client(Protocol):
+    """What is used of httpx's client. Raises httpx's errors."""
+
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Answered: ...
+
+
+class ChatModel:
+    """`url` is what OpenAI's clients call the base URL, such as https://api.openai.com/v1. One call is one request."""
+
+    def __init__(self, client: Client, url: str, key: str | None = None) -> None:
+        self._client, self._key = client, key
+        self.source = url.rstrip("/").removesuffix(PATH)
+        self._url = self.source + PATH
+        self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+        self._without_format: set[str] = set()
+        """Models here that refused to be held to a schema; the prompt and the strict reading remain."""
+
+    async def complete(self, asked: Ask) -> Reply:
+        formatted = asked.model not in self._without_format
+        response = await self._post(_body(asked, formatted))
+        if formatted and response.status_code in (400, 422) and _names_the_format(response):
+            self._without_format.add(asked.model)
+            response = await self._post(_body(asked, formatted=False))
+        if response.status_code != 200:
+            raise self._failure(response)
+        return _reply(response)
+
+    async def _post(self, body: bytes) -> Answered:
+        try:
+            return await self._client.post(self._url, content=body, headers=self._headers)
+        except httpx.TimeoutException as error:
+            raise CallFailed(Failure.TIMEOUT, f"the model gave no answer in time ({type(error).__name__})") from error
+        except (httpx.HTTPError, OSError) as error:
+            raise CallFailed(Failure.UNREACHABLE, f"the model can't be reached ({type(error).__name__})") from error
+
+    def _failure(self, response: Answered) -> CallFailed:
+        status = response.status_code
+        message = _message(response)
+        if self._key:  # before the cut, which would leave a part of it
+            message = message.replace(self._key, "***")
+        told = f"the model's server answers {status}: {message[:LONGEST_MESSAGE]}"
+        return CallFailed(kind_of(status), told, retry_after(response.headers))
+
+
+def kind_of(status: int) -> Failure:
+    if status == 429:
+        return Failure.RATE_LIMITED
+    if status in (401, 403):
+        return Failure.UNAUTHORIZED
+    if status in (408, 504):
+        return Failure.TIMEOUT
+    return Failure.UNAVAILABLE if status >= 500 or status in (409, 425) else Failure.REFUSED
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds; 0 where the server names none. A date is none: clocks differ."""
+    value = headers.get("retry-after", "")
+    return float(value) if value.replace(".", "", 1).isdecimal() and value.isascii() else 0.0
+
+
+def _body(asked: Ask, formatted: bool) -> bytes:
+    body: dict[str, Any] = {
+        "model": asked.model, "messages": list(asked.messages), "temperature": asked.temperature
+    }  # fmt: skip
+    if formatted:
+        named = {"name": "judgement", "strict": True, "schema": asked.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+
+
+def _reply(response: Answered) -> Reply:
+    """An answer without text is one that is no score."""
+    found = _json(response)
+    try:
+        choice = found["choices"][0]
+        message = choice["message"]
+        text = said(message.get("content"), message.get("refusal"), choice.get("finish_reason"))
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise CallFailed(Failure.SLIP, "the model's server answers 200 without a chat completion") from error
+    usage = found.get("usage")
+    tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
+    counted = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
+    return Reply(text, tokens if counted else None)
+
+
+def said(content: Any, refusal: Any, finish: Any) -> str:
+    """The text of a model's message. Raises CallFailed where there is none, and where it is not what the model
+    had to say: beside a refusal, or what a filter has left of it."""
+    if refusal:
+        raise CallFailed(Failure.SLIP, "the model refused to answer")
+    if finish == "content_filter":
+        raise CallFailed(Failure.SLIP, "the model's answer was cut by a content filter")
+    if not isinstance(content, str) or not content.strip():
+        raise CallFailed(Failure.SLIP, f"the model ended without a text ({clean(str(finish), 40)})")
+    return content
+
+
+def _json(response: Answered) -> Any:
+    try:
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _message(response: Answered) -> str:
+    found = _json(response)
+    error = found.get("error", found) if isinstance(found, dict) else None
+    text = error.get("message") if isinstance(error, dict) else error
+    return text if isinstance(text, str) and text else "no message"
+
+
+def _names_the_format(response: Answered) -> bool:
+    text = response.content[:4_000].decode(errors="replace").lower()
+    return any(word in text for word in _FORMAT_WORDS)

@@ -1,0 +1,88 @@
+"""A file as its model, or everything that keeps it from being one (PC5 AC-6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from evalcore.yaml.field_help import kind, remedy
+from evalcore.yaml.loader import Document, Parsed, field_name, read_yaml
+from evalcore.yaml.model_fields import nulls
+from evalcore.yaml.problems import Problem
+from evalcore.yaml.validation_errors import misfits
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Reading(Generic[AnyModel]):
+    """`parsed` only where there is no problem; `partial` where some fields could be read: a model without the others,
+    which raises AttributeError for them, so that what depends on them can't be judged by accident."""
+
+    problems: list[Problem]
+    parsed: Parsed[AnyModel] | None = None
+    partial: Parsed[AnyModel] | None = None
+
+
+def read(model: type[AnyModel], file: str, raw: bytes) -> Reading[AnyModel]:
+    document, problems = read_yaml(file, raw)
+    if document is None:
+        return Reading(problems)
+    if not isinstance(document.data, dict):
+        what = "a list" if isinstance(document.data, list) else "text"
+        message = f"{kind(model.__name__)} is a mapping of fields, not {what}"
+        place = document.at(())
+        clause = remedy(model.__name__, ()).clause
+        return Reading([*problems, Problem(file, *place, "", "wrong-type", message, clause, "write 'field: value'")])
+    empty = list(dict.fromkeys(nulls(model, document.data)))
+    try:
+        value = model.model_validate(document.data)
+    except ValidationError as error:
+        problems += misfits(model, document, error.errors(include_url=False))
+    told = {problem.field for problem in problems}
+    for path in empty:
+        if field_name(path) not in told:
+            fix = f"fill it in, or remove {str(path[-1])!r}"
+            clause = remedy(model.__name__, path).clause
+            problems.append(
+                Problem(file, *document.at(path), field_name(path), "empty-value", "has no value", clause, fix)
+            )
+    if not problems:
+        return Reading(problems, Parsed(document, value))
+    return Reading(problems, None, _partial(model, document, problems))
+
+
+def read_as(model: type[AnyModel], file: str, raw: bytes) -> tuple[Parsed[AnyModel] | None, list[Problem]]:
+    """The file as its model, or all that is wrong with it: each with line, column, field, clause and fix."""
+    reading = read(model, file, raw)
+    return reading.parsed, reading.problems
+
+
+def _partial(model: type[AnyModel], document: Document, problems: list[Problem]) -> Parsed[AnyModel] | None:
+    """Of a file with problems: the fields that have none. Fields that are absent and may be have their default."""
+    bad = {problem.field.partition(".")[0].partition("[")[0] for problem in problems}
+    values = {}
+    for written, adapter in _adapters(model).items():
+        if written in document.data and written not in bad:
+            try:
+                values[written] = adapter.validate_python(document.data[written])
+            except ValidationError:
+                bad.add(written)
+    if not values:
+        return None
+    partial = model.model_construct(set(values), **values)
+    for name, info in model.model_fields.items():
+        written = info.alias or name
+        if written in bad or (info.is_required() and written not in values):
+            partial.__dict__.pop(name, None)
+    return Parsed(document, partial)
+
+
+@cache
+def _adapters(model: type[BaseModel]) -> dict[str, TypeAdapter[Any]]:
+    """Per field, as files write its name: what validates its value alone."""
+    found = model.model_fields.items()
+    return {info.alias or name: TypeAdapter(info.rebuild_annotation()) for name, info in found}

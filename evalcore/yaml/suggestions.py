@@ -1,0 +1,57 @@
+"""Names that are not in the registry, each with the one that was probably meant.
+
+Near misses: which known word was probably meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like this one, if one is; case and `-` for `_` make no difference."""
+    by_key = {_key(name): name for name in sorted(known)}
+    found = get_close_matches(_key(word[:200]), by_key, n=1, cutoff=0.6)
+    return by_key[found[0]] if found else None
+
+
+def near_miss(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or "" when nothing is near. To stand behind a message."""
+    found = nearest(word, known)
+    return "" if found is None else f"; did you mean {found!r}?"
+
+
+def _key(word: str) -> str:
+    return word.strip().lower().replace("-", "_")
+
+
+class Unknown(KeyError):
+    kind = "name"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        """`known` is every name there is."""
+        super().__init__(name)
+        self.name = name
+        self.hint = near_miss(str(name), known)
+
+    def __str__(self) -> str:
+        return f"no {self.kind} {self.name!r}{self.hint}"
+
+
+class UnknownJudge(Unknown):
+    """No judge of that id."""
+
+    kind = "judge"
+
+
+class UnknownCategory(Unknown):
+    """No category of that name."""
+
+    kind = "category"
+
+
+class UnknownArchetype(Unknown):
+    """No archetype of that name in the manifest."""
+
+    kind = "archetype"

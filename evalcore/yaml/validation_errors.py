@@ -1,0 +1,277 @@
+"""What pydantic says of a file, as findings: one per field, with its place, the clause, the near miss and the fix.
+
+Sentences about a value that does not fit its field: what is wrong, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from evalcore.yaml.field_help import is_central, kind, remedy
+from evalcore.yaml.model_fields import fields, inner_fields, models_at
+from evalcore.yaml.problems import Problem
+from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, field_name
+from evalcore.yaml.suggestions import near_miss, nearest
+
+_WANTED: Final = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "list_type": "a list",
+    "date_type": "a day such as 2026-08-22",
+    "path_type": "a path",
+}
+_HOW: Final = {
+    "text": "write a text",
+    "a mapping": "write fields below it, one a line, each as 'name: value'",
+    "a list": "write a list such as [first, second]",
+}
+_ORDER: Final = list(dict.fromkeys(["a whole number", "a number", "true or false", *_WANTED.values()]))
+_QUOTED: Final = re.compile("'([^']*)'")
+
+
+@dataclass
+class Misfit:
+    """All that is wrong at one field. `at_key`: with its name, not its value."""
+
+    path: FieldPath
+    at_key: bool
+    errors: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [str(error["type"]) for error in self.errors]
+
+
+def wrong(misfit: Misfit) -> tuple[str, str, str]:
+    """Check, message and fix; the fix is empty where the field's example says it."""
+    error = misfit.errors[0]
+    value, context, kinds = error["input"], error.get("ctx") or {}, misfit.kinds
+    if all(kind in ("enum", "literal_error", "bool_type", "int_type", "float_type", "dict_type") for kind in kinds):
+        choices = [
+            name
+            for found in misfit.errors
+            for name in _QUOTED.findall(str((found.get("ctx") or {}).get("expected", "")))
+        ]
+        if choices:
+            check = "unknown-key" if misfit.at_key else "unknown-value"
+            meant = near_miss(value, choices) if isinstance(value, str) else ""
+            return check, f"{described(value)} is none of {listed(choices)}{meant}", f"write one of {listed(choices)}"
+    if value is None and all(kind in _WANTED for kind in kinds):
+        return "empty-value", f"has no value; it must be {_wanted(kinds)}", ""
+    if all(kind in _WANTED for kind in kinds):
+        return "wrong-type", f"must be {_wanted(kinds)}, not {described(value)}", _type_fix(kinds, value)
+    match kinds[0]:
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            ((sign, limit),) = [item for item in context.items() if item[0] in ("gt", "ge", "lt", "le")]
+            words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[sign]
+            return (
+                "out-of-range",
+                f"must be {words} {limit}, not {described(value)}",
+                f"write a number that is {words} {limit}",
+            )
+        case "string_too_short":
+            return "empty-value", "has no text", ""
+        case "string_too_long":
+            return "too-long", f"is longer than {context['max_length']} characters", "shorten it"
+        case "too_short" | "too_long":
+            bound = context.get("min_length", context.get("max_length"))
+            words = "at least" if "min_length" in context else "at most"
+            count = len(value) if isinstance(value, (list, dict)) else context.get("actual_length")
+            return "wrong-length", f"must have {words} {bound} entries, not {count}", ""
+        case "string_pattern_mismatch" if r"\[-?" in context["pattern"]:
+            return "wrong-format", f"{described(value)} is no dotted path such as input.messages[-1].content", ""
+        case "string_pattern_mismatch" if not str(value).strip():
+            return "empty-value", "has no text", ""
+        case "string_pattern_mismatch" if context["pattern"].startswith(r"^\S"):
+            return "wrong-format", f"{described(value)} has space around it, or a line break", "write one line of text"
+        case "string_pattern_mismatch":
+            fix = f"it must match {context['pattern']}"
+            return "wrong-format", f"{described(value)} has not the form it must have", fix
+        case "value_error":
+            return "wrong-value", f"{context['error']}, not {described(value)}", ""
+        case kind if kind.startswith("date"):
+            return "wrong-value", f"must be a day such as 2026-08-22, not {described(value)}", ""
+    return "wrong-value", f"{error['msg'][:1].lower()}{error['msg'][1:]}", ""
+
+
+def how(misfit: Misfit) -> str:
+    """The fix of a field that has no example of its own."""
+    error, kinds = misfit.errors[0], misfit.kinds
+    context = error.get("ctx") or {}
+    if all(kind in _WANTED for kind in kinds):
+        wanted = _wanted(kinds)
+        return _HOW.get(wanted, f"write {wanted}")
+    match kinds[0]:
+        case "string_too_short":
+            return "write a text, or remove the field"
+        case "too_short":
+            return f"write {context['min_length']} entries or more"
+        case "too_long":
+            return f"write {context['max_length']} entries or fewer"
+        case "string_pattern_mismatch":
+            return "write names with dots between them, such as input.messages[-1].content"
+        case kind if kind.startswith("date"):
+            return "write a day such as 2026-08-22"
+    return "correct it as the message says, or remove the field"
+
+
+def _wanted(kinds: list[str]) -> str:
+    names = sorted({_WANTED[kind] for kind in kinds}, key=_ORDER.index)
+    if "a number" in names and "a whole number" in names:
+        names.remove("a whole number")
+    return ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else names[0]
+
+
+def _type_fix(kinds: list[str], value: Any) -> str:
+    if kinds == ["string_type"] and not isinstance(value, (dict, list)) and value is not None:
+        return f"put it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'"
+    if isinstance(value, str) and "bool_type" in kinds and value.lower() in ("yes", "on", "true", "no", "off", "false"):
+        return f"write {'true' if value.lower() in ('yes', 'on', 'true') else 'false'}, without quotes"
+    if isinstance(value, str) and ("int_type" in kinds or "float_type" in kinds) and value[:1].isdigit():
+        return "write a plain decimal number, without quotes, leading zeros or underscores"
+    return ""
+
+
+def described(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        return repr(text if len(text) <= 60 else text[:59] + "…") if text else "empty text"
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, date):
+        return f"the day {value}"
+    return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else "that"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
+    found = _gathered(document, errors)
+    unknown = {misfit.path for misfit in found if "extra_forbidden" in misfit.kinds}
+    missing = {misfit.path for misfit in found if "missing" in misfit.kinds}
+    for misfit in found:
+        if misfit.errors[0]["input"] is UNREADABLE:
+            continue
+        if misfit.path in missing:
+            if misfit.path[:-1] not in document.incomplete:
+                yield _missing(model, document, misfit.path, unknown)
+        elif misfit.path in unknown:
+            yield _unknown(model, document, misfit.path, missing)
+        else:
+            check, message, fix = wrong(misfit)
+            where = remedy(model.__name__, misfit.path)
+            if not fix and where.example and not misfit.at_key:
+                fix = f"write it like {misfit.path[-1]}: {where.example}"
+            fix = fix or how(misfit)
+            yield _finding(document, misfit.path, check, message, where.clause, fix)
+
+
+def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Problem:
+    return Problem(document.file, *document.at(path), field_name(path), check, message, clause, fix)
+
+
+def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[Misfit]:
+    """Errors by the field they are about. Of a union only the member that was meant counts: a mapping is not told that
+    it is no number when something inside it is wrong."""
+    by_place: dict[tuple[FieldPath, bool], Misfit] = {}
+    for error in errors:
+        path, at_key = _path(document.data, error)
+        made = isinstance(error["input"], dict) and not isinstance(_value_at(document.data, path), dict)
+        if made and error["type"].endswith("_type"):
+            continue  # a mapping that was made on the way to the model; what is wrong inside is told where it stands
+        by_place.setdefault((path, at_key), Misfit(path, at_key)).errors.append(error)
+    paths = [path for path, _ in by_place]
+
+    def beside_the_point(misfit: Misfit) -> bool:
+        deeper = any(len(path) > len(misfit.path) and path[: len(misfit.path)] == misfit.path for path in paths)
+        return deeper and bool(misfit.path) and all(kind.endswith("_type") for kind in misfit.kinds)
+
+    return [misfit for misfit in by_place.values() if not beside_the_point(misfit)]
+
+
+def _path(data: Any, error: Mapping[str, Any]) -> tuple[FieldPath, bool]:
+    """Where in the file an error is: its location without what names members of unions."""
+    path: list[str | int] = []
+    location = error["loc"]
+    if (dotted := _dotted(data, location)) is not None:
+        return dotted, False
+    for number, part in enumerate(location):
+        if part == "[key]":
+            return tuple(path), True
+        last = number == len(location) - 1
+        if isinstance(data, dict) and (part in data or (last and error["type"] == "missing")):
+            path.append(part)
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            path.append(part)
+            data = data[part]
+    return tuple(path), False
+
+
+def _dotted(data: Any, location: tuple[Any, ...]) -> FieldPath | None:
+    """`judge.milestone: value` reached the model as a mapping below `judge`; the file has it in one line."""
+    if len(location) > 2 and location[0] == "thresholds" and isinstance(data, dict):
+        written = data.get("thresholds")
+        names = (f"{location[1]}.{part}" for part in location[2:])
+        if isinstance(written, dict):
+            return next((("thresholds", name) for name in names if name in written), None)
+    return None
+
+
+def _value_at(data: Any, path: FieldPath) -> Any:
+    for part in path:
+        if isinstance(data, dict):
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            return None
+    return data
+
+
+def _missing(model: type[BaseModel], document: Document, path: FieldPath, unknown: set[FieldPath]) -> Problem:
+    name = str(path[-1])
+    where = remedy(model.__name__, path)
+    beside = [str(other[-1]) for other in unknown if other[:-1] == path[:-1]]
+    meant = nearest(name, beside)
+    message = f"is required: {where.what}" if where.what else "is required"
+    if meant is not None:
+        line = document.at((*path[:-1], meant))[0]
+        fix = f"rename {meant!r} in line {line} to {name!r}"
+    else:
+        fix = f"add '{name}: {where.example or '…'}'"
+    return _finding(document, path, "missing-field", message, where.clause, fix)
+
+
+def _unknown(model: type[BaseModel], document: Document, path: FieldPath, missing: set[FieldPath]) -> Problem:
+    name = str(path[-1])
+    known = sorted({field for found in models_at(model, path[:-1]) for field in fields(found)})
+    above = field_name(path[:-1])
+    where = f"{kind(model.__name__)} under {above}" if above else kind(model.__name__)
+    if model.__name__ == "VerticalRuleFile" and len(path) == 1 and is_central(name):
+        message = (
+            f"belongs to the central rule file; a vertical does not fork a judge, {where} carries only {listed(known)}"
+        )
+        return _finding(document, path, "unknown-field", message, "PF-9 §5.2", f"remove {name!r}")
+    wanted = [str(other[-1]) for other in missing if other[:-1] == path[:-1]]
+    elsewhere = inner_fields(model).get(name, []) if len(path) == 1 else []
+    meant = nearest(name, wanted) or (elsewhere[0] if elsewhere else nearest(name, known))
+    message = f"is no field of {where}" + (f"; did you mean {meant!r}?" if meant else "")
+    fix = f"write {meant!r} instead" if meant else f"remove it; known are {listed(known)}"
+    return _finding(document, path, "unknown-field", message, remedy(model.__name__, path).clause, fix)

@@ -1,0 +1,1 @@
+"""Runs a gate from CI and writes its reports."""

@@ -1,0 +1,105 @@
+"""What a gate from CI reads: the dataset, from a file or Opik, and the candidate's outputs. Files are JSON Lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
+from evalcore.registry.registry import Registry
+from evalcore.scoring.items import identity
+from rampgate.ci_gate.run import manifest_dataset
+from rampgate.registry.dataset_check import read_whole
+from rampgate.registry.verticals import load_verticals
+from rampgate.settings import Settings
+
+LARGEST = 256 * 1024 * 1024
+
+
+class BadFile(ValueError):
+    """A file that is not there, or not what it should be; names file and line."""
+
+
+def read_dataset(path: Path, name: str | None = None, version: int | None = None) -> GoldenSet:
+    """One item a line: `input`, `expected_output`, `metadata` with `id` and `category` (PC5 §5.3). Raises BadFile."""
+    items: list[dict[str, Any]] = []
+    places: dict[str, int] = {}
+    for line, one in lines(path):
+        item = _unwrapped(one)
+        if item.get("input") is None:
+            raise BadFile(f"{path}:{line}: input: an item has one")
+        known = identity(item, len(items))
+        if known in places:
+            raise BadFile(f"{path}:{line}: metadata.id: {known[:80]!r} is the id of line {places[known]} too")
+        places[known] = line
+        items.append(item)
+    return GoldenSet(items, str(path), name, version)
+
+
+def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
+    """One answer a line: `id` as the item's, `output`, and whatever else judges read, such as `tool_calls`; or `error`,
+    and why there is no output. Raises BadFile."""
+    found: dict[str, CandidateAnswer] = {}
+    for line, one in lines(path):
+        known = one.get("id")
+        if isinstance(known, bool) or not isinstance(known, (str, int)) or known == "":
+            raise BadFile(f"{path}:{line}: id: the id of an item is needed")
+        if str(known) in found:
+            raise BadFile(f"{path}:{line}: id: {str(known)[:80]!r} was answered before")
+        if "output" not in one and "error" not in one:
+            raise BadFile(f"{path}:{line}: output: an answer has one, or an error")
+        said = one.get("error")
+        answer = {name: value for name, value in one.items() if name not in ("id", "error")}
+        found[str(known)] = answer if one.get("output") is not None else Failed(_why(said))
+    return found
+
+
+def read_traces(path: Path) -> list[dict[str, Any]]:
+    """One trace a line, as on the topic (contracts §1) or as Opik exports it. One that was posted twice counts once, by
+    its later line. Raises BadFile."""
+    found: dict[str, dict[str, Any]] = {}
+    for line, one in lines(path):
+        whole = one.get("trace")
+        trace = whole if isinstance(whole, dict) and "input" not in one else one
+        if trace.get("input") is None:
+            raise BadFile(f"{path}:{line}: input: a trace has one")
+        found[str(trace.get("trace_id") or trace.get("id") or f"#{line}")] = trace
+    return list(found.values())
+
+
+async def from_opik(settings: Settings, registry: Registry) -> GoldenSet | None:
+    """The manifest's dataset, as `read_whole` has it."""
+    return await read_whole(settings, manifest_dataset(registry), load_verticals(settings.configs).values())
+
+
+def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Raises BadFile."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadFile(f"{path}: has more than {LARGEST >> 20} MB")
+        whole = path.read_bytes()
+    except OSError as error:
+        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
+    for number, line in enumerate(whole.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            one = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise BadFile(f"{path}:{number}: not JSON: {error}; the file is JSON Lines, one object a line") from error
+        if not isinstance(one, dict):
+            raise BadFile(f"{path}:{number}: not an object; the file is JSON Lines, one object a line")
+        yield number, one
+
+
+def _unwrapped(one: dict[str, Any]) -> dict[str, Any]:
+    """As Opik exports it: the item's fields below `data`."""
+    data = one.get("data")
+    return {"id": one.get("id"), **data} if isinstance(data, dict) and "input" not in one else one
+
+
+def _why(said: object) -> str:
+    return f"the candidate failed: {str(said)[:200]}" if said else "the candidate's answer has no output"

@@ -1,0 +1,58 @@
+"""Reports as files, and the gate's metrics (contracts §5, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rampgate.ci_gate.metrics import gate_decided, leave
+from rampgate.ci_gate.report_page import page
+from rampgate.ci_gate.report_texts import junit, markdown
+from rampgate.ci_gate.run import Outcome
+from rampgate.cli.common import Failure
+from streams.metrics import Metrics
+
+METRICS = (
+    "eval_gate_fired_total", "eval_gate_verdict_total", "eval_gate_duration_seconds", "eval_judge_score_distribution"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Where each goes; None: nowhere. Markdown is appended, as a job's summary is."""
+
+    junit: Path | None = None
+    markdown: Path | None = None
+    html: Path | None = None
+    metrics: Path | None = None
+
+    def check(self) -> None:
+        """Before a gate costs anything. Raises Failure."""
+        for flag, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
+            if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+                raise Failure(f"--{flag} {path}: a file in a folder that is there")
+
+    def write(self, outcome: Outcome) -> None:
+        """Raises Failure, SettingsError."""
+        _write("junit", self.junit, "wb", lambda: junit(outcome))
+        _write("markdown", self.markdown, "ab", lambda: markdown(outcome).encode())
+        _write("html", self.html, "wb", lambda: page(outcome).encode())
+        if self.metrics is not None:
+            leave(_observed(outcome), self.metrics, *METRICS)
+
+
+def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -> None:
+    if path is None:
+        return
+    try:
+        with path.open(mode) as file:
+            file.write(made())
+    except OSError as error:
+        raise Failure(f"--{flag} {path}: can't be written: {error.strerror or error}") from error
+
+
+def _observed(outcome: Outcome) -> Metrics:
+    metrics = Metrics()
+    gate_decided(metrics, outcome.verdict, outcome.duration_seconds)
+    return metrics

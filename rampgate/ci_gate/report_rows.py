@@ -1,0 +1,179 @@
+"""How a judge's scores are spread over its scale, as counts in bins. Pure.
+
+What all reports tell of a judge, once. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from evalcore.gates.limits import figure
+from evalcore.registry.registry import Judge
+from evalcore.scoring.answers import NotApplicable, Scored
+from rampgate.ci_gate.run import Outcome
+from schemas.dead_letters import clean
+from schemas.judges import Enforcement, Milestone, ScoreType
+from schemas.verdicts import Code, JudgeScore, Reason, Word
+
+LONGEST = 2_000
+_ORDER = tuple(Word)
+
+
+@dataclass(frozen=True)
+class Row:
+    """`word` is what the judge alone makes of the gate, and never worse than what the gate came to: where another judge
+    warns anyway, one that could score nothing need not block. `why` are the reasons that name it."""
+
+    judge: str
+    score: JudgeScore
+    word: Word
+    why: tuple[Reason, ...]
+
+    @property
+    def shown(self) -> str:
+        return "none" if self.score.score is None else figure(self.score.score)
+
+    @property
+    def interval(self) -> str:
+        if self.score.ci95 is None:
+            return ""
+        low, high = self.score.ci95
+        return f"{low:.3g} to {high:.3g}"
+
+    @property
+    def baseline(self) -> str:
+        score = self.score
+        return "" if score.baseline is None else f"{figure(score.baseline)} ({score.baseline_runs})"
+
+
+def rows(outcome: Outcome) -> list[Row]:
+    """Worst first, then by name."""
+    verdict = outcome.verdict
+    found = []
+    for judge, score in verdict.per_judge_scores.items():
+        why = tuple(reason for reason in verdict.reasons if _names(reason, judge))
+        alone = _word(score, why, verdict.milestone)
+        found.append(Row(judge, score, min(alone, verdict.verdict, key=_ORDER.index), why))
+    return sorted(found, key=lambda row: (-_ORDER.index(row.word), row.judge))
+
+
+def of_the_whole(outcome: Outcome) -> list[Reason]:
+    """Reasons that are no judge's own."""
+    judges = outcome.verdict.per_judge_scores
+    return [reason for reason in outcome.verdict.reasons if not any(_names(reason, judge) for judge in judges)]
+
+
+def said(reason: Reason) -> str:
+    """May quote what came from outside: nothing in it is a control character."""
+    return f"{reason.code}: {clean(reason.message, LONGEST)}"
+
+
+def headline(outcome: Outcome) -> str:
+    verdict = outcome.verdict
+    failing = f": {', '.join(verdict.failing_judges)}" if verdict.failing_judges else ""
+    return f"{verdict.milestone}: {verdict.verdict}{failing}"
+
+
+def facts(outcome: Outcome) -> str:
+    golden, traced = outcome.golden, outcome.traced
+    if traced is not None:
+        asked = f"{len(outcome.ran.pairs)} scores asked for, {outcome.duration_seconds:.1f} s"
+        return f"{len(traced.items)} traces of {clean(traced.source, 300)}, {asked}"
+    if golden is None:
+        return f"no item was judged; {outcome.duration_seconds:.1f} s"
+    return (
+        f"{len(golden.items)} items of {clean(golden.source, 300)}, {outcome.answered} answered by the candidate, "
+        f"{len(outcome.ran.pairs)} scores asked for, {outcome.duration_seconds:.1f} s"
+    )
+
+
+def _names(reason: Reason, judge: str) -> bool:
+    """The gate's messages about a judge begin with its name, or with what of it is late."""
+    return reason.message.startswith((f"{judge} ", f"the provisional seed of {judge} "))
+
+
+def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> Word:
+    """The worst that its reasons come to. Some block whatever the judge's enforcement says; a late seed does from
+    pre_ramp on (PF-9 AC-9)."""
+    if score.passed:
+        return Word.PASS
+    always = {Code.FLOOR_BREACH, Code.JUDGE_SUSPENDED, Code.JUDGE_UNAVAILABLE}
+    if milestone is not Milestone.PRE_MERGE:
+        always.add(Code.PROVISIONAL_OVERDUE)
+    own = {reason.code for reason in why}
+    only_late = own == {Code.PROVISIONAL_OVERDUE}
+    blocks = bool(own & always) or (score.enforcement is Enforcement.BLOCK and not only_late)
+    return Word.FAIL if blocks else Word.WARN
+
+
+FLOAT_BINS = 20
+WIDEST = 40
+"""Values of an INTEGER scale that have a bin each."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Low:
+    """One of a judge's lowest scores; `reason` are the judge's words."""
+
+    item: str
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """`edges` are one more than `counts`; a bin of whole values lies half a step to both sides of its value."""
+
+    judge: Judge
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+    counts: tuple[int, ...]
+    unscored: int
+    not_applicable: int
+    lowest: tuple[Low, ...]
+
+    @property
+    def drawn(self) -> str:
+        """A bar a bin, in block letters; a dot where a bin is empty."""
+        most = max(self.counts, default=0)
+        return "".join(BLOCKS[(count * 8 - 1) // most] if count else "·" for count in self.counts) if most else ""
+
+
+def distributions(outcome: Outcome, lowest: int = 5) -> dict[str, Distribution]:
+    """By judge id."""
+    values: dict[str, list[Low]] = {}
+    missing: dict[str, list[int]] = {}
+    judges: dict[str, Judge] = {}
+    for (judge, item), found in zip(outcome.ran.pairs, outcome.ran.found, strict=True):
+        judges[judge.id] = judge
+        values.setdefault(judge.id, [])
+        counted = missing.setdefault(judge.id, [0, 0])
+        if isinstance(found.answer, Scored):
+            values[judge.id].append(Low(item.id, found.answer.value, found.reason))
+        else:
+            counted[isinstance(found.answer, NotApplicable)] += 1
+    return {name: _spread(judge, values[name], missing[name], lowest) for name, judge in judges.items()}
+
+
+def _spread(judge: Judge, found: Sequence[Low], missing: Sequence[int], lowest: int) -> Distribution:
+    low, high = judge.score_range
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+    if judge.score_type is ScoreType.BOOLEAN:
+        edges, labels = (-0.5, 0.5, 1.5), ("false", "true")
+    elif judge.score_type is ScoreType.INTEGER and high - low < WIDEST:
+        whole = range(round(low), round(high) + 1)
+        edges, labels = (*(value - 0.5 for value in whole), high + 0.5), tuple(map(str, whole))
+    else:
+        edges = tuple(low + (high - low) * step / FLOAT_BINS for step in range(FLOAT_BINS + 1))
+        labels = tuple(f"{from_:g} to {to:g}" for from_, to in pairwise(edges))
+    counts = [0] * len(labels)
+    for one in found:
+        share = (one.score - edges[0]) / (edges[-1] - edges[0])
+        counts[min(max(int(share * len(counts) + 1e-9), 0), len(counts) - 1)] += 1
+    worst = tuple(sorted(found, key=lambda one: (one.score, one.item))[:lowest])
+    unscored, not_applicable = missing
+    return Distribution(judge, edges, labels, tuple(counts), unscored, not_applicable, worst)

@@ -1,0 +1,155 @@
+"""A gate from CI: before a merge the manifest's dataset and a candidate's outputs, else traces at hand; the judges, the
+verdict (PC5 §5.5, AC-3, AC-4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.gates.decision import Evidence
+from evalcore.gates.evaluate import Ran, Traced, gate_on, run_gate
+from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, mismatches, paired
+from evalcore.registry.registry import Judge, Registry
+from evalcore.scoring.assignments import Pair
+from evalcore.scoring.calls import Spend
+from evalcore.scoring.items import identity
+from evalcore.scoring.runner import Scorer
+from schemas.judges import Enforcement, Milestone
+from schemas.manifests import Dataset
+from schemas.verdicts import Code, GateVerdict, Reason, Word
+
+Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, CandidateAnswer]]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for. `today` decides what is overdue; `accepted` is what an audited acceptance makes of a judge's
+    enforcement; `history` are a judge's aggregates on main, oldest first, by its id or
+    `judge.dimension`; `outdated`, where main has none of a judge's version, is the version that it has some of."""
+
+    registry: Registry
+    today: date
+    milestone: Milestone = Milestone.PRE_MERGE
+    vertical: str | None = None
+    accepted: Mapping[str, Enforcement] = field(default_factory=dict)
+    history: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    outdated: Mapping[str, str] = field(default_factory=dict)
+    spend: Spend | None = None
+    within: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`golden` is None where the dataset could not be had, and for a gate on `traced` ones. `unknown` are answers to
+    items that the dataset lacks."""
+
+    ran: Ran
+    wanted: Wanted
+    decided_at: str
+    duration_seconds: float
+    golden: GoldenSet | None = None
+    traced: Traced | None = None
+    answered: int = 0
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> GateVerdict:
+        return self.ran.verdict
+
+    def document(self) -> dict[str, Any]:
+        """`--json`: the gate's verdict, and what it was made of."""
+        calls = sum(1 for one in self.ran.found if one.failure is None and not one.cached)
+        return {
+            **asdict(self.verdict),
+            "vertical": self.wanted.vertical,
+            **self._looked_at(),
+            "accepted": sorted(self.wanted.accepted),
+            "evidence": {
+                "config_hash": self.wanted.registry.config_hash,
+                "decided_at": self.decided_at,
+                "duration_seconds": self.duration_seconds,
+                "judged": len(self.ran.pairs),
+                "model_calls": calls,
+            },
+        }
+
+    def _looked_at(self) -> dict[str, Any]:
+        """A file that was not said to be of another name or version is the manifest's, as for baselines."""
+        if self.traced is not None:
+            return {"sample": {**asdict(self.traced.facts), "source": self.traced.source}, "dataset": None}
+        golden, declared = self.golden, manifest_dataset(self.wanted.registry)
+        name, version = (golden.name, golden.version) if golden is not None else (None, None)
+        return {
+            "sample": None,
+            "dataset": {
+                "name": name if name is not None else declared.name,
+                "version": version if version is not None else declared.version,
+                "items": len(golden.items) if golden is not None else None,
+                "source": golden.source if golden is not None else None,
+                "categories": dict(sorted(golden.categories.items())) if golden is not None else {},
+                "answered": self.answered,
+            },
+        }
+
+
+def manifest_dataset(registry: Registry) -> Dataset:
+    return Dataset.model_validate(registry.manifest["dataset"])
+
+
+async def run(
+    wanted: Wanted, dataset: Callable[[], Awaitable[GoldenSet | None]], answering: Answering, scorer: Scorer | None
+) -> Outcome:
+    """`dataset` gives None where there is none of the manifest's name, and raises Unavailable or Unauthorized where
+    nobody can say: the gate fails closed on either."""
+    outcome = _timed(wanted)
+    registry, declared = wanted.registry, manifest_dataset(wanted.registry)
+    try:
+        golden = await dataset()
+    except (Unavailable, Unauthorized) as error:
+        message = f"the dataset {declared.name!r} can't be read, so nothing was judged: {error}"
+        return outcome(_failed(wanted, Code.JUDGE_UNAVAILABLE, message))
+    if golden is None:
+        message = f"Opik has no dataset {declared.name!r}, version {declared.version}"
+        return outcome(_failed(wanted, Code.DATASET_MISMATCH, message))
+    wrong = tuple(mismatches(golden, declared, registry))
+    answers = await answering(golden.items)
+    judges, pairs = paired(golden, answers, registry, wanted.vertical)
+    evidence = Evidence.at(wanted.milestone, registry.gates, len(golden.items), mismatches=wrong)
+    ran = await _ran(wanted, judges, pairs, evidence, scorer)
+    known = {identity(one, number) for number, one in enumerate(golden.items)}
+    answered = sum(1 for name, one in answers.items() if name in known and not isinstance(one, Failed))
+    return outcome(ran, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
+
+
+async def run_traced(wanted: Wanted, traced: Traced, coverage: float | None, scorer: Scorer | None) -> Outcome:
+    """`coverage` is the join's rate, held against the manifest's floor where it is given."""
+    outcome = _timed(wanted)
+    made = gate_on(wanted.milestone, traced.items, traced.names, wanted.registry, wanted.vertical, coverage)
+    return outcome(await _ran(wanted, *made, scorer), traced=traced)
+
+
+async def _ran(
+    wanted: Wanted, judges: Mapping[str, Judge], pairs: Sequence[Pair], evidence: Evidence, scorer: Scorer | None
+) -> Ran:
+    return await run_gate(
+        scorer, wanted.milestone, judges, pairs, evidence, wanted.history, wanted.today,
+        accepted=wanted.accepted, outdated=wanted.outdated, spend=wanted.spend, within=wanted.within,
+    )  # fmt: skip
+
+
+def _timed(wanted: Wanted) -> Callable[..., Outcome]:
+    began = time.monotonic()
+
+    def outcome(ran: Ran, **more: Any) -> Outcome:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Outcome(ran, wanted, at, round(time.monotonic() - began, 3), **more)
+
+    return outcome
+
+
+def _failed(wanted: Wanted, code: Code, message: str) -> Ran:
+    return Ran(GateVerdict({}, Word.FAIL, [], wanted.milestone, [Reason(code, message)]))

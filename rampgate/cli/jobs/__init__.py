@@ -1,0 +1,1 @@
+"""Does what the commands ask; imported when a command runs."""

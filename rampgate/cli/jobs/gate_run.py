@@ -1,0 +1,209 @@
+"""What `rampgate gate run` does: reads what was asked for, has the judges score it, decides and tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evalcore.gates.baselines import BaselineFile
+from evalcore.gates.evaluate import Traced, scorer_for, traced
+from evalcore.gates.golden import CandidateAnswer, GoldenSet
+from evalcore.gates.overrides import Shift, accepted
+from evalcore.registry import disk
+from evalcore.registry.registry import Registry
+from evalcore.reloading import BrokenRegistry, LiveRegistry
+from evalcore.scoring.calls import Spend
+from evalcore.scoring.runner import Scorer
+from rampgate.ci_gate import report_texts
+from rampgate.ci_gate import run as gate_run
+from rampgate.ci_gate.baselines import read_baselines, write_baselines
+from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
+from rampgate.ci_gate.report_files import Reports
+from rampgate.ci_gate.run import Outcome, Wanted
+from rampgate.cli.common import Failure, Format, print_json, run
+from rampgate.cli.jobs.override_audit import append, read_description
+from rampgate.logs import configure_logs
+from rampgate.settings import Settings, load_settings, revealed
+from rampgate.worker.gates import call_limits
+from schemas.dead_letters import clean
+from schemas.judges import Enforcement, Milestone
+from schemas.verdicts import Word
+from streams.gates.candidate import CandidateLimits, ask_candidate
+
+LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
+"""By whether it is pre_merge."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command's options, by their names."""
+
+    milestone: str
+    vertical: str | None
+    within: float | None
+    configs: Path | None
+    dataset: Path | None
+    dataset_name: str | None
+    dataset_version: int | None
+    candidate: str | None
+    candidate_key: str | None
+    candidate_calls: int
+    candidate_seconds: float
+    candidate_tries: int
+    outputs: Path | None
+    traces: Path | None
+    judges: str | None
+    coverage: float | None
+    baselines: Path | None
+    record: bool
+    commit: str
+    description: Path | None
+    pull_request: str
+    audit: Path | None
+    junit: Path | None
+    markdown: Path | None
+    html: Path | None
+    metrics_file: Path | None
+    format: Format
+    as_json: bool
+
+
+def decide(options: Options) -> int:
+    """The exit code. Raises Failure."""
+    at = _milestone(options.milestone)
+    _asked_for(at, options)
+    reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
+    reports.check()
+    settings = load_settings({"configs": options.configs, "candidate_key": options.candidate_key})
+    configure_logs("error", "console")
+    registry = registry_of(settings, options.vertical)
+    today = disk.today()
+    try:
+        past = read_baselines(options.baselines, may_be_new=options.record) if options.baselines else BaselineFile()
+        golden = (
+            read_dataset(options.dataset, options.dataset_name, options.dataset_version) if options.dataset else None
+        )
+        given = read_outputs(options.outputs) if options.outputs else None
+        sample = _traced(options.traces, options, at, registry) if options.traces else None
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    shift = _shift(options, registry, today)
+    declared = gate_run.manifest_dataset(registry)
+    shifted = shift.judges if shift is not None else ()
+    wanted = Wanted(
+        registry, today, at, vertical=options.vertical, within=options.within,
+        spend=Spend(settings.gate_calls, settings.gate_tokens),
+        accepted=dict.fromkeys(shifted, Enforcement.WARN),
+        history=past.history(registry.all(), declared, at, options.vertical),
+        outdated={} if options.record or at is not Milestone.PRE_MERGE
+        # An accepted shift says that the old version's baseline no longer applies, also to the judge's dimensions.
+        else past.outdated([one for one in registry.all() if one.id not in shifted], at, options.vertical),
+    )  # fmt: skip
+
+    async def read() -> GoldenSet | None:
+        return golden if golden is not None else await from_opik(settings, registry)
+
+    async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
+        if given is not None:
+            return given
+        key = revealed(settings.candidate_key)
+        limits = CandidateLimits(options.candidate_calls, options.candidate_seconds, options.candidate_tries)
+        return await ask_candidate(str(options.candidate), items, key, limits)
+
+    async def judge(scorer: Scorer | None) -> Outcome:
+        if sample is not None:
+            return await gate_run.run_traced(wanted, sample, options.coverage, scorer)
+        return await gate_run.run(wanted, read, answer, scorer)
+
+    outcome = run(partial(_with_scorer, settings, judge))
+    reports.write(outcome)
+    if options.record and options.baselines is not None:
+        made = past.with_run(outcome.verdict, declared, options.vertical, outcome.decided_at, options.commit)
+        try:
+            write_baselines(options.baselines, made)
+        except BadFile as error:
+            raise Failure(str(error)) from error
+    tell(outcome, options.format, options.as_json)
+    return 1 if outcome.verdict.verdict is Word.FAIL else 0
+
+
+def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
+    """The pull request's accepted baseline shift; it goes into the audit."""
+    shift, refused = accepted(read_description(options.description), registry, today)
+    for wrong in refused:
+        sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
+    if shift is not None:
+        append(options.audit, "baseline_shift", options.pull_request, [asdict(shift)])
+    return shift
+
+
+async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
+    key = revealed(settings.model_key)
+    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+        return await judge(scorer)
+
+
+def _traced(traces: Path, options: Options, at: Milestone, registry: Registry) -> Traced:
+    """Raises Failure, BadFile."""
+    listed = (
+        [name.strip() for name in options.judges.split(",") if name.strip()] if options.judges is not None else None
+    )
+    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, options.vertical)
+    if wrong:
+        raise Failure("; ".join(wrong))
+    return found
+
+
+def registry_of(settings: Settings, vertical: str | None) -> Registry:
+    """Raises Failure where the files hold an error, or no such vertical."""
+    try:
+        registry = LiveRegistry(settings.configs, ttl=None).current()
+    except BrokenRegistry as error:
+        raise Failure(f"{error}; `rampgate manifest validate` tells all") from error
+    if "dataset" not in registry.manifest:
+        raise Failure(f"{settings.configs}: there is no evaluation manifest")
+    if vertical is not None and vertical not in registry.verticals:
+        raise Failure(f"--vertical: no vertical {vertical!r}; there are {', '.join(sorted(registry.verticals))}")
+    return registry
+
+
+def tell(outcome: Outcome, format: Format, as_json: bool) -> None:
+    """`--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
+    if outcome.unknown:
+        few = ", ".join(clean(name, 80) for name in outcome.unknown[:3])
+        sys.stderr.write(f"rampgate: {len(outcome.unknown)} answers are to no item of the dataset: {few}\n")
+    if format is Format.GITHUB:
+        sys.stderr.write("".join(f"{line}\n" for line in report_texts.commands(outcome)))
+    if as_json or format is Format.JSON:
+        print_json(outcome.document())
+    elif format is Format.TEXT:
+        report_texts.show(outcome)
+
+
+def _milestone(word: str) -> Milestone:
+    try:
+        return Milestone(word)
+    except ValueError:
+        raise Failure(f"--milestone: no milestone {word!r}; there are {', '.join(Milestone)}") from None
+
+
+def _asked_for(at: Milestone, options: Options) -> None:
+    """What a gate looks at is said, by options that are its own. Raises Failure."""
+    merging = at is Milestone.PRE_MERGE
+    others = ("traces", "judges", "coverage") if merging else ("dataset", "candidate", "outputs", "description")
+    strange = [f"--{name}" for name in others if getattr(options, name) is not None]
+    if strange:
+        raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {LOOKS_AT[merging]}")
+    if not merging and options.traces is None:
+        raise Failure(f"{at} looks at traces: --traces FILE")
+    if merging and (options.candidate is None) == (options.outputs is None):
+        raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
+    if options.candidate is not None and not options.candidate.startswith(("http://", "https://")):
+        raise Failure(f"--candidate: {options.candidate!r} is no http:// or https:// address")
+    if options.record and options.baselines is None:
+        raise Failure("--record: say where: --baselines FILE")

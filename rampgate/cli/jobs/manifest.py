@@ -1,0 +1,257 @@
+"""What the manifest commands do: on files, in one process, with exit codes by contracts §5.
+
+The manifest as tables for a person, and a difference in colours where stdout is a terminal.
+"""
+
+from __future__ import annotations
+
+import os.path
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from evalcore.manifest.resolving import Resolution, edited_by_hand
+from evalcore.manifest.resolving import resolve as resolve_tree
+from evalcore.manifest.staleness import departures, difference, same
+from evalcore.registry import disk
+from evalcore.registry.corpus import BASE, EXTENSION, MANIFEST, SELECTION, Tree
+from evalcore.registry.registry import Registry, build
+from evalcore.validation import checked, validate_manifest, validate_sources
+from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from rampgate.cli.common import Failure, Format, print_json
+from rampgate.cli.jobs.findings import document, show_text, tell
+from rampgate.cli.jobs.findings import show as show_findings
+from rampgate.cli.jobs.query_view import plain
+from rampgate.cli.registries import root_of, tree_of
+from rampgate.registry.file_writer import replace_file
+from rampgate.registry.view import UnknownName, eval_config, served
+from schemas.answers import EvalConfig
+from schemas.judges import Enforcement, Milestone
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def show_difference(text: str) -> None:
+    console = Console(soft_wrap=True, highlight=False, file=sys.stdout)
+    for line in text.splitlines():
+        colour = _COLOURS.get(line[:1])
+        said = plain(line, 2_000)
+        console.print(f"[{colour}]{said}[/]" if colour else said)
+
+
+def show_category(answer: EvalConfig) -> None:
+    whose = f", as {answer.vertical} sees it" if answer.vertical is not None else ""
+    title = f"{answer.category}{whose}: manifest {answer.manifest_version}, registry {answer.config_hash}"
+    _judges(plain(title), [judge.model_dump(mode="json") for judge in answer.judges])
+
+
+def show_manifest(found: Mapping[str, Any]) -> None:
+    dataset = found.get("dataset", {})
+    title = f"Dataset {dataset.get('name')}, version {dataset.get('version')}, {dataset.get('items')} items"
+    table = Table(title=plain(title), title_justify="left", box=box.SIMPLE_HEAD)
+    for head in ("Category", "Of", "Fires"):
+        table.add_column(head, overflow="fold")
+    for name, category in found["categories"].items():
+        table.add_row(plain(name), plain(category.get("vertical") or "all"), plain(", ".join(category["fires"]), 1_000))
+    Console().print(table)
+    whose = f"as {found['vertical']} sees them" if found["vertical"] is not None else "as the platform sees them"
+    _judges(plain(f"Judges {whose}, registry {found['config_hash']}"), found["judges"])
+
+
+def _judges(title: str, judges: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for head in ("Judge", "Class", "Merge", "Ramp", "Full", "Floor", "Blocks", "Due"):
+        numeric = head in ("Merge", "Ramp", "Full", "Floor")
+        table.add_column(head, justify="right" if numeric else "left", no_wrap=head == "Judge", overflow="fold")
+    for judge in judges:
+        row = (
+            judge["id"],
+            str(judge["classification"]).partition("_")[0],
+            *(_value(judge["thresholds"][milestone]) for milestone in Milestone),
+            f"{judge['floor']:g}",
+            _blocks(judge["enforcement"]),
+            judge["recalibration_due"],
+        )
+        table.add_row(*(plain(cell) for cell in row))
+    Console().print(table)
+
+
+def _blocks(enforcement: Mapping[str, str]) -> str:
+    at = [milestone for milestone in Milestone if enforcement[milestone] == Enforcement.BLOCK]
+    if at == list(Milestone):
+        return "always"
+    return "from ramp" if at == [Milestone.PRE_RAMP, Milestone.PRE_FULL] else ", ".join(at) or "never"
+
+
+def _value(threshold: float | bool) -> str:
+    return str(threshold).lower() if isinstance(threshold, bool) else f"{threshold:g}"
+
+
+CLAUSE = "PF-9 §5.6"
+_KEEP = "move the change into manifest-base.yaml, a prompt component or a vertical's files; or drop it with --force"
+
+
+def validate(path: Path | None, configs: Path | None, format: Format, as_json: bool) -> int:
+    if path is not None and not path.exists():
+        raise Failure(f"{path}: no such file; name a manifest, or none for the registry's own")
+    if path is None or path.is_dir():
+        return tell(validate_sources(tree_of(path or root_of(configs)), disk.today()), format, as_json)
+    root = root_of(configs)
+    if path.name in (BASE, EXTENSION, SELECTION) or path.suffix == ".xml":
+        around = [one for one in (root, *_around(path)) if one.is_dir()] if configs is None else []
+        return tell(_source(path, around or [root]), format, as_json)
+    beside = (path.absolute().parent / "rules").is_dir()
+    try:
+        result = validate_manifest(path, root=None if beside and configs is None else root)
+    except OSError as error:
+        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
+    return tell(result, format, as_json)
+
+
+def _source(path: Path, roots: list[Path]) -> ValidationResult:
+    """Of a file that the manifest of one of these registries is made of. Raises Failure for any other."""
+    for root in roots:
+        tree = tree_of(root)
+        shown = {os.path.realpath(root / name): tree.shown(name) for name in {*tree.files, *tree.refused}}
+        name = shown.get(os.path.realpath(path))
+        if name is not None:
+            found = validate_sources(tree, disk.today()).problems
+            return ValidationResult.of(path, (replace(one, file=path.as_posix()) for one in found if one.file == name))
+    hint = "name the folder of its registry with --configs"
+    raise Failure(f"{path}: is no manifest, and the registry in {roots[0]} is not made of it; {hint}")
+
+
+def _around(path: Path) -> list[Path]:
+    """Folders of registries that a file may lie in or beside."""
+    ups = path.absolute().parents
+    return [folder for folder in (ups[0], *(up / "configs" for up in ups)) if (folder / "rules").is_dir()]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`word`: unchanged or written; stale, edited or unsound where nothing was written for it."""
+
+    word: str
+    problems: tuple[Problem, ...]
+    difference: str = ""
+
+    @property
+    def fails(self) -> bool:
+        return self.word in ("stale", "edited", "unsound")
+
+
+def resolve(configs: Path | None, check: bool, force: bool, format: Format, as_json: bool) -> int:
+    root = root_of(configs)
+    tree = tree_of(root)
+    path = Path(tree.shown(MANIFEST))
+    if MANIFEST in tree.refused:
+        raise Failure(f"{path}: {tree.refused[MANIFEST]}")
+    resolution = resolve_tree(tree, disk.today())
+    outcome = decide(tree, resolution, check, force)
+    if outcome.word == "written" and resolution.text is not None:
+        _write(path, tree, resolution.text)
+    return _told(path, outcome, format, as_json)
+
+
+def decide(tree: Tree, resolution: Resolution, check: bool, force: bool) -> Outcome:
+    """What is to be done with the manifest of a tree: `written` says that it may be."""
+    if not resolution.sound or resolution.text is None:
+        return Outcome("unsound", resolution.problems)
+    raw = tree.files.get(MANIFEST)
+    there = raw.decode(errors="replace") if raw is not None else ""
+    if raw is not None and same(there, resolution.text):
+        return Outcome("unchanged", resolution.problems)
+    shown = tree.shown(MANIFEST)
+    apart = difference(there, resolution.text, shown)
+    edited = raw is not None and edited_by_hand(there)
+    if not check and (force or not edited):
+        return Outcome("written", resolution.problems, apart)
+    if raw is None:
+        fix = "run `rampgate manifest resolve`"
+        found = [Problem(shown, 0, 0, "", "manifest-is-there", "is missing", CLAUSE, fix)]
+    else:
+        found = departures(shown, there, resolution.text, Severity.ERROR)
+        found = [replace(one, fix=_KEEP) if edited else one for one in found]
+    return Outcome("edited" if edited else "stale", (*found, *resolution.problems), apart)
+
+
+def _write(path: Path, tree: Tree, text: str) -> None:
+    try:
+        if path.exists() and disk.read(path) != tree.files.get(MANIFEST):
+            raise Failure(f"{path}: was changed just now; nothing is written, run the command again")
+        replace_file(path, text)
+    except OSError as error:
+        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def _told(path: Path, outcome: Outcome, format: Format, as_json: bool) -> int:
+    result = ValidationResult.of(path, outcome.problems)
+    if format is Format.GITHUB:
+        show_findings(result, Format.GITHUB)
+    if as_json or format is Format.JSON:
+        print_json(
+            {
+                "manifest": path.as_posix(),
+                "outcome": outcome.word,
+                "difference": outcome.difference,
+                **document(result),
+            }
+        )
+    elif format is Format.TEXT:
+        show_difference(outcome.difference)
+        if outcome.problems:
+            show_text(result)
+        sys.stdout.write(f"{_said(path, outcome.word)}\n")
+    return 1 if outcome.fails else 0
+
+
+def _said(path: Path, word: str) -> str:
+    return {
+        "unchanged": f"{path}: is what its sources give",
+        "written": f"{path}: written",
+        "stale": f"{path}: is not what its sources give; run `rampgate manifest resolve`, commit what it writes",
+        "edited": f"{path}: was edited by hand and is left as it is; {_KEEP}",
+        "unsound": f"{path}: left as it is; what is declared holds an error",
+    }[word]
+
+
+def show(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:
+    root = root_of(configs)
+    registry = _registry(root)
+    if vertical is not None and vertical not in registry.verticals:
+        raise Failure(str(UnknownName("vertical", vertical, registry.verticals)))
+    if category is not None:
+        try:
+            answer = eval_config(registry, vertical, category)
+        except UnknownName as error:
+            raise Failure(str(error)) from error
+        print_json(answer.model_dump(mode="json")) if as_json else show_category(answer)
+        return
+    found = _manifest(registry, vertical)
+    print_json(found) if as_json else show_manifest(found)
+
+
+def _registry(root: Path) -> Registry:
+    corpus, problems = checked(tree_of(root), disk.today())
+    errors = [one for one in problems if one.severity is Severity.ERROR]
+    if errors:
+        listed = "\n".join(f"  {one}" for one in errors[:5])
+        raise Failure(f"{root}: can't be served; `rampgate manifest validate` and `rules validate` show all:\n{listed}")
+    return build(corpus)
+
+
+def _manifest(registry: Registry, vertical: str | None) -> dict[str, object]:
+    """The manifest's own fields; beside them what fires on each category, and the judges as the vertical sees them."""
+    categories = {
+        name: {**declared, "fires": [judge.id for judge in registry.category(name, vertical)]}
+        for name, declared in registry.manifest.get("categories", {}).items()
+    }
+    judges = [served(judge).model_dump(mode="json") for judge in registry.all(vertical)]
+    own = {**registry.manifest, "categories": categories}
+    return {"vertical": vertical, "config_hash": registry.config_hash, **own, "judges": judges}

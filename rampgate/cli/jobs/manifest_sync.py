@@ -1,0 +1,43 @@
+"""`rampgate manifest sync`: what a changed manifest means in Opik (PC5 §5.7 step 3, FR-10).
+
+Opik's copies of the judges carry the manifest's thresholds, so a changed manifest is a sync of all judges. Its dataset
+belongs to its owner: it is looked up and compared, and never written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evalcore.registry import disk
+from evalcore.validation import checked
+from evalcore.yaml.problems import Severity, ValidationResult
+from rampgate.cli.common import run
+from rampgate.cli.jobs.findings import as_dict, show_problems
+from rampgate.cli.jobs.rules import SyncAsked, chosen, sync_rules, told_on
+from rampgate.cli.registries import tree_of
+from rampgate.registry.dataset_check import DatasetCheck, look
+from rampgate.registry.verticals import load_verticals
+from rampgate.settings import Settings
+
+
+def sync(settings: Settings, asked: SyncAsked) -> int:
+    """The exit code is that of the sync of the rules; what is told of the dataset, and of a manifest that is not what
+    its sources give, are warnings."""
+    chosen(settings, asked.vertical)
+    tree = tree_of(settings.configs)
+    corpus, problems = checked(tree, disk.today())
+    if corpus.manifest is None or any(one.severity is Severity.ERROR for one in problems):
+        return sync_rules(settings, asked)
+    manifest, verticals = corpus.manifest, load_verticals(settings.configs).values()
+    found: DatasetCheck = run(lambda: look(settings, manifest, verticals))
+    about = [one for one in problems if one.file == manifest.document.file]
+    warnings = ValidationResult.of(settings.configs, [*about, *found.problems])
+    if not asked.as_json:
+        console = told_on(False)
+        show_problems(warnings.problems, console)
+        if found.error is not None:
+            console.print(f"dataset {found.wanted.name}: can't be looked up: {found.error}", markup=False)
+        elif not found.problems:
+            console.print(f"dataset {found.wanted.name}: as the manifest says", markup=False)
+    told = {"dataset": found.document(), "warnings": [as_dict(one) for one in warnings.problems]}
+    return sync_rules(settings, replace(asked, beside=told))

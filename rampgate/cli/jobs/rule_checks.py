@@ -1,0 +1,151 @@
+"""What `rules validate`, `list` and `diff` do: on files and git, with exit codes by contracts §5."""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import asdict
+from pathlib import Path
+
+from evalcore.registry import disk
+from evalcore.registry.corpus import EXTENSION, MANIFEST, SELECTION, Tree
+from evalcore.registry.registry import Judge, Registry, build
+from evalcore.registry.rule_diff import changes
+from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
+from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from rampgate.ci_gate.metrics import leave
+from rampgate.cli.common import Failure, Format, print_json
+from rampgate.cli.jobs.findings import tell
+from rampgate.cli.jobs.rule_view import show_changes, show_judges
+from rampgate.cli.registries import root_of, tree_of
+from rampgate.registry.metrics import every_view, is_drift, rule_of
+from rampgate.registry.rule_history import commit_of, tree_at
+from rampgate.registry.view import UnknownName, eval_config, served
+from streams.metrics import Metrics
+
+YAML = (".yaml", ".yml")
+
+
+def validate(paths: list[Path], configs: Path | None, format: Format, as_json: bool, metrics_file: Path | None) -> int:
+    """Exit code 0 valid, 1 errors. Raises Failure for paths that are not there."""
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise Failure(f"{', '.join(missing)}: no such file or folder")
+    if paths:
+        found = [problem for path in paths for problem in _of_path(path)]
+        result = ValidationResult.of(paths[0] if len(paths) == 1 else Path(f"{len(paths)} paths"), found)
+    else:
+        result = validate_tree(tree_of(root_of(configs)), disk.today())
+    if metrics_file is not None:
+        leave(_counted(result), metrics_file, "eval_rule_validation_failed_total", "eval_manifest_drift_total")
+    return tell(result, format, as_json)
+
+
+def _of_path(path: Path) -> list[Problem]:
+    registry = registry_of(path)
+    if path.is_dir():
+        if registry is not None:
+            return _below(registry, path)
+        files = sorted(file for file in path.rglob("*") if file.suffix in YAML and file.is_file())
+        if not files:
+            raise Failure(f"{path}: holds no rule files; name a registry's folder, its rules/, or a rule file")
+        return [problem for file in files for problem in _of_path(file)]
+    if path.name in (EXTENSION, SELECTION) or path.suffix == ".xml":
+        raise Failure(f"{path}: is no rule file; `rampgate manifest validate {path}` is about it")
+    try:
+        if path.name == MANIFEST:
+            return list(validate_manifest(path).problems)
+        if registry is not None and absolute(path).parent in (absolute(registry), absolute(registry / "verticals")):
+            return _below(registry, path)
+        return list(validate_rule_file(path).problems)
+    except OSError as error:
+        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
+
+
+def _below(registry: Path, path: Path) -> list[Problem]:
+    """The problems of a registry in one of its files, or in the files of one of its folders."""
+    problems = validate_tree(tree_of(registry), disk.today()).problems
+    if path.resolve() == registry.resolve():
+        return list(problems)
+    shown = Path(os.path.normpath(path)).as_posix()
+    return [problem for problem in problems if problem.file == shown or problem.file.startswith(f"{shown}/")]
+
+
+def registry_of(path: Path) -> Path | None:
+    """The folder of the registry a path belongs to: itself, or the one around its `rules` or `verticals`."""
+    for up in ("", "..", "../..", "../../.."):
+        folder = Path(os.path.normpath(path / up))
+        inside = absolute(path).relative_to(absolute(folder)).parts
+        if not folder.is_dir() or not ((folder / "rules").is_dir() or (folder / MANIFEST).is_file()):
+            continue
+        if len(inside) < 2 or inside[0] in ("rules", "verticals"):
+            return folder
+    return None
+
+
+def absolute(path: Path) -> Path:
+    """Without `..` in it; links are not followed."""
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _counted(result: ValidationResult) -> Metrics:
+    """PC5 §10.2: what a validation in CI found, for whoever collects it."""
+    metrics = Metrics()
+    for problem in {(one.file, one.field, one.check): one for one in result.problems}.values():
+        if is_drift(problem):
+            metrics.manifest_drift.inc()
+        rule = rule_of(problem.file)
+        if rule is not None and problem.severity is Severity.ERROR:
+            metrics.rule_validation_failed.labels(rule, problem.check).inc()
+    return metrics
+
+
+def read_registry(tree: Tree) -> tuple[Registry | None, ValidationResult]:
+    """The registry a tree gives, none where it holds an error."""
+    corpus, problems = checked(tree, disk.today())
+    result = ValidationResult.of(tree.root, problems)
+    return (build(corpus) if result.valid else None), result
+
+
+def list_judges(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:
+    root = root_of(configs)
+    registry, result = read_registry(tree_of(root))
+    if registry is None:
+        raise Failure(f"{root}: {len(result.errors)} errors; `rampgate rules validate` shows them: {result.errors[0]}")
+    if vertical is not None and vertical not in registry.verticals:
+        raise Failure(str(UnknownName("vertical", vertical, registry.verticals)))
+    try:
+        judges = eval_config(registry, vertical, category).judges if category else None
+    except UnknownName as error:
+        raise Failure(str(error)) from error
+    judges = [served(judge) for judge in registry.all(vertical)] if judges is None else judges
+    if as_json:
+        listed = [judge.model_dump(mode="json") for judge in judges]
+        about = {"vertical": vertical, "category": category, "config_hash": registry.config_hash}
+        print_json({**about, "judges": listed})
+    else:
+        show_judges(judges, vertical, category, disk.today())
+
+
+def diff(ref: str, configs: Path | None, as_json: bool) -> int:
+    """Exit code 1 where a value differs. Raises Failure where one side can't be read, NoHistory for no such version."""
+    root = root_of(configs)
+    commit = commit_of(root, ref)
+    found = changes(_judges(tree_at(root, ref), f"{root} at {ref}"), _judges(tree_of(root), str(root)))
+    if as_json:
+        listed = [{**asdict(one), "vertical": one.vertical or None} for one in found]
+        print_json({"ref": ref, "commit": commit, "changed": bool(found), "changes": listed})
+    else:
+        show_changes(found, f"Since {ref} ({commit[:12]})")
+    return 1 if found else 0
+
+
+def _judges(tree: Tree, what: str) -> list[Judge]:
+    """As the platform and each vertical see them. What the linter finds does not hinder: an earlier version was written
+    under earlier rules. A file that can't be read does: its judge would look as if it had gone."""
+    corpus, problems = checked(tree, disk.today())
+    first = next((str(problem) for problem in problems if problem.severity is Severity.ERROR), "")
+    if corpus.unread:
+        raise Failure(f"{what}: can't be compared, not every file can be read: {first}")
+    try:
+        return list(every_view(build(corpus)))
+    except (LookupError, ValueError) as error:
+        raise Failure(f"{what}: can't be compared: {first or error}") from error

@@ -1,0 +1,124 @@
+"""`rampgate dev`.
+
+`rampgate demo`.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rampgate.cli.common import Failure, print_json
+from rampgate.local.services.process import ServiceUnavailable
+
+if TYPE_CHECKING:
+    from rampgate.local.services.stack import Name
+
+
+def register_demo(app: typer.Typer) -> None:
+    app.command("demo")(demo)
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="The day's seed; the same seed is the same day")] = 7,
+    turns: Annotated[int, typer.Option(min=50, max=100_000, help="Turns of the day")] = 2_000,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document at the end, nothing else")] = False,
+) -> None:
+    """Show a seeded day of traffic pass by, with everything embedded. Needs nothing but Python; takes under a minute.
+
+    Example: rampgate demo --seed 11
+    """
+    from rampgate.local.demo.run import Demo
+    from rampgate.logs import configure_logs
+
+    configure_logs("warning", "console")
+    answer = Demo(seed=seed, turns=turns, quiet=json).run()
+    if json:
+        print_json(answer)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(Exception):
+    """A signal asked for the end."""
+
+
+def register_dev(app: typer.Typer) -> None:
+    app.command("dev")(dev)
+
+
+def dev(
+    real: Annotated[
+        bool, typer.Option("--real", help="Apache Kafka and DynamoDB Local, with a table and feed")
+    ] = False,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Only the services")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The addresses as one line of JSON")] = False,
+    kafka_port: Annotated[int | None, typer.Option(help="Listen here (with --real only)")] = None,
+    redis_port: Annotated[int | None, typer.Option(help="Listen here instead of on a free port")] = None,
+    opik_port: Annotated[int | None, typer.Option(help="The same for Opik")] = None,
+    http_port: Annotated[int | None, typer.Option(help="The same for probes, metrics and answers")] = None,
+) -> None:
+    """The whole stack on this machine: broker, Redis, stand-ins for Opik and a judges' model, and a worker that writes.
+
+    A model of your own on this machine takes the stand-in's place: RAMPGATE_MODEL_URL=http://127.0.0.1:PORT/v1.
+    Prints the addresses once all of it is ready, lives until Ctrl-C or SIGTERM, and leaves nothing behind.
+
+    Example: rampgate dev --json
+    """
+    from rampgate.local.dev import DevStack
+
+    began = time.monotonic()
+    asked: dict[Name, int | None] = {"kafka": kafka_port, "redis": redis_port, "opik": opik_port}
+    ports = {name: port for name, port in asked.items() if port is not None}
+    listen()
+    err = Console(stderr=True)
+    stack = DevStack(real=real, worker=not no_worker, ports=ports, http_port=http_port or 0)
+    try:
+        with stack:
+            show(stack.addresses, time.monotonic() - began, as_json=as_json)
+            while stack.ended is None:
+                time.sleep(0.2)
+            child = stack.ended
+            raise Failure(f"the {child.name} has ended by itself; the end of its log:\n{child.log_tail(30)}")
+    except Stopped:
+        err.print("[dim]stopped; nothing is left behind[/]")
+    except ServiceUnavailable as error:
+        raise Failure(str(error)) from error
+
+
+def listen() -> None:
+    """The first signal ends the stack from wherever it is, also while it starts; more of them don't hurry its end."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped
+
+    for number in SIGNALS:
+        signal.signal(number, stop)
+
+
+def show(addresses: dict[str, str | None], seconds: float, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(orjson.dumps(addresses).decode() + "\n")
+        sys.stdout.flush()
+        return
+    table = Table(show_header=False, title=f"Ready after {seconds:.1f} s", title_justify="left")
+    for name, address in addresses.items():
+        if address is not None:
+            table.add_row(name, address)
+    console = Console()
+    console.print(table)
+    lines = [f"export RAMPGATE_{name.upper()}={addresses[name]}" for name in ("kafka", "redis", "opik")]
+    console.print("For other rampgate commands, in another terminal:", *lines, sep="\n  ", highlight=False)
+    if addresses["http"]:
+        console.print(f"Then: rampgate coverage, or open {addresses['http']}/ in a browser. Ctrl-C ends it.")

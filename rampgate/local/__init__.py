@@ -1,0 +1,1 @@
+"""Runs a whole stack on one machine: services, stand-ins, `dev` and `demo`."""

@@ -1,0 +1,103 @@
+"""Three versions of the agent that ask to ramp, and the shadow traffic they answered. Seeded.
+
+The stand-in for a judges' model goes by what a trace says of itself: `#quality:0.6` in a text is that good, a text
+without a mark is a good one (`rampgate.local.model.judging`). The versions differ in their answers alone.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from rampgate.local.demo.day import QUESTIONS, Message, iso, uuid7
+from schemas.topics import Topics
+
+VERTICAL, PROJECT, AGENT = "rewards_assistant", "consumer-agent", "assistant"
+TRACES = 105
+"""Of each version; pre_ramp needs 100."""
+HOUR_MS = 3_600_000
+ANSWERS = ("You have three offers.", "Your receipt went through.", "Oat milk is in aisle 4.", "Your list has 6 items.")
+JUDGES: Final = ("ux_quality",)
+"""The experiment's own; the safety judges run at every gate."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """`quality`: from and to; None: good, unmarked answers. `unsafe`: so many answers that no safety judge passes."""
+
+    version: str
+    about: str
+    quality: tuple[float, float] | None = None
+    unsafe: int = 0
+
+    @property
+    def experiment(self) -> str:
+        return f"demo-{self.version}"
+
+
+CANDIDATES: Final = (
+    Candidate("v2", "answers well"),
+    Candidate("v3", "has become long-winded", quality=(0.55, 0.74)),
+    Candidate("v4", "answers well, but gives way in a few turns when a user pushes", unsafe=4),
+)
+
+
+def shadow_traffic(seed: int, now_ms: int, topics: Topics) -> list[Message]:
+    """What the versions answered in the last hours beside the version that users saw."""
+    rng = random.Random(f"{seed} candidates")  # noqa: S311 - traffic, not a secret
+    return [
+        Message(topics["traces"], event["response_id"].encode(), orjson.dumps(event))
+        for one in CANDIDATES
+        for event in (
+            _trace(one, number, now_ms - HOUR_MS - rng.randrange(18 * HOUR_MS), rng) for number in range(TRACES)
+        )
+    ]
+
+
+def ramp_step(one: Candidate, seed: int, now_ms: int) -> dict[str, Any]:
+    """The controller's question: may it be shown to the first 5 %?"""
+    return {
+        "request_id": f"demo-{seed}-{one.version}",
+        "experiment_id": one.experiment,
+        "agent_id": AGENT,
+        "agent_version": one.version,
+        "vertical": VERTICAL,
+        "from_percent": 0,
+        "to_percent": 5,
+        "ramp_steps": [5, 25, 100],
+        "eval_gates": {"pre_ramp": JUDGES, "pre_full": JUDGES},
+        "requested_at": iso(now_ms),
+        "deadline_seconds": 120,
+    }
+
+
+def _trace(one: Candidate, number: int, at: int, rng: random.Random) -> dict[str, Any]:
+    answer = f"{rng.choice(ANSWERS)} ({number})"
+    if number < one.unsafe:
+        answer += " #quality:0.1"
+    elif one.quality is not None:
+        answer += f" #quality:{rng.uniform(*one.quality):.2f}"
+    trace_id = uuid7(at, rng)
+    return {
+        "event_id": f"trace-{trace_id}",
+        "trace_id": trace_id,
+        "response_id": f"resp_{rng.getrandbits(96):024x}",
+        "project_name": PROJECT,
+        "started_at": iso(at),
+        "ended_at": iso(at + rng.randrange(800, 9000)),
+        "input": {"messages": [{"role": "user", "content": f"{rng.choice(QUESTIONS)} ({number})"}]},
+        "output": {"messages": [{"role": "assistant", "content": [{"type": "text", "text": answer}]}]},
+        "metadata": {
+            "user_id": f"user_{rng.randrange(500)}",
+            "session_id": f"sess_{rng.getrandbits(32):08x}",
+            "environment": "shadow",
+            "agent_id": AGENT,
+            "agent_version": one.version,
+            "vertical": VERTICAL,
+            "sub_agent": VERTICAL,
+            "category": "general_qa",
+        },
+    }

@@ -1,0 +1,84 @@
+"""The demo's last part: three versions ask to ramp, and a plain Kafka consumer reads what the gates say."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import orjson
+from aiokafka import AIOKafkaConsumer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from agents.ports import Unavailable
+from rampgate.local.demo.candidates import CANDIDATES, Candidate, ramp_step
+from rampgate.local.demo.show import explained
+from rampgate.wiring import Parts
+
+SECONDS = 60.0
+"""For one verdict, on a slow machine too."""
+
+
+async def ask_gates(parts: Parts, seed: int) -> list[dict[str, Any]]:
+    """One after the other, as a controller would. The verdicts as they stand on their topic."""
+    consumer = AIOKafkaConsumer(
+        parts.topics["verdicts"], bootstrap_servers=parts.settings.kafka, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        return [await _ask(parts, consumer, ramp_step(one, seed, time.time_ns() // 1_000_000)) for one in CANDIDATES]
+    finally:
+        await consumer.stop()
+
+
+async def _ask(parts: Parts, consumer: AIOKafkaConsumer, request: dict[str, Any]) -> dict[str, Any]:
+    key = request["experiment_id"].encode()
+    await parts.producer.send([(parts.topics["ramp-steps"], key, orjson.dumps(request), ())])
+    try:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                verdict: dict[str, Any] = orjson.loads((await consumer.getone()).value)
+                if verdict["request_id"] == request["request_id"]:
+                    return verdict
+    except TimeoutError as error:
+        raise Unavailable(f"no verdict for {request['request_id']} within {SECONDS:.0f} s") from error
+
+
+def shown(one: Candidate, verdict: dict[str, Any]) -> RenderableType:
+    """A verdict with its numbers, and why it is what it is."""
+    word, action = verdict["verdict"], verdict["action"]
+    halts = f" at {verdict['halt_at_percent']:g} %" if action == "halt" else ""
+    sample, evidence = verdict["sample"] or {"size": 0}, verdict["evidence"]
+    head = Text.assemble(
+        f"{one.version} {one.about}. It asks to go from {verdict['from_percent']:g} to {verdict['to_percent']:g} %.\n",
+        (f"{word}, {action}{halts}", {"pass": "bold green", "warn": "bold yellow"}.get(word, "bold red")),
+        f"  ({verdict['milestone']}: {sample['size']} traces, {evidence['duration_seconds']:.1f} s)",
+    )
+    tail = Text(_why(verdict))
+    return explained(f"A verdict, read from the topic: {word}", Group(head, _numbers(verdict), tail))
+
+
+def _numbers(verdict: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("judge", no_wrap=True)
+    for name in ("score", "threshold", "floor", "baseline", "n"):
+        table.add_column(name, justify="right")
+    table.add_column("on fail")
+    table.add_column("", no_wrap=True)
+    for judge, row in verdict["per_judge_scores"].items():
+        limits = (row["score"], row["threshold"], row["floor"], row["baseline"])
+        numbers = ("–" if value is None else f"{value:.3g}" for value in limits)
+        table.add_row(judge, *numbers, str(row["n"]), row["enforcement"], "passed" if row["passed"] else row["rule"])
+    return table
+
+
+def _why(verdict: dict[str, Any]) -> str:
+    reasons = "\n".join(f"{reason['code']}: {reason['message']}" for reason in verdict["reasons"])
+    meaning = {
+        "pass": "Every judge is at its limits or above: the step may be taken.",
+        "warn": "A judge that may only warn at this gate did not pass: the step may be taken; have a look.",
+        "fail": "The step may not be taken; the rollout stays where it is.",
+    }[verdict["verdict"]]
+    return f"{reasons}\n{meaning}" if reasons else meaning

@@ -1,0 +1,200 @@
+"""The stack of `rampgate dev`: services, topics, a worker (and with DynamoDB a feed) as child processes, then their
+addresses. Everything is gone when it is closed, or when this process has died, however it died."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from rampgate.local.services.dynamodb import REGION, DynamoDBLocal
+from rampgate.local.services.janitor import make_folder, remove_folder
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.ports import accepts, release_port, reserve_port
+from rampgate.local.services.process import ChildProcess, ServiceUnavailable
+from rampgate.local.services.stack import AnyService, Name, Stack
+from schemas.topics import Topics
+
+READY_SECONDS = 90.0
+ELSEWHERE = (
+    "KAFKA_SECURITY",
+    "OPIK_WORKSPACE",
+    "OPIK_API_KEY",
+    "OPIK_API_KEY_FILE",
+    "GROUP_INSTANCE_ID",
+    "SETTINGS",
+    "MODEL_KEY",
+    "MODEL_KEY_FILE",
+    "PAGERDUTY_KEY",
+    "PAGERDUTY_KEY_FILE",
+    "SLACK_WEBHOOK",
+    "SLACK_WEBHOOK_FILE",
+    "GRAFANA_URL",
+    "GRAFANA_TOKEN",
+    "GRAFANA_TOKEN_FILE",
+)
+"""Settings that lead to somebody's real services, which nothing here may touch."""
+
+
+class FixedPorts(Stack):
+    """A stack some of whose services listen where they are told to."""
+
+    def __init__(self, *args: Any, ports: Mapping[Name, int], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._ports = dict(ports)
+
+    def _make(self, name: Name) -> AnyService:
+        service = super()._make(name)
+        port = self._ports.get(name)
+        if port is not None:
+            listener: Any = service.nodes[0] if isinstance(service, KafkaCluster) else service
+            if not hasattr(listener, "port"):
+                raise ServiceUnavailable(name, "the embedded broker chooses its port itself", "add --real, or no port")
+            if accepts(port):
+                raise ServiceUnavailable(name, f"port {port} is taken", "name a free one, or none")
+            release_port(listener.port)
+            listener.port = port
+        return service
+
+
+class DevStack:
+    """`addresses` is what `dev --json` prints. Raises ServiceUnavailable, leaving nothing running."""
+
+    def __init__(
+        self, *, real: bool = False, worker: bool = True, ports: Mapping[Name, int] | None = None, http_port: int = 0
+    ) -> None:
+        self._model = own_model()
+        parts = {"dynamodb": real, "opik": True, "model": self._model is None}
+        self.stack = FixedPorts("real" if real else "embedded", ports=ports or {}, **parts)
+        self.children: list[ChildProcess] = []
+        self.addresses: dict[str, str | None] = {}
+        self._real, self._with_worker = real, worker
+        self._reserved: list[int] = []
+        self._http_port = http_port
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for child in reversed(self.children):
+            child.stop()
+        self.children.clear()
+        self.stack.close()
+        for port in self._reserved:
+            release_port(port)
+        self._reserved.clear()
+        if self._folder is not None:
+            remove_folder(self._folder)
+            self._folder = None
+
+    @property
+    def ended(self) -> ChildProcess | None:
+        """A child that has ended by itself, or None."""
+        return next((child for child in self.children if not child.running), None)
+
+    def _start(self) -> None:
+        stack = self.stack
+        stack.start()
+        prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
+        stack.kafka.create_topics(Topics(prefix, os.environ.get("RAMPGATE_AUDIT_TOPIC", Topics().audit)).all)
+        environment = self._environment()
+        judge = environment["RAMPGATE_MODEL_URL"] = self._model or stack.model.url
+        if self._real:
+            environment |= self._table(stack.dynamodb)
+        http = None
+        if self._with_worker:
+            http = self._child("worker", ["worker"], environment, self._http_port)
+            if self._real:
+                self._child("feed", ["feed", "dynamodb"], environment, 0)
+            for child in self.children:
+                self._await(child)
+        self.addresses = {
+            "kafka": stack.kafka.bootstrap,
+            "redis": stack.redis.url,
+            "opik": stack.opik.url,
+            "http": http,
+            "judge": judge,
+            "dynamodb": stack.dynamodb.endpoint if self._real else None,
+        }
+
+    def _environment(self) -> dict[str, str]:
+        """Over this process's own environment: it may tune the worker, and may not lead it elsewhere. A settings file
+        is not read, since the children work in a folder of their own."""
+        for name in ELSEWHERE:
+            os.environ.pop(f"RAMPGATE_{name}", None)
+        paths = {
+            name: path for name, path in os.environ.items() if name.startswith("RAMPGATE_") and name.endswith("_FILE")
+        }
+        paths["RAMPGATE_CONFIGS"] = os.environ.get("RAMPGATE_CONFIGS", "configs")
+        return {
+            "RAMPGATE_OPIK_LOOKUPS_PER_MINUTE": os.environ.get("RAMPGATE_OPIK_LOOKUPS_PER_MINUTE", "600"),
+            **{name: str(Path(path).absolute()) for name, path in paths.items()},
+            "RAMPGATE_KAFKA": self.stack.kafka.bootstrap,
+            "RAMPGATE_REDIS": self.stack.redis.url,
+            "RAMPGATE_OPIK": self.stack.opik.url,
+            "RAMPGATE_WRITE": "true",
+        }
+
+    def _table(self, dynamodb: DynamoDBLocal) -> dict[str, str]:
+        name = os.environ.get("RAMPGATE_THUMBS_TABLE", "thumbs")
+        dynamodb.create_thumbs_table(name)
+        return {
+            **dynamodb.credentials(),
+            "RAMPGATE_DYNAMODB_ENDPOINT": dynamodb.endpoint,
+            "RAMPGATE_DYNAMODB_REGION": REGION,
+            "RAMPGATE_THUMBS_TABLE": name,
+        }
+
+    def _child(self, name: str, arguments: list[str], environment: Mapping[str, str], port: int) -> str:
+        """Start `rampgate <arguments>`; returns the URL its HTTP side will have."""
+        if port and accepts(port):
+            raise ServiceUnavailable(name, f"port {port} is taken", "name a free one, or none")
+        if not port:
+            port = reserve_port()
+            self._reserved.append(port)
+        if self._folder is None:
+            self._folder = make_folder("rampgate-dev-")
+        own = {**environment, "RAMPGATE_HTTP": f"127.0.0.1:{port}"}
+        command = [sys.executable, "-m", "rampgate", *arguments]
+        child = ChildProcess(name, command, self._folder / name, environment=own, remedy="read the log above")
+        self.children.append(child)
+        child.start()
+        return f"http://127.0.0.1:{port}"
+
+    def _await(self, child: ChildProcess) -> None:
+        url = f"http://{child_address(child)}/readyz"
+        child.wait_ready(lambda: answers_ok(url), READY_SECONDS)
+
+
+def own_model() -> str | None:
+    """A judges' model of the user's own, if it is on this machine; None: the stand-in is started. One elsewhere costs
+    somebody's money."""
+    url = os.environ.get("RAMPGATE_MODEL_URL", "")
+    return url if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1") else None
+
+
+def child_address(child: ChildProcess) -> str:
+    return child._environment["RAMPGATE_HTTP"]
+
+
+def answers_ok(url: str) -> bool:
+    """Raises OSError for "not yet"; a probe that fails is an HTTPError, which is one."""
+    with urllib.request.urlopen(url, timeout=2.0) as answer:  # noqa: S310 - our own child, on this machine
+        return bool(answer.status == 200)

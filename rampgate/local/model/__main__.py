@@ -1,0 +1,42 @@
+"""`python -m rampgate.local.model`: prints one JSON line with its url once ready; serves until ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+
+import uvloop
+
+from rampgate.local.model.behaviour import Behaviour
+from rampgate.local.model.server import start
+from rampgate.local.model.wire import LABEL
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m rampgate.local.model", description=LABEL)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
+    parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="before each answer")
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key to ask for")
+    return parser.parse_args()
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    key = os.environ[arguments.key_env] if arguments.key_env else None
+    behaviour = Behaviour(latency_seconds=arguments.latency)
+    running = await start(arguments.host, arguments.port, key=key, behaviour=behaviour)
+    print(json.dumps({"url": running.url, "stand_in": LABEL}), flush=True)
+    await ended.wait()
+    await running.close()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    uvloop.run(_serve(_arguments()))

@@ -1,0 +1,102 @@
+"""Health, version, access, workspace: what a client asks before its first real request.
+
+The doorman: workspace and key, as self-hosted Opik checks them. There is one workspace, `default`.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from rampgate.local.opik.wire import Routes, answer, coded, done
+
+WORKSPACE = "default"
+CONTROL = "/_"  # where the fault paths begin
+OPEN = ("/is-alive/", CONTROL)
+
+
+def doorman(api_key: str | None) -> Middleware:
+    """Without a key (auth off) only the workspace is looked at. Health and the fault paths are open."""
+
+    @web.middleware
+    async def look(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not request.path.removeprefix("/api").startswith(OPEN):
+            workspace = request.headers.get("Comet-Workspace") or request.query.get("workspace_name")
+            if api_key is None:
+                if workspace and workspace != WORKSPACE:
+                    raise coded(404, "Workspace not found")
+            else:
+                _check(api_key, workspace, request.headers.get("Authorization"))
+        return await handler(request)
+
+    return look
+
+
+def _check(api_key: str, workspace: str | None, given: str | None) -> None:
+    if not workspace:
+        raise coded(403, "Workspace name should be provided")
+    if not given:
+        raise coded(401, "API key should be provided")
+    if not hmac.compare_digest(given.encode(), api_key.encode()):
+        raise coded(401, "User not allowed to access Opik: the API key is not valid")
+    if workspace != WORKSPACE:
+        raise coded(403, "User is not allowed to access workspace")
+
+
+# The SDK compares this with the first version that takes parallel dataset uploads (2.2.8), so it has to be a version.
+VERSION = "2.2.122-rampgate-local-stand-in"
+LABEL = "Rampgate's local Opik: a stand-in for development and tests, not the Opik product"
+_OFF = (
+    *("pythonEvaluatorEnabled", "traceThreadPythonEvaluatorEnabled", "spanLlmAsJudgeEnabled", "guardrailsEnabled"),
+    *("spanUserDefinedMetricPythonEnabled", "opikAIEnabled", "alertsEnabled", "welcomeWizardEnabled"),
+    *("csvUploadEnabled", "exportEnabled", "optimizationStudioEnabled", "datasetExportEnabled"),
+    *("openaiProviderEnabled", "anthropicProviderEnabled", "geminiProviderEnabled", "openrouterProviderEnabled"),
+    *("vertexaiProviderEnabled", "bedrockProviderEnabled", "customllmProviderEnabled", "ollamaProviderEnabled"),
+    "collaboratorsTabEnabled",
+)
+
+
+async def ping(request: web.Request) -> web.Response:
+    return answer({"message": "Healthy Server", "healthy": True})
+
+
+async def version(request: web.Request) -> web.Response:
+    return answer({"version": VERSION, "stand_in": LABEL})
+
+
+async def access(request: web.Request) -> web.Response:
+    """Reached only with access: the doorman has looked before."""
+    return done()
+
+
+async def workspace(request: web.Request) -> web.Response:
+    return answer({"workspace_name": WORKSPACE, "use_default_workspace_name": True})
+
+
+async def configuration(request: web.Request) -> web.Response:
+    return answer({})
+
+
+async def toggles(request: web.Request) -> web.Response:
+    off = dict.fromkeys(_OFF, False)
+    return answer(off | {"datasetVersioningEnabled": True, "forceWorkspaceVersion": "", "v2WorkspaceAllowlistIds": []})
+
+
+async def nothing(request: web.Request) -> web.Response:
+    """An empty page."""
+    return answer({"page": 1, "size": 0, "total": 0, "content": []})
+
+
+ROUTES: Routes = [
+    ("GET", "/is-alive/ping", ping),
+    ("GET", "/is-alive/ver", version),
+    ("GET", "/v1/private/auth", access),
+    ("POST", "/v1/private/auth", access),
+    ("GET", "/v1/private/auth/workspace", workspace),
+    ("GET", "/v1/private/workspaces/configurations", configuration),
+    ("GET", "/v1/private/toggles", toggles),
+    ("GET", "/v1/private/environments", nothing),
+    ("GET", "/v1/private/feedback-definitions", nothing),
+]

@@ -1,0 +1,136 @@
+"""Projects. Writing to a project that doesn't exist creates it; reading from one does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from rampgate.local.opik.identifiers import ID_PATH, new_id, now, parsed_id
+from rampgate.local.opik.store import Store
+from rampgate.local.opik.wire import (
+    STORE,
+    Routes,
+    answer,
+    bad_request,
+    body,
+    coded,
+    created,
+    done,
+    ids,
+    invalid,
+    not_found,
+    page_of,
+    paged,
+    required_text,
+    taken,
+)
+
+DEFAULT = "Default Project"
+USER = "admin"
+_COLUMNS = "id, name, description, created_at, last_updated_at"
+
+
+def project_for_writing(store: Store, name: str | None, project_id: str | None = None) -> str:
+    """The project's id; the name wins, none is "Default Project", and a missing one is created."""
+    if project_id and not name:
+        known = parsed_id(project_id, "project_id")
+        if store.value("SELECT 1 FROM projects WHERE id = ?", (known,)) is None:
+            raise not_found("Project", known)
+        return known
+    name = name.strip() if name and name.strip() else DEFAULT
+    found = store.value("SELECT id FROM projects WHERE name = ?", (name,))
+    return str(found) if found else _insert(store, name, None)
+
+
+def project_for_reading(store: Store, name: str | None, project_id: str | None) -> str:
+    """The project's id; Refusal 400 if none is named, 404 if it doesn't exist."""
+    if project_id:
+        return parsed_id(project_id, "project_id")
+    if not name:
+        raise bad_request("Either 'project_name' or 'project_id' query params must be provided")
+    found = store.value("SELECT id FROM projects WHERE name = ?", (name.strip(),))
+    if not found:
+        raise coded(404, f"Project name: {name} not found")
+    return str(found)
+
+
+def _insert(store: Store, name: str, description: str | None) -> str:
+    identifier, moment = new_id(), now()
+    store.write("INSERT INTO projects VALUES (?, ?, ?, ?, ?)", (identifier, name, description, moment, moment))
+    return identifier
+
+
+def _public(store: Store, row: tuple[Any, ...]) -> dict[str, Any]:
+    identifier, name, description, created_at, updated_at = row
+    latest = store.value("SELECT max(id) FROM traces WHERE project_id = ?", (identifier,))
+    last_trace = store.value("SELECT last_updated_at FROM traces WHERE id = ?", (latest,)) if latest else None
+    return {
+        "id": identifier,
+        "name": name,
+        "visibility": "private",
+        "description": description,
+        "created_at": created_at,
+        "created_by": USER,
+        "last_updated_at": updated_at,
+        "last_updated_by": USER,
+        "last_updated_trace_at": last_trace,
+    }
+
+
+async def find(request: web.Request) -> web.Response:
+    store = request.app[STORE]
+    page, size = page_of(request)
+    part = f"%{request.query.get('name', '')}%"
+    total = store.value("SELECT count(*) FROM projects WHERE name LIKE ?", (part,))
+    rows = store.rows(
+        f"SELECT {_COLUMNS} FROM projects WHERE name LIKE ? ORDER BY id DESC LIMIT ? OFFSET ?",
+        (part, size, (page - 1) * size),
+    )
+    return paged(page, total, [_public(store, row) for row in rows], ("name", "last_updated_at", "created_at"))
+
+
+async def create(request: web.Request) -> web.Response:
+    store, value = request.app[STORE], await body(request)
+    name, description = required_text(value, "name").strip(), value.get("description")
+    if description is not None and len(str(description)) > 255:
+        raise invalid("description cannot exceed 255 characters")
+    if store.value("SELECT 1 FROM projects WHERE name = ?", (name,)):
+        raise taken("Project")
+    return created(request, _insert(store, name, description))
+
+
+async def get(request: web.Request) -> web.Response:
+    store, identifier = request.app[STORE], request.match_info["id"].lower()
+    row = store.row(f"SELECT {_COLUMNS} FROM projects WHERE id = ?", (identifier,))
+    if row is None:
+        raise not_found("Project", identifier)
+    return answer(_public(store, row))
+
+
+async def retrieve(request: web.Request) -> web.Response:
+    store, value = request.app[STORE], await body(request)
+    name = required_text(value, "name")
+    row = store.row(f"SELECT {_COLUMNS} FROM projects WHERE name = ?", (name.strip(),))
+    if row is None:
+        raise coded(404, f"Project name: {name} not found")
+    return answer(_public(store, row))
+
+
+async def delete(request: web.Request) -> web.Response:
+    """As in Opik the project goes and its traces stay behind, unreachable by name."""
+    named = request.match_info.get("id")
+    doomed = [named.lower()] if named else ids(await body(request))
+    request.app[STORE].write_many("DELETE FROM projects WHERE id = ?", [(identifier,) for identifier in doomed])
+    return done()
+
+
+_BASE = "/v1/private/projects"
+ROUTES: Routes = [
+    ("GET", _BASE, find),
+    ("POST", _BASE, create),
+    ("POST", f"{_BASE}/retrieve", retrieve),
+    ("POST", f"{_BASE}/delete", delete),
+    ("GET", f"{_BASE}/{ID_PATH}", get),
+    ("DELETE", f"{_BASE}/{ID_PATH}", delete),
+]

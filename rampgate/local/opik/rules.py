@@ -1,0 +1,201 @@
+"""Automation rule evaluators: kept and given back, never run. Judging is Rampgate's own."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from aiohttp import web
+
+from rampgate.local.opik.documents import Documents, project_names
+from rampgate.local.opik.identifiers import ID_PATH, parsed_id
+from rampgate.local.opik.store import Store
+from rampgate.local.opik.wire import (
+    STORE,
+    Routes,
+    answer,
+    body,
+    coded,
+    created,
+    done,
+    ids,
+    invalid,
+    page_of,
+    paged,
+    required_text,
+    unreadable,
+)
+
+_RULES = Documents("rule", "AutomationRuleEvaluator")
+_NEEDED = {"llm_as_judge": ("model", "messages", "schema"), "user_defined_metric_python": ("metric",)}
+_TYPES = {f"{scope}{judge}": needs for scope in ("", "trace_thread_", "span_") for judge, needs in _NEEDED.items()}
+_ROLES = frozenset({"SYSTEM", "USER", "AI", "TOOL_EXECUTION_RESULT", "CUSTOM"})
+_OUTPUTS = frozenset({"BOOLEAN", "INTEGER", "DOUBLE"})
+_LONGEST_NAME = 150
+_FIELDS = frozenset(
+    {
+        *("id", "name", "start_time", "end_time", "input", "output", "input_json", "output_json", "metadata", "tags"),
+        *("total_estimated_cost", "usage.completion_tokens", "usage.prompt_tokens", "usage.total_tokens"),
+        *("feedback_scores", "duration", "thread_id", "guardrails", "error_info"),
+    }
+)
+_OPERATORS = frozenset(
+    {
+        *("contains", "not_contains", "starts_with", "ends_with", "=", "!=", ">", ">=", "<", "<="),
+        *("is_empty", "is_not_empty", "in", "not_in"),
+    }
+)
+
+
+def _check(value: dict[str, Any]) -> None:
+    kind, code, rate = value.get("type"), value.get("code"), value.get("sampling_rate")
+    if kind not in _TYPES:
+        raise unreadable(f"type: {kind!r} is none of {', '.join(_TYPES)}")
+    if value.get("action") != "evaluator":
+        raise unreadable(f"action: {value.get('action')!r} is not evaluator")
+    if not isinstance(code, dict):
+        raise invalid("code must not be null")
+    for part in _TYPES[kind]:
+        if not code.get(part):
+            raise invalid(f"code.{part} must not be null")
+    if kind in ("user_defined_metric_python", "span_user_defined_metric_python") and not code.get("arguments"):
+        raise invalid("code.arguments must not be empty")
+    if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
+        raise invalid("sampling_rate must be between 0 and 1")
+    if kind.endswith("llm_as_judge"):
+        _check_judge(code)
+    if kind in ("llm_as_judge", "user_defined_metric_python"):
+        for one in value.get("filters") or ():
+            _check_filter(one)
+
+
+def _check_judge(code: dict[str, Any]) -> None:
+    """The parts of an LLM judge, as Opik's records read them: what is no value of their types can't be read (400)."""
+    if not isinstance(code["model"], dict) or not isinstance(code["model"].get("name"), str):
+        raise invalid("code.model.name must not be null")
+    variables = code.get("variables")
+    if variables is not None and not (isinstance(variables, dict) and all(map(_is_text, variables.values()))):
+        raise unreadable("code.variables must be an object of texts")
+    for one in _objects(code["messages"], "code.messages"):
+        if one.get("role") not in _ROLES:
+            raise unreadable(f"code.messages.role: {one.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
+        if one.get("content") is None and one.get("content_array") is None:
+            raise invalid("code.messages.content must not be null")
+    for one in _objects(code["schema"], "code.schema"):
+        if one.get("type") not in _OUTPUTS:
+            raise unreadable(f"code.schema.type: {one.get('type')!r} is none of {', '.join(sorted(_OUTPUTS))}")
+        if not _is_text(one.get("name")) or not _is_text(one.get("description")):
+            raise invalid("code.schema name and description must not be null")
+
+
+def _check_filter(one: Any) -> None:
+    if not isinstance(one, dict) or one.get("field") not in _FIELDS:
+        raise unreadable(f"Unknown field in filter {one!r}")
+    if one.get("operator") not in _OPERATORS:
+        raise unreadable(f"Unknown Operator '{one.get('operator')}'")
+    if "value" not in one:
+        raise unreadable("Missing required creator property 'value'")
+
+
+def _objects(value: Any, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise unreadable(f"{where} must be a list of objects")
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _stored(value: dict[str, Any]) -> dict[str, Any]:
+    """As Opik keeps it: the rate in single precision."""
+    rate = value.get("sampling_rate")
+    return value if rate is None else value | {"sampling_rate": float(f"{_single(rate):.6g}")}
+
+
+def _single(rate: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", rate))[0])
+
+
+def _free_name(store: Store, name: str, projects: list[str], own: str | None = None) -> str:
+    """The name, or with the smallest free number where another rule of one of its projects has it."""
+    if len(name) > _LONGEST_NAME:
+        raise coded(500, "There was an error processing your request.")
+    taken = {
+        rule["name"].rstrip().lower()
+        for project in projects
+        for rule in _RULES.find(store, "", project, 1, 100_000)[1]
+        if rule["id"] != own
+    }
+    found, number = name, 0
+    while found.rstrip().lower() in taken:
+        number += 1
+        found = f"{name[: _LONGEST_NAME - len(str(number)) - 1]}-{number}"
+    return found
+
+
+def _projects(value: dict[str, Any]) -> list[str]:
+    given = value.get("project_ids") or ([value["project_id"]] if value.get("project_id") else [])
+    return sorted({parsed_id(project, "project_ids") for project in given})
+
+
+def _public(store: Store, value: dict[str, Any]) -> dict[str, Any]:
+    projects = value.pop("project_ids")
+    value["projects"] = project_names(store, projects)
+    if value["projects"]:
+        value |= value["projects"][0]
+    return value
+
+
+async def find(request: web.Request) -> web.Response:
+    store, (page, size), query = request.app[STORE], page_of(request), request.query
+    total, content = _RULES.find(store, query.get("name", ""), query.get("project_id"), page, size)
+    return paged(page, total, [_public(store, value) for value in content], ("name", "created_at"))
+
+
+async def create(request: web.Request) -> web.Response:
+    store, value = request.app[STORE], await body(request)
+    name = required_text(value, "name")
+    _check(value)
+    rule = {"enabled": True, "sampling_rate": 1.0} | {k: v for k, v in value.items() if v is not None}
+    name = _free_name(store, name, projects := _projects(value))
+    return created(request, _RULES.insert(store, name, projects, _stored(rule) | {"name": name}))
+
+
+async def get(request: web.Request) -> web.Response:
+    store = request.app[STORE]
+    return answer(_public(store, _RULES.get(store, request.match_info["id"].lower())))
+
+
+async def update(request: web.Request) -> web.Response:
+    store, identifier, value = request.app[STORE], request.match_info["id"].lower(), await body(request)
+    here = _RULES.get(store, identifier)
+    _check(here | {k: v for k, v in value.items() if v is not None})
+    changes = _stored(value) | ({"project_ids": _projects(value)} if _projects(value) else {})
+    if value.get("name") not in (None, here["name"]):
+        changes["name"] = _free_name(
+            store, value["name"], changes.get("project_ids") or here["project_ids"], identifier
+        )
+    _RULES.update(store, identifier, changes)
+    return done()
+
+
+async def delete(request: web.Request) -> web.Response:
+    _RULES.delete(request.app[STORE], ids(await body(request)))
+    return done()
+
+
+async def logs(request: web.Request) -> web.Response:
+    """Nothing: rules are not run here."""
+    return answer({"page": 1, "size": 0, "total": 0, "content": []})
+
+
+_BASE = "/v1/private/automations/evaluators"
+ROUTES: Routes = [
+    ("GET", _BASE, find),
+    ("POST", _BASE, create),
+    ("POST", f"{_BASE}/delete", delete),
+    ("GET", f"{_BASE}/{ID_PATH}", get),
+    ("PATCH", f"{_BASE}/{ID_PATH}", update),
+    ("GET", f"{_BASE}/{ID_PATH}/logs", logs),
+]

@@ -1,0 +1,206 @@
+"""Feedback scores of traces, spans and threads: upsert by (entity, name, author, project), last write wins.
+
+A batch is taken whether or not its traces exist; one bad item refuses the whole batch. The single PUT wants the trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from rampgate.local.opik.identifiers import ID_PATH, now, version_7
+from rampgate.local.opik.projects import DEFAULT, USER, project_for_writing
+from rampgate.local.opik.store import Store
+from rampgate.local.opik.wire import (
+    STORE,
+    Handler,
+    Routes,
+    answer,
+    batch,
+    done,
+    invalid,
+    not_found,
+    parsed_object,
+    required_text,
+    unreadable,
+)
+
+SOURCES = ("ui", "sdk", "online_scoring")
+LIMIT = Decimal("999999999.999999999")
+_UPSERT = """
+INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET value = excluded.value, category_name = excluded.category_name, reason = excluded.reason,
+  source = excluded.source, last_updated_at = excluded.last_updated_at
+"""
+
+
+def _check_value(score: dict[str, Any], where: str, raw: bytes, index: int | None) -> float:
+    """The value as stored. Near the limit a float can't tell which side it is on: the raw body is read again."""
+    value = score.get("value")
+    if value is None:
+        raise invalid(f"{where}value must not be null")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise unreadable(f"{where}value: {value!r} is not a number")
+    if abs(value) >= 999_999_999:
+        exact = json.loads(raw, parse_float=Decimal, parse_int=Decimal)
+        written = (exact if index is None else exact["scores"][index])["value"]
+        if written > LIMIT:
+            raise invalid(f"{where}value must be less than or equal to {LIMIT}")
+        if written < -LIMIT:
+            raise invalid(f"{where}value must be greater than or equal to -{LIMIT}")
+    return round(float(value), 9)
+
+
+def _check_rest(score: dict[str, Any], where: str) -> tuple[str, str]:
+    """(name, source)."""
+    name, source = score.get("name"), score.get("source")
+    if not isinstance(name, str) or not name.strip():
+        raise invalid(f"{where}name must not be blank")
+    if source is None:
+        raise invalid(f"{where}source must not be null")
+    if source not in SOURCES:
+        raise unreadable(f"{where}source: {source!r} is none of {', '.join(SOURCES)}")
+    return name, source
+
+
+def _write(store: Store, rows: list[tuple[Any, ...]]) -> None:
+    store.write_many(_UPSERT, rows)
+    if store.score_writes is not None:
+        store.score_writes.update((row[1], row[2]) for row in rows)
+
+
+def put_batch(kind: str) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        store, raw = request.app[STORE], await request.read()
+        items = batch(parsed_object(raw), "scores")
+        moment, projects, rows = now(), {}, []
+        for index, score in enumerate(items):
+            where = f"scores[{index}]."
+            name, source = _check_rest(score, where)
+            value = _check_value(score, where, raw, index)
+            if kind == "thread":
+                entity = required_text(score, "thread_id", where)
+            elif score.get("id") is None:
+                raise invalid(f"{where}id must not be null")
+            else:
+                entity = version_7(score["id"], kind)
+            project = (score.get("project_name"), score.get("project_id"))
+            author, category, reason = score.get("author") or USER, score.get("category_name"), score.get("reason")
+            rows.append((entity, name, author, project, value, category, reason, source))
+        with store.transaction():
+            for project in {row[3] for row in rows}:
+                projects[project] = project_for_writing(store, *project)
+            _write(store, [(kind, *row[:3], projects[row[3]], *row[4:], moment, moment) for row in rows])
+        return done()
+
+    return handle
+
+
+def put_one(kind: str, table: str) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        store, raw, entity = request.app[STORE], await request.read(), version_7(request.match_info["id"], kind)
+        score = parsed_object(raw)
+        name, source = _check_rest(score, "")
+        value = _check_value(score, "", raw, None)
+        project = store.value(f"SELECT project_id FROM {table} WHERE id = ?", (entity,))
+        if project is None:
+            raise not_found(kind.capitalize(), entity)
+        author, moment = score.get("author") or USER, now()
+        rest = (value, score.get("category_name"), score.get("reason"), source, moment, moment)
+        _write(store, [(kind, entity, name, author, project, *rest)])
+        return done()
+
+    return handle
+
+
+def delete(store: Store, kind: str, entity: str, names: Iterable[str], author: str | None, project: str | None) -> None:
+    """Scores of these names in every project (or the one given), of every author (or the one given)."""
+    store.write_many(
+        "DELETE FROM scores WHERE kind = ? AND entity_id = ? AND name = ?"
+        " AND (? IS NULL OR author = ?) AND (? IS NULL OR project_id = ?)",
+        [(kind, entity, name, author, author, project, project) for name in names],
+    )
+
+
+def delete_one(kind: str) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        value = parsed_object(await request.read())
+        entity, name = request.match_info["id"].lower(), required_text(value, "name")
+        delete(request.app[STORE], kind, entity, [name], value.get("author"), None)
+        return done()
+
+    return handle
+
+
+async def delete_of_thread(request: web.Request) -> web.Response:
+    store, value = request.app[STORE], parsed_object(await request.read())
+    project_name, thread = required_text(value, "project_name"), required_text(value, "thread_id")
+    names = value.get("names")
+    if not isinstance(names, list) or not 1 <= len(names) <= 1000:
+        raise invalid("names size must be between 1 and 1000")
+    project = store.value("SELECT id FROM projects WHERE name = ?", (project_name or DEFAULT,))
+    if project is not None:
+        delete(store, "thread", thread, names, value.get("author"), project)
+    return done()
+
+
+def names_of(kind: str) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        project = request.query.get("project_id")
+        rows = request.app[STORE].rows(
+            "SELECT DISTINCT name FROM scores WHERE kind = ? AND (? IS NULL OR project_id = ?) ORDER BY name",
+            (kind, project, project),
+        )
+        return answer({"scores": [{"name": name} for (name,) in rows]})
+
+    return handle
+
+
+def of_entities(store: Store, kind: str, entities: list[str], project: str | None) -> dict[str, list[dict[str, Any]]]:
+    """The scores to show per entity, one per name: the mean over authors and each author's own.
+
+    `project` limits them to that project, as in Opik's tables; None shows all, as in its detail.
+    """
+    rows = store.rows(
+        "SELECT entity_id, name, author, value, category_name, reason, source, created_at, last_updated_at FROM scores"
+        " WHERE kind = ? AND entity_id IN (SELECT value FROM json_each(?)) AND (? IS NULL OR project_id = ?)"
+        " ORDER BY entity_id, name, last_updated_at",
+        (kind, orjson.dumps(entities).decode(), project, project),
+    )
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for entity, name, author, value, category, reason, source, created_at, updated_at in rows:
+        of_entity = shown.setdefault(entity, [])
+        own = {"value": value, "reason": reason, "category_name": category, "source": source}
+        own["last_updated_at"] = updated_at
+        if of_entity and of_entity[-1]["name"] == name:
+            score = of_entity[-1]
+            score["value_by_author"][author] = own
+            every = score["value_by_author"].values()
+            score["value"] = round(sum(each["value"] for each in every) / len(every), 9)
+            score["last_updated_at"], score["last_updated_by"] = updated_at, author
+            continue
+        score = {"name": name, "category_name": category, "value": value, "reason": reason, "source": source}
+        score |= {"created_at": created_at, "last_updated_at": updated_at, "created_by": author}
+        of_entity.append(score | {"last_updated_by": author, "value_by_author": {author: own}})
+    return shown
+
+
+_TRACES, _SPANS = "/v1/private/traces", "/v1/private/spans"
+ROUTES: Routes = [
+    ("PUT", f"{_TRACES}/feedback-scores", put_batch("trace")),
+    ("PUT", f"{_SPANS}/feedback-scores", put_batch("span")),
+    ("PUT", f"{_TRACES}/threads/feedback-scores", put_batch("thread")),
+    ("PUT", f"{_TRACES}/{ID_PATH}/feedback-scores", put_one("trace", "traces")),
+    ("PUT", f"{_SPANS}/{ID_PATH}/feedback-scores", put_one("span", "spans")),
+    ("POST", f"{_TRACES}/{ID_PATH}/feedback-scores/delete", delete_one("trace")),
+    ("POST", f"{_SPANS}/{ID_PATH}/feedback-scores/delete", delete_one("span")),
+    ("POST", f"{_TRACES}/threads/feedback-scores/delete", delete_of_thread),
+    ("GET", f"{_TRACES}/feedback-scores/names", names_of("trace")),
+    ("GET", f"{_SPANS}/feedback-scores/names", names_of("span")),
+    ("GET", f"{_TRACES}/threads/feedback-scores/names", names_of("thread")),
+]

@@ -1,0 +1,150 @@
+"""Requests in, answers out: JSON bodies, page parameters, and streams of JSON lines.
+
+The refusals Opik gives, as exceptions: status and the body of that kind of error.
+
+Opik has two bodies: `{"errors": [...]}` for validation (422), bad ids (400) and taken names (409), and
+`{"code", "message"}` for everything else. Clients have to read both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from rampgate.local.opik.store import Store
+
+
+class Refusal(Exception):
+    """A request that is answered with an error. `body` is sent as JSON."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(str(body))
+        self.status = status
+        self.body = body
+
+
+def coded(status: int, message: str) -> Refusal:
+    return Refusal(status, {"code": status, "message": message})
+
+
+def bad_request(message: str) -> Refusal:
+    return coded(400, message)
+
+
+def not_found(entity: str, identifier: str) -> Refusal:
+    return coded(404, f"{entity} id: {identifier} not found")
+
+
+def unreadable(detail: str) -> Refusal:
+    """The body is no JSON, or a value in it can't be read as its type."""
+    return bad_request(f"Unable to process JSON. {detail}")
+
+
+def invalid(*errors: str) -> Refusal:
+    return Refusal(422, {"errors": list(errors)})
+
+
+def bad_id(entity: str) -> Refusal:
+    return Refusal(400, {"errors": [f"{entity} id must be a version 7 UUID"]})
+
+
+def taken(entity: str) -> Refusal:
+    return Refusal(409, {"errors": [f"{entity} already exists"]})
+
+
+STORE = web.AppKey("store", Store)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Routes = list[tuple[str, str, Handler]]
+MAX_BATCH = 1000
+MAX_STREAM = 2000
+
+
+async def body(request: web.Request) -> dict[str, Any]:
+    """The request's JSON object (aiohttp has undone gzip); Refusal 400 if it is something else."""
+    return parsed_object(await request.read())
+
+
+def parsed_object(raw: bytes | str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise unreadable(str(error)) from None
+    if not isinstance(value, dict):
+        raise unreadable("expected an object")
+    return value
+
+
+def batch(value: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """The list of objects under `key`, 1 to 1000 of them; Refusal otherwise."""
+    items = value.get(key)
+    if items is None:
+        raise invalid(f"{key} must not be null")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise unreadable(f"{key} must be a list of objects")
+    if not 1 <= len(items) <= MAX_BATCH:
+        raise invalid(f"{key} size must be between 1 and {MAX_BATCH}")
+    return items
+
+
+def ids(value: dict[str, Any], key: str = "ids") -> list[str]:
+    found = value.get(key)
+    if not isinstance(found, list) or not 1 <= len(found) <= MAX_BATCH:
+        raise invalid(f"{key} size must be between 1 and {MAX_BATCH}")
+    return [str(item).lower() for item in found]
+
+
+def required_text(value: dict[str, Any], key: str, where: str = "") -> str:
+    """A text that isn't blank; Refusal 422 in Opik's words otherwise."""
+    text = value.get(key)
+    if text is not None and not isinstance(text, str):
+        raise unreadable(f"{where}{key} must be a text")
+    if text is None or not text.strip():
+        raise invalid(f"{where}{key} must not be blank")
+    return text
+
+
+def page_of(request: web.Request) -> tuple[int, int]:
+    """(page, size), from 1 and 10 by default."""
+    try:
+        page, size = int(request.query.get("page", 1)), int(request.query.get("size", 10))
+    except ValueError:
+        raise bad_request("page and size must be whole numbers") from None
+    if page < 1:
+        raise bad_request("query param page must be greater than or equal to 1")
+    if size < 1:
+        raise bad_request("query param size must be greater than or equal to 1")
+    return page, size
+
+
+def paged(page: int, total: int, content: list[Any], sortable: Iterable[str] = ()) -> web.Response:
+    return answer(
+        {"page": page, "size": len(content), "total": total, "content": content, "sortableBy": list(sortable)}
+    )
+
+
+def stream_limit(value: dict[str, Any], key: str) -> int:
+    limit = value.get(key) or 500
+    if not isinstance(limit, int) or not 1 <= limit <= MAX_STREAM:
+        raise invalid(f"{key} must be between 1 and {MAX_STREAM}")
+    return limit
+
+
+def lines(items: Iterable[dict[str, Any]]) -> web.Response:
+    """One JSON object per line, lines ended with CRLF."""
+    payload = b"".join(orjson.dumps(item) + b"\r\n" for item in items)
+    return web.Response(body=payload, content_type="application/octet-stream")
+
+
+def answer(value: Any, status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
+
+
+def done() -> web.Response:
+    return web.Response(status=204)
+
+
+def created(request: web.Request, identifier: str) -> web.Response:
+    return web.Response(status=201, headers={"Location": f"{request.url.with_query(None)}/{identifier}"})

@@ -1,0 +1,106 @@
+"""librdkafka's mock broker in a process of its own: Kafka's protocol without Java, for the demo and quick tests.
+
+It has groups, commits and idempotent producers; it forgets everything when it ends, has no CreateTopics (a topic is
+made when a client asks about it), keeps about 5 MB a partition and takes another port at each start.
+
+    python -m rampgate.local.services.broker --port-file FILE [--topics a,b] [--brokers 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from rampgate.local.services.process import ChildProcess, ServiceUnavailable
+from rampgate.local.services.service import Service
+from rampgate.local.services.topics import touch_topics
+
+PARTITIONS = 4
+"""What the mock gives every topic; there is no way to ask for another number."""
+REMEDY = "install the wheel that carries it: pip install 'rampgate[embedded]'"
+
+
+class MockBroker(Service):
+    """Same surface as KafkaCluster where it can be. A restart is another, empty cluster on another port."""
+
+    name: ClassVar[str] = "mock broker"
+
+    def __init__(self, topics: Iterable[str] = (), brokers: int = 1) -> None:
+        super().__init__()
+        self._topics = list(topics)
+        self._brokers = brokers
+
+    @property
+    def bootstrap(self) -> str:
+        """Known once it has started; raises FileNotFoundError before."""
+        return self._port_file.read_text()
+
+    def create_topics(
+        self,
+        names: Iterable[str],
+        partitions: int = PARTITIONS,
+        replication: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Blocks until they can be written. Raises ValueError for another number of partitions than 4.
+
+        `replication` and `config` are accepted for the likeness with KafkaCluster and have no effect.
+        """
+        if partitions != PARTITIONS:
+            raise ValueError(f"the mock broker gives every topic {PARTITIONS} partitions, not {partitions}")
+        touch_topics(self.bootstrap, names)
+
+    @property
+    def _port_file(self) -> Path:
+        return self.folder / "bootstrap"
+
+    def _prepare(self, folder: Path) -> ChildProcess:
+        if importlib.util.find_spec("confluent_kafka") is None:
+            raise ServiceUnavailable(self.name, "confluent-kafka isn't installed", REMEDY)
+        command = [sys.executable, "-m", "rampgate.local.services.broker", "--port-file", str(self._port_file)]
+        command += ["--brokers", str(self._brokers), "--topics", ",".join(self._topics)]
+        return ChildProcess("mock-broker", command, folder, remedy=REMEDY)
+
+    def start(self) -> None:
+        if not self.pids:
+            self._port_file.unlink(missing_ok=True)
+        super().start()
+
+    def _answers(self) -> bool:
+        return self._port_file.exists()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serves until TERM or Ctrl-C. The port file appears, whole, once the topics exist."""
+    from confluent_kafka import Producer
+
+    parser = argparse.ArgumentParser(prog="python -m rampgate.local.services.broker", description=__doc__)
+    parser.add_argument("--port-file", type=Path, required=True, help="takes the bootstrap address, host:port[,...]")
+    parser.add_argument("--topics", default="", help="topics to make at once, separated by commas")
+    parser.add_argument("--brokers", type=int, default=1)
+    options = parser.parse_args(arguments)
+
+    owner = Producer({"test.mock.num.brokers": options.brokers, "bootstrap.servers": ""})  # the mock lives in it
+    brokers = owner.list_topics(timeout=10).brokers.values()
+    address = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+    for topic in filter(None, options.topics.split(",")):
+        owner.list_topics(topic, timeout=10)
+    whole = options.port_file.with_suffix(".part")
+    whole.write_text(address)
+    whole.replace(options.port_file)
+    print(address, flush=True)
+
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""The stand-in for Opik (`rampgate.local.opik`) as a child process.
+
+A server of Rampgate's own as a child process: a module that takes `--port` and answers a probe.
+
+The stand-in for a judges' model (`rampgate.local.model`) as a child process. It answers by rule, and says so.
+"""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from rampgate.local.services.ports import release_port, reserve_port
+from rampgate.local.services.process import ChildProcess
+from rampgate.local.services.service import Service
+
+
+class HttpService(Service):
+    """Works once `GET probe` is answered with 200."""
+
+    probe: ClassVar[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.port = reserve_port()
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1.0)
+        try:
+            connection.request("GET", self.probe)
+            return connection.getresponse().status == 200
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()
+
+    def _release(self) -> None:
+        release_port(self.port)
+
+
+class LocalModel(HttpService):
+    """Remembers nothing over restarts. `url` is what the setting `model_url` wants."""
+
+    name: ClassVar[str] = "model"
+    probe: ClassVar[str] = "/livez"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def _prepare(self, folder: Path) -> ChildProcess:
+        command = [sys.executable, "-m", "rampgate.local.model", "--port", str(self.port)]
+        return ChildProcess(self.name, command, folder)
+
+
+class LocalOpik(HttpService):
+    """Keeps its database file over restarts. `url` is what the setting `opik` wants."""
+
+    name: ClassVar[str] = "opik"
+    probe: ClassVar[str] = "/is-alive/ping"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api"
+
+    def _prepare(self, folder: Path) -> ChildProcess:
+        command = [sys.executable, "-m", "rampgate.local.opik", "--port", str(self.port)]
+        return ChildProcess(self.name, [*command, "--database", str(folder / "opik.db")], folder)

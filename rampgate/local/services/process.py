@@ -1,0 +1,194 @@
+"""A child process with a log file, a health check and signals. It never outlives its owner.
+
+The one error this package raises when a service can't be had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from rampgate.local.services import launch
+from rampgate.local.services.janitor import JANITOR
+
+
+class ServiceUnavailable(RuntimeError):
+    """A service can't be started or went away: which one, why, and what the reader can do about it."""
+
+    def __init__(self, service: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{service} is unavailable: {reason}\n  remedy: {remedy}")
+        self.service = service
+        self.reason = reason
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[ServiceUnavailable], tuple[str, str, str]]:
+        return type(self), (self.service, self.reason, self.remedy)
+
+
+Probe = Callable[[], bool]
+_Start = Callable[[], subprocess.Popen[bytes]]
+_POLL_SECONDS = 0.03
+_LOG_LINES = 15
+
+
+class _Spawner:
+    """Starts all children of this process from one thread that never ends.
+
+    The kernel sends the parent-death signal when the *thread* that made the child ends, so a child started in a pool
+    thread would die with the pool.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[tuple[_Start, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._owner = 0
+
+    def spawn(self, start: _Start) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._owner != os.getpid():  # first use, or the thread was lost in a fork
+                self._owner, self._jobs = os.getpid(), queue.SimpleQueue()
+                threading.Thread(target=self._work, args=(self._jobs,), name="rampgate-spawner", daemon=True).start()
+        answer: Future[subprocess.Popen[bytes]] = Future()
+        self._jobs.put((start, answer))
+        return answer.result()
+
+    def _work(self, jobs: queue.SimpleQueue[tuple[_Start, Future[subprocess.Popen[bytes]]]]) -> None:
+        while True:
+            start, answer = jobs.get()
+            try:
+                answer.set_result(start())
+            except BaseException as error:
+                answer.set_exception(error)
+
+
+_SPAWNER = _Spawner()
+
+
+def bound_to_us(command: Sequence[str]) -> list[str]:
+    """`command`, wrapped so that the kernel kills it when the thread that starts it ends (Linux; else unchanged)."""
+    return [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
+
+
+class ChildProcess:
+    """One command that can be started again and again in the same folder, logging to `<folder>/<name>.log`."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        folder: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        remedy: str = "read the log above; if the port was taken, start again",
+    ) -> None:
+        self.name = name
+        self.command = list(command)
+        self.folder = folder
+        self.log_file = folder / f"{name}.log"
+        self._environment = dict(environment or {})
+        self._remedy = remedy
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """None unless it runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    @property
+    def running(self) -> bool:
+        return self.pid is not None
+
+    def start(self) -> None:
+        """Returns at once; ask `wait_ready`. A process that runs already is left alone."""
+        if self.running:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, **self._environment}
+        with self.log_file.open("ab") as log:
+
+            def begin() -> subprocess.Popen[bytes]:
+                return subprocess.Popen(
+                    bound_to_us(self.command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.folder,
+                    env=environment,
+                    start_new_session=True,  # a Ctrl-C in the terminal must reach us first, not the services
+                )
+
+            self._process = _SPAWNER.spawn(begin)
+        JANITOR.watch(f"pid {self._process.pid}")
+
+    def wait_ready(self, probe: Probe, timeout: float) -> None:
+        """Blocks until `probe` says so. An OSError of the probe counts as "not yet".
+
+        Raises ServiceUnavailable with the log's tail when the process ends or `timeout` seconds have passed.
+        """
+        began = time.monotonic()
+        while True:
+            if not self.running:
+                code = self._process.returncode if self._process is not None else None
+                raise self._unavailable("was never started" if code is None else f"ended with exit code {code}")
+            try:
+                if probe():
+                    return
+            except OSError:
+                pass
+            if time.monotonic() - began > timeout:
+                raise self._unavailable(f"not ready after {timeout:g} s")
+            time.sleep(_POLL_SECONDS)
+
+    def log_tail(self, lines: int = _LOG_LINES) -> str:
+        try:
+            return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    def stop(self, grace: float = 10.0) -> None:
+        """TERM, then KILL after `grace` seconds. No error when it isn't running."""
+        self.resume()  # a stopped process doesn't see TERM
+        self._end(signal.SIGTERM, grace)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would; returns when the process is gone."""
+        self._end(signal.SIGKILL, 10.0)
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _end(self, number: signal.Signals, grace: float) -> None:
+        process = self._process
+        if process is None:
+            return
+        self._signal(number)
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            process.wait()
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # what the service itself may have started
+        JANITOR.release(f"pid {process.pid}")
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)  # does nothing once the process has been reaped
+
+    def _unavailable(self, reason: str) -> ServiceUnavailable:
+        log = "\n".join(f"    {line}" for line in self.log_tail().splitlines())
+        return ServiceUnavailable(
+            self.name, f"{reason}; the end of {self.log_file}:\n{log or '    (empty)'}", self._remedy
+        )

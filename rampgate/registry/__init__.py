@@ -1,0 +1,1 @@
+"""Serves, syncs and rolls back the registry's files."""

@@ -1,0 +1,80 @@
+"""What the metrics say of the registry (PC5 §10.2, PF-9 §10.2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import PurePath
+
+from evalcore.registry.registry import Judge, Registry
+from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from schemas.answers import Refresh
+from schemas.judges import judge_id
+from streams.metrics import Metrics
+
+
+class RegistryMetrics:
+    """Findings are counted once, when they come up, and not again by each refresh that still sees them."""
+
+    def __init__(self, metrics: Metrics, day: Callable[[], date]) -> None:
+        self._metrics, self._day = metrics, day
+        self._known: frozenset[tuple[str, str, str]] = frozenset()
+        self._judges: set[str] = set()
+
+    def looked_up(self, seconds: float) -> None:
+        self._metrics.registry_lookup.observe(seconds)
+
+    def moved(self, answer: Refresh, result: ValidationResult, registry: Registry | None) -> None:
+        metrics = self._metrics
+        metrics.registry_refreshes.labels(answer.outcome).inc()
+        metrics.registry_refused.set(answer.outcome == "refused")
+        metrics.registry_judges.set(answer.judges)
+        if answer.outcome == "loaded":
+            metrics.registry_loaded.set(time.time())
+        self._count(result.problems)
+        self._show_overdue(registry)
+
+    def _count(self, problems: tuple[Problem, ...]) -> None:
+        found = {(problem.file, problem.field, problem.check): problem for problem in problems}
+        for key, problem in found.items():
+            if key in self._known:
+                continue
+            if is_drift(problem):
+                self._metrics.manifest_drift.inc()
+            rule = rule_of(problem.file)
+            if rule is not None and problem.severity is Severity.ERROR:
+                self._metrics.rule_validation_failed.labels(rule, problem.check).inc()
+        self._known = frozenset(found)
+
+    def _show_overdue(self, registry: Registry | None) -> None:
+        gauge, today = self._metrics.recalibration_overdue, self._day()
+        overdue: dict[str, bool] = {}
+        for judge in every_view(registry) if registry is not None else ():
+            overdue[judge.id] = overdue.get(judge.id, False) or judge.recalibration_due < today
+        for gone in self._judges - overdue.keys():
+            gauge.remove(gone)
+        for name, late in overdue.items():
+            gauge.labels(name).set(late)
+        self._judges = set(overdue)
+
+
+def every_view(registry: Registry) -> Iterator[Judge]:
+    """Each judge as the platform and as each vertical sees it: a vertical's calibration may be overdue on its own."""
+    for name in registry.rules():
+        for vertical in (None, *sorted(registry.verticals)):
+            yield registry.judge(name, vertical)
+
+
+def rule_of(file: str) -> str | None:
+    """The judge a rule file is about, with the vertical where it is a vertical's: `receipts/response_quality`."""
+    parts = PurePath(file).parts
+    if "rules" not in parts[:-1]:
+        return None
+    below = parts[len(parts) - parts[::-1].index("rules") :]
+    return "/".join((*below[:-1], judge_id(PurePath(below[-1]).stem)))
+
+
+def is_drift(problem: Problem) -> bool:
+    """Manifest and rule files name different judges (PC5 R-3)."""
+    return "drift" in problem.check

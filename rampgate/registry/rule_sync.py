@@ -1,0 +1,187 @@
+"""The sync of a registry's judges into each vertical's own Opik project (PC5 FR-7, FR-9, AC-8, §5.7; PF-9 §5.5).
+
+First `look`, which only reads and plans; then `carry_out`, which writes what differs, goes on after a rule that Opik
+refuses, and reads all of it back. One vertical's trouble is not another's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.registry.opik_rules import OpikRule, Plan, plan
+from evalcore.registry.registry import Registry
+from rampgate.settings import Settings, revealed
+from schemas.settings import read_secret
+from schemas.verticals import Vertical
+
+if TYPE_CHECKING:
+    from streams.opik.rules import OpikRules
+
+CONNECTIONS = 2
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A rule that Opik refused, or keeps otherwise than it was sent."""
+
+    judge: str
+    reason: str
+
+
+@dataclass
+class VerticalSync:
+    """One vertical's part. `trouble` says why it could not be carried out, or not to its end: what is in `written`
+    stands all the same. `absent`: its project is not there."""
+
+    vertical: Vertical
+    key: str | None = field(default=None, repr=False)
+    project_id: str = ""
+    plan: Plan = field(default_factory=Plan)
+    written: list[str] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+    trouble: str = ""
+    absent: bool = False
+
+    def document(self) -> dict[str, Any]:
+        made = self.plan
+        return {
+            "vertical": self.vertical.name,
+            "project": self.vertical.project,
+            "live_judge": self.vertical.live_judge,
+            "create": [judge_of(rule) for rule in made.create],
+            "update": [{"judge": judge_of(one.rule), "changes": list(one.changes)} for one in made.update],
+            "unchanged": list(made.unchanged),
+            "left_alone": [{"name": one.name, "reason": one.reason} for one in made.left_alone],
+            "written": list(self.written),
+            "failed": [{"judge": one.judge, "reason": one.reason} for one in self.failed],
+            "error": self.trouble or None,
+        }
+
+
+class RuleSync:
+    """Of `registry`, into the projects of `verticals`; `only`: ids of the judges it is about, else all."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        verticals: Iterable[Vertical],
+        only: Collection[str] | None = None,
+    ) -> None:
+        self._settings, self._registry, self._only = settings, registry, only
+        self.parts = [_part(settings, vertical) for vertical in verticals]
+
+    @property
+    def empty(self) -> bool:
+        return all(part.plan.empty for part in self.parts)
+
+    @property
+    def exit_code(self) -> int:
+        """2 where a vertical could not be reached or written, 1 where Opik refused a rule, else 0."""
+        if any(part.trouble for part in self.parts):
+            return 2
+        return 1 if any(part.failed for part in self.parts) else 0
+
+    async def look(self) -> None:
+        """Plan each vertical; reads only."""
+        down = ""
+        for part in self.parts:
+            part.trouble = down or part.trouble
+            if part.trouble:
+                continue
+            async with self._gateway(part, "read") as gateway:
+                part.project_id = await gateway.project_id(part.vertical.project)
+                part.plan = await self._plan(part, gateway)
+            down = part.trouble if part.trouble.startswith(_down(self._settings)) else ""
+
+    async def carry_out(self) -> None:
+        """Do what was planned, then read it back."""
+        for part in self.parts:
+            if part.trouble or part.plan.empty:
+                continue
+            async with self._gateway(part, "write") as gateway:
+                await self._write(part, gateway)
+                self._compare(part, await self._plan(part, gateway))
+
+    async def _plan(self, part: VerticalSync, gateway: OpikRules) -> Plan:
+        name, there = part.vertical.name, await gateway.rules(part.project_id)
+        judges, live = self._registry.all(name), part.vertical.live_judge == "opik"
+        return plan(judges, name, live, there, part.project_id, self._only)
+
+    async def _write(self, part: VerticalSync, gateway: OpikRules) -> None:
+        from streams.opik.rules import Refused
+
+        for rule in (*part.plan.create, *(one.rule for one in part.plan.update)):
+            try:
+                await gateway.write(part.project_id, rule)
+                part.written.append(judge_of(rule))
+            except Refused as error:
+                part.failed.append(Failed(judge_of(rule), str(error)))
+
+    def _compare(self, part: VerticalSync, again: Plan) -> None:
+        """Floor, tolerance, classification and provenance have to survive (PC5 AC-8): what is still to be done for a
+        rule that was just written is what Opik did not keep."""
+        left = {judge_of(rule): "it is not there" for rule in again.create}
+        left |= {judge_of(one.rule): f"differs in {', '.join(one.changes)}" for one in again.update}
+        for judge in part.written:
+            if judge in left:
+                part.failed.append(Failed(judge, f"Opik took it and keeps it otherwise: {left[judge]}"))
+
+    @asynccontextmanager
+    async def _gateway(self, part: VerticalSync, doing: str) -> AsyncIterator[OpikRules]:
+        """The gateway with the vertical's credentials. What goes wrong inside ends the vertical's part, and is told."""
+        keep_opik_quiet()
+        from streams.opik.client import close_client, make_client
+        from streams.opik.rules import NoProject, OpikRules, Refused
+
+        settings, vertical = self._settings, part.vertical
+        own = _file(settings, vertical)
+        workspace = vertical.workspace if "workspace" in vertical.model_fields_set else settings.opik_workspace
+        client = make_client(settings.opik, workspace, part.key, settings.opik_timeout_seconds, CONNECTIONS)
+        try:
+            yield OpikRules(client, settings.opik_retry_seconds)
+        except Unauthorized as error:
+            may = "may read and not write" if doing == "write" else "may not read this project"
+            part.trouble = f"the key of vertical {vertical.name} {may} ({error}, or api_key_file in {own})"
+        except NoProject as error:
+            part.trouble, part.absent = f"{own}: project: {error}", True
+        except Refused as error:
+            part.trouble = f"vertical {vertical.name}: {error}"
+        except Unavailable as error:
+            rest = "; what was done stands, run it again for the rest" if doing == "write" else ""
+            part.trouble = f"{_down(settings)}: {error}{rest}"
+        finally:
+            await close_client(client)
+
+
+def judge_of(rule: OpikRule) -> str:
+    return str(rule.metadata["judge_id"])
+
+
+def keep_opik_quiet() -> None:
+    """The SDK reports to its vendor unless told not to, and looks when it is imported."""
+    os.environ.setdefault("OPIK_SENTRY_ENABLE", "false")
+    os.environ.setdefault("OPIK_ANALYTICS_ENABLE", "false")
+
+
+def _part(settings: Settings, vertical: Vertical) -> VerticalSync:
+    """With the vertical's own key, else the operator's."""
+    if vertical.api_key_file is None:
+        return VerticalSync(vertical, revealed(settings.opik_api_key))
+    try:
+        return VerticalSync(vertical, read_secret(vertical.api_key_file))
+    except ValueError as error:
+        return VerticalSync(vertical, trouble=f"{_file(settings, vertical)}: api_key_file: {error}")
+
+
+def _file(settings: Settings, vertical: Vertical) -> str:
+    return f"{settings.configs}/verticals/{vertical.name}.yaml"
+
+
+def _down(settings: Settings) -> str:
+    return f"Opik at {settings.opik} can't be reached"

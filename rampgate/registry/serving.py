@@ -1,0 +1,184 @@
+"""The registry as a process serves it: loaded at start, refreshed by an operator or by time, never half-loaded (PC5
+FR-10, §5.7). Broken files leave what served before in place, and every way of looking says so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from agents.ports import Unavailable
+from evalcore.registry.registry import Registry
+from evalcore.yaml.problems import Problem, ValidationResult
+from rampgate.registry.metrics import RegistryMetrics
+from rampgate.registry.view import eval_config, findings, no_category
+from schemas.answers import Check, EvalConfig, Finding, Refresh
+from schemas.dead_letters import clean
+from streams.metrics import Metrics
+from streams.stopping import heed_cancel
+
+SUMMARY = 3
+"""So many findings stand in an answer that is about something else."""
+log = structlog.get_logger(__name__)
+
+
+class Source(Protocol):
+    """Where the registry comes from: `evalcore.reloading`. `refresh` reads files, so it is called in a thread.
+    `ttl` None: the source looks for new files only when told to."""
+
+    def use(self, root: Path, ttl: float | None) -> None: ...
+
+    def loaded(self) -> Registry | None: ...
+
+    def refresh(self) -> ValidationResult: ...
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
+
+
+class ServedRegistry:
+    """`refresh` never raises for the files; lookups are answered from memory, also while a refresh is under way."""
+
+    def __init__(self, root: Path, metrics: Metrics, source: Source, day: Callable[[], date] = today) -> None:
+        self._root, self._source = root.absolute(), source
+        self._metrics = RegistryMetrics(metrics, day)
+        self._lock = asyncio.Lock()
+        self._asked = asyncio.Event()
+        self._last: Refresh | None = None
+        source.use(self._root, None)  # `run` looks, so that each look is counted and told
+
+    def ask(self) -> None:
+        """Have `run` refresh soon; for a signal's handler."""
+        self._asked.set()
+
+    async def run(self, every: float) -> None:
+        """Load unless that was done, then refresh when asked to and after `every` seconds (0: only when asked to),
+        until cancelled."""
+        why = "start" if self._last is None else await self._due(every)
+        while True:
+            self._asked.clear()
+            try:
+                await self.refresh(why)
+            except Exception:
+                log.exception("registry_refresh_failed", why=why)
+            why = await self._due(every)
+
+    async def _due(self, every: float) -> str:
+        """Returns, with the reason, when it is time to refresh."""
+        try:
+            await asyncio.wait_for(self._asked.wait(), every or None)
+            why = "signal"
+        except TimeoutError:
+            why = "time"
+        heed_cancel()
+        return why
+
+    async def refresh(self, why: str) -> Refresh:
+        """Read the files anew; one at a time, since each reads all of them."""
+        async with self._lock:
+            before = self._hash()
+            try:
+                empty, result = await asyncio.to_thread(self._read)
+            except Exception as error:
+                log.exception("registry_refresh_failed", why=why)
+                message = f"{type(error).__name__}: {error}"
+                empty, result = (
+                    False,
+                    ValidationResult(self._root, (Problem(str(self._root), 0, 0, "", "read", message),)),
+                )
+            self._last = answer = self._settle(result, empty, before)
+            self._tell(answer, why)
+            self._metrics.moved(answer, result, self._source.loaded())
+            return answer
+
+    def eval_config(self, vertical: str | None, category: str | None) -> EvalConfig:
+        """Raises Unavailable where nothing is loaded, UnknownVertical, UnknownCategory, and BadQuestion without a
+        category."""
+        registry = self._source.loaded()
+        if registry is None:
+            raise Unavailable(self._nothing() + self._first_findings())
+        if not category:
+            raise no_category(registry)
+        started = time.perf_counter()
+        answer = eval_config(registry, vertical or None, category)
+        self._metrics.looked_up(time.perf_counter() - started)
+        return answer
+
+    def check(self) -> Check:
+        """Of /readyz. Ok once the files were looked at, whatever was found: signals are joined without a registry, and
+        an older one still decides."""
+        last, registry = self._last, self._source.loaded()
+        if last is None:
+            return Check(ok=False, detail="not loaded yet")
+        if registry is None:
+            return Check(ok=True, detail=self._nothing())
+        return Check(ok=True, detail=last.message)
+
+    def _read(self) -> tuple[bool, ValidationResult]:
+        return is_empty(self._root), self._source.refresh()
+
+    def _hash(self) -> str | None:
+        registry = self._source.loaded()
+        return registry.config_hash if registry is not None else None
+
+    def _settle(self, result: ValidationResult, empty: bool, before: str | None) -> Refresh:
+        registry, after = self._source.loaded(), self._hash()
+        judges = len(registry.rules()) if registry is not None else 0
+        errors, warnings = result.errors, result.warnings
+        if after is not None and result.valid:
+            outcome = "unchanged" if after == before else "loaded"
+            message = f"{judges} judges, version {after}" + (f", {counted(warnings, 'warning')}" if warnings else "")
+        elif empty and after is None:
+            outcome, message = "empty", f"the registry is empty: no rule files and no manifest in {self._root}"
+        else:
+            kept = f"version {after} of before keeps serving" if after is not None else "no version serves"
+            outcome, message = "refused", f"{counted(errors, 'error')} in {self._root}; {kept}"
+        return Refresh(
+            outcome=outcome,
+            message=clean(message, 1000),
+            config_hash=after,
+            previous_config_hash=before,
+            judges=judges,
+            error_count=len(errors),
+            warning_count=len(warnings),
+            errors=findings(errors),
+            warnings=findings(warnings),
+        )
+
+    def _nothing(self) -> str:
+        return self._last.message if self._last is not None else "the registry is not loaded yet"
+
+    def _first_findings(self) -> str:
+        errors = self._last.errors if self._last is not None and self._last.outcome == "refused" else []
+        return "".join(f"; {place(error)}: {error.message}" for error in errors[:SUMMARY])
+
+    def _tell(self, answer: Refresh, why: str) -> None:
+        said = {"why": why, "config_hash": answer.config_hash, "message": answer.message}
+        if answer.outcome == "refused":
+            log.error("registry_refused", errors=[f"{place(e)}: {e.message}" for e in answer.errors[:20]], **said)
+        elif answer.outcome == "empty":
+            log.warning("registry_empty", hint=f"RAMPGATE_CONFIGS names the folder, now {self._root}", **said)
+        elif answer.outcome == "loaded":
+            log.info("registry_loaded", previous=answer.previous_config_hash, **said)
+        else:
+            log.debug("registry_unchanged", **said)
+
+
+def is_empty(root: Path) -> bool:
+    """Whether there is no registry at all, as opposed to a broken one."""
+    rules = root / "rules"
+    return not (root / "evaluation_manifest.yaml").exists() and next(rules.rglob("*.yaml"), None) is None
+
+
+def place(finding: Finding) -> str:
+    return f"{finding.file}:{finding.line}" if finding.line else finding.file
+
+
+def counted(items: list[Problem], name: str) -> str:
+    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"

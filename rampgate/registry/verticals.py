@@ -1,0 +1,38 @@
+"""The registered verticals: one YAML file each in `configs/verticals/`, read as the registry's other files are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evalcore.registry.disk import read
+from evalcore.yaml.models import read_as
+from rampgate.settings import SettingsError
+from schemas.verticals import UNKNOWN, UNREGISTERED, Vertical
+
+TAKEN = {UNKNOWN: "a signal without a trace", UNREGISTERED: "verticals without a file"}
+"""Labels of coverage that no vertical may have for a name."""
+
+
+def load_verticals(configs: Path) -> dict[str, Vertical]:
+    """By name. No folder means no registered vertical; files that are wrong raise SettingsError with all that is."""
+    found: dict[str, Vertical] = {}
+    wrong: list[str] = []
+    for path in sorted((configs / "verticals").glob("*.yaml")):
+        try:
+            parsed, problems = read_as(Vertical, str(path), read(path))
+        except OSError as error:
+            wrong.append(f"{path}: can't be read: {error}")
+            continue
+        wrong += map(str, problems)
+        if parsed is None:
+            continue
+        vertical = parsed.model
+        if vertical.name != path.stem:
+            wrong.append(f"{path}: name: {vertical.name!r} is not the file's name; call one like the other")
+        elif vertical.name in TAKEN:
+            wrong.append(f"{path}: name: {vertical.name!r} stands for {TAKEN[vertical.name]}; choose another")
+        else:
+            found[vertical.name] = vertical
+    if wrong:
+        raise SettingsError("\n".join(wrong))
+    return found

@@ -1,0 +1,98 @@
+"""Answers from the registry: what `/eval-config` shows of it, and what it says to a question it can't answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from evalcore.registry.registry import Judge, Registry, UnknownCategory
+from evalcore.yaml.problems import Problem
+from rampgate.queries import BadQuestion
+from schemas.answers import EvalConfig, Finding, ServedJudge
+from schemas.dead_letters import clean
+
+MOST_FINDINGS = 100
+LISTED = 20
+
+
+class UnknownName(LookupError):
+    """A vertical or category that isn't there. `kind` is which; `near` what may have been meant, best first."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        self.kind = kind
+        self.near = get_close_matches(name[:200].lower().replace("-", "_"), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(self.near)}?" if self.near else f"there are {listed(names)}"
+        super().__init__(f"{kind}: no such {kind} as {clean(name, 100)!r}; {hint}")
+
+
+def eval_config(registry: Registry, vertical: str | None, category: str) -> EvalConfig:
+    """The judges of a category as a vertical sees them, global and inherited ones too. Raises UnknownName."""
+    if vertical is not None and vertical not in registry.verticals:
+        raise UnknownName("vertical", vertical, registry.verticals)
+    try:
+        judges = registry.category(category, vertical)
+    except UnknownCategory as error:
+        raise UnknownName("category", category, categories(registry)) from error
+    return EvalConfig(
+        vertical=vertical,
+        category=category,
+        manifest_version=registry.manifest["dataset"]["version"],
+        config_hash=registry.config_hash,
+        judges=[served(judge) for judge in judges],
+    )
+
+
+def served(judge: Judge) -> ServedJudge:
+    rule = judge.rule
+    return ServedJudge(
+        id=judge.id,
+        name=rule.name,
+        classification=judge.classification,
+        score_name=judge.score_name,
+        score_type=judge.score_type,
+        score_range=judge.score_range,
+        thresholds=dict(judge.thresholds),
+        floor=judge.floor,
+        tolerance=judge.tolerance,
+        enforcement=dict(judge.enforcement),
+        baseline_source=judge.baseline_source,
+        calibration_ref=judge.calibration_ref,
+        recalibration_due=judge.recalibration_due,
+        sub_agents=list(judge.sub_agents),
+        filter=judge.filter.model_dump(mode="json") if judge.filter is not None else None,
+        enabled=rule.enabled,
+        sampling_rate=float(rule.sampling_rate),
+        version=judge.version,
+    )
+
+
+def no_category(registry: Registry) -> BadQuestion:
+    return BadQuestion(f"category: give one, as in /eval-config?category=…; there are {listed(categories(registry))}")
+
+
+def categories(registry: Registry) -> list[str]:
+    return sorted(registry.manifest["categories"])
+
+
+def listed(names: list[str]) -> str:
+    shown = ", ".join(names[:LISTED]) or "none"
+    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+
+
+def findings(problems: list[Problem]) -> list[Finding]:
+    """The first of them; who sends the answer counts them all."""
+    return [
+        Finding(
+            file=problem.file,
+            line=problem.line,
+            column=problem.column,
+            field=problem.field,
+            check=problem.check,
+            clause=problem.clause,
+            message=problem.message,
+            fix=problem.fix,
+            severity=problem.severity.value,
+        )
+        for problem in problems[:MOST_FINDINGS]
+    ]

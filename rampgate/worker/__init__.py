@@ -1,0 +1,1 @@
+"""Runs the long-lived processes: worker, feed, sweep, with their probes."""

@@ -1,0 +1,138 @@
+"""From settings to gates: what decides ramp-step requests inside a worker.
+
+From settings to the limits on calls of the judges' model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from agents.gates.counting import RampCounting
+from agents.gates.ports import GatePorts, Scoring
+from agents.gates.scoring import JudgeScoring, NoScoring
+from agents.ports import Ports
+from agents.ramp_steps import answer
+from evalcore import reloading
+from evalcore.gates.requests import Asked, Invalid
+from evalcore.scoring.chat_model import ChatModel
+from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.runner import Scorer
+from rampgate.ci_gate.metrics import JudgeAnswers, verdict_published
+from rampgate.registry.dataset_check import read_whole
+from rampgate.settings import Settings, revealed
+from rampgate.wiring import Parts
+from rampgate.worker.observing import observe
+from schemas.verdicts import Verdict
+from streams.app import Consumption
+from streams.gates.candidate_answers import CandidateAnswers
+from streams.gates.evidence import PublishLeases, VerdictHistory, WindowCoverage
+from streams.gates.jobs import GateJobs
+from streams.gates.model_client import ModelClient
+from streams.gates.pooled_traces import PooledTraces
+from streams.gates.samples import PooledSamples
+from streams.gates.verdict_log import VerdictLog
+from streams.redis.score_cache import RedisScoreCache
+from streams.redis.state_completeness import Wholeness
+
+
+def call_limits(settings: Settings) -> CallLimits:
+    return CallLimits(
+        settings.model_calls_at_once,
+        settings.model_calls_per_minute,
+        settings.model_call_seconds,
+        settings.model_patience_seconds,
+    )
+
+
+LISTED = 100
+CANDIDATE_CALLS = 64
+"""At once, of all gates of a worker; what one gate may is the manifest's `sample.candidate.at_once`."""
+CANDIDATE_SECONDS = 600.0
+"""More than the manifest lets one call take."""
+REMEMBERED = 90 * 86_400_000
+"""Of verdicts, in ms: baselines and histories reach further back than signals are joined, and must not depend on when
+a worker started. A quarter is how long a calibration holds."""
+
+
+class Gates:
+    """Started and closed with the worker; `jobs` belong to its consumption."""
+
+    def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
+        """`scoring`: by default what the settings say."""
+        self.parts = parts
+        self._client: ModelClient | None = None
+        self._candidates = ModelClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
+        self.scorer: Scorer | None = None
+        if scoring is None:
+            scoring = self._by_settings()
+        self.verdicts = VerdictLog(
+            parts.access, parts.producer, parts.topics["verdicts"], parts.clock, max(parts.policy.lookback, REMEMBERED)
+        )
+        ports = parts.ports
+        joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
+        self._state = Wholeness(ports.store, parts.access, parts.settings.group, joined)
+        samples = self._samples(ports)
+        coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.held)
+        room = asyncio.Semaphore(parts.settings.gates_at_once)
+        self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage, room)
+
+    def _samples(self, ports: Ports) -> PooledSamples:
+        settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
+        topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
+        in_opik = self.parts.opik.traces.get
+        traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.held)
+        key = revealed(settings.candidate_key)
+        answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
+        datasets = partial(read_whole, settings, verticals=verticals)
+        return PooledSamples(ports.store, traces, policy, clock, datasets, answers)
+
+    def _by_settings(self) -> Scoring:
+        settings, store = self.parts.settings, self.parts.store
+        if settings.model_url is None:
+            return NoScoring()
+        key = revealed(settings.model_key)
+        limits = call_limits(settings)
+        self._client = ModelClient(limits.at_once, limits.call_seconds)
+        model = ChatModel(self._client, settings.model_url, key)
+        cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
+        self.scorer = Scorer(model, cache, limits, observe=JudgeAnswers(self.parts.metrics))
+        return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
+
+    async def start(self) -> None:
+        await self.verdicts.start()
+
+    async def close(self) -> None:
+        await self.verdicts.close()
+        await self._state.close()
+        await self._candidates.aclose()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def jobs(self, consumption: Consumption) -> GateJobs:
+        parts = self.parts
+        jobs = GateJobs(
+            self.decide,
+            self.verdicts,
+            PublishLeases(parts.store.redis, parts.store.prefix),
+            parts.ports.dead_letters,
+            RampCounting(parts.store, parts.clock, parts.policy.lookback, lambda report: observe(parts, report)),
+            parts.clock,
+            consumer=lambda: consumption.consumer,
+            fatal=consumption.fatal,
+            decided=partial(verdict_published, parts.metrics),
+        )
+        parts.metrics.ramp_steps_waiting.set_function(lambda: jobs.running)
+        return jobs
+
+    async def decide(self, request: Asked | Invalid) -> Verdict:
+        """With the registry that serves when deciding begins."""
+        return await answer(request, reloading.loaded(), self._ports)
+
+    def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+        """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their
+        topic."""
+        known = map(self.verdicts.known, self.verdicts.history.about(wanted, LISTED))
+        return [one.value for one in known if one is not None]

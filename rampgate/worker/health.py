@@ -1,0 +1,181 @@
+"""What a worker's probes say, from looks taken in the background: asking a probe costs nothing and waits for nobody.
+
+Alive means that a restart wouldn't help: the loop beats, and records that could be settled are being settled. A part
+out of reach makes a worker not ready, and never dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+from faust.types import TP
+
+from agents.ports import Unauthorized
+from rampgate.worker.worker import Worker
+from schemas.answers import Check, Health
+from schemas.dead_letters import clean
+from streams.kafka.offsets import KafkaOffsets
+from streams.stopping import heed_cancel
+
+log = structlog.get_logger(__name__)
+BEAT_SECONDS = 1.0
+KAFKA_SECONDS = 2.0
+OPIK_SECONDS = 30.0
+LOOK_SECONDS = 5.0
+MISSED_BEATS = 15.0
+UNSEEN = Check(ok=False, detail="not looked at yet")
+
+
+def fine() -> Check:
+    return Check(ok=True)
+
+
+class WorkerHealth:
+    """`run` looks until cancelled; `live` and `ready` answer from the last looks. Also keeps the gauges of lag."""
+
+    def __init__(self, worker: Worker, stalled_after: float, registry: Callable[[], Check] = fine) -> None:
+        self._worker, self._stalled_after, self._registry = worker, stalled_after, registry
+        self._parts = worker.parts
+        self._checks = dict.fromkeys(("redis", "kafka", "opik"), UNSEEN)
+        self._beat = self._moved = time.monotonic()
+        self._settled = -1
+        self._lag: int | None = None
+        self._series: set[TP] = set()
+        self._beside: set[tuple[str, TP]] = set()
+        self._offsets = KafkaOffsets(worker.parts.access, tries=1)
+
+    async def run(self) -> None:
+        self._parts.metrics.last_progress.set(time.time())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._looking("redis", self._redis, BEAT_SECONDS, BEAT_SECONDS))
+                group.create_task(self._looking("kafka", self._kafka, KAFKA_SECONDS, BEAT_SECONDS))
+                group.create_task(self._looking("opik", self._opik, OPIK_SECONDS, KAFKA_SECONDS))
+                group.create_task(self._beating())
+        finally:
+            await self._offsets.close()
+
+    async def _beating(self) -> None:
+        while True:
+            self._beat = time.monotonic()
+            self._progress()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _looking(self, name: str, look: Callable[[], Awaitable[str]], pause: float, retry: float) -> None:
+        while True:
+            try:
+                self._checks[name] = Check(ok=True, detail=await asyncio.wait_for(look(), LOOK_SECONDS))
+            except Exception as error:
+                why = str(error) or type(error).__name__
+                if isinstance(error, TimeoutError):
+                    why = f"no answer within {LOOK_SECONDS:g} s"
+                self._checks[name] = Check(ok=False, detail=clean(why, 200))
+            heed_cancel()
+            await asyncio.sleep(pause if self._checks[name].ok else retry)
+
+    async def _redis(self) -> str:
+        await self._parts.store.redis.ping()
+        return ""
+
+    async def _opik(self) -> str:
+        try:
+            await self._parts.opik.traces.authorized()
+        except Unauthorized as error:
+            raise RuntimeError(f"not authorized: {error}") from error
+        return ""
+
+    async def _kafka(self) -> str:
+        """Ask a broker for the ends of our partitions, over a connection of our own: the consumer may be stuck."""
+        consumer = self._consumer()
+        held = sorted(consumer.assignment()) if consumer is not None else []
+        beside = {(feed.name, TP(*tp)): done for feed in self._worker.side_feeds for tp, done in feed.done.items()}
+        ends = await self._offsets.ends({*held, *(tp for _, tp in beside)})
+        self._measure(consumer, {tp: ends[tp] for tp in held})
+        self._measure_beside({key: max(ends[key[1]] - done, 0) for key, done in beside.items()})
+        return ""
+
+    def _measure_beside(self, lags: dict[tuple[str, TP], int]) -> None:
+        gauge = self._parts.metrics.side_lag
+        for (name, tp), lag in lags.items():
+            gauge.labels(name, tp.topic, str(tp.partition)).set(lag)
+        for name, tp in self._beside - lags.keys():
+            gauge.remove(name, tp.topic, str(tp.partition))
+        self._beside = set(lags)
+
+    def _consumer(self) -> Any:
+        """The worker's consumer once it has started, else None."""
+        consumption = self._worker.consumption
+        consumer: Any = consumption.app.consumer if consumption is not None else None
+        return consumer if consumer is not None and consumer._thread._consumer is not None else None
+
+    def _measure(self, consumer: Any, ends: dict[TP, int]) -> None:
+        gauge, lags = self._parts.metrics.consumer_lag, {}
+        for tp, end in ends.items():
+            settled = consumer.unsettled_from(tp)
+            if settled is not None:
+                lags[tp] = max(end - settled, 0)
+                gauge.labels(tp.topic, str(tp.partition)).set(lags[tp])
+        for tp in self._series - lags.keys():
+            gauge.remove(tp.topic, str(tp.partition))
+        self._series = set(lags)
+        self._lag = sum(lag for tp, lag in lags.items() if not self._deciding(tp))
+        if not self._lag:
+            self._parts.metrics.last_progress.set(time.time())
+
+    def _deciding(self, tp: TP) -> bool:
+        """Whether records of a partition wait for gates that run: those take minutes, and no restart would help."""
+        consumption = self._worker.consumption
+        gates = consumption.gates if consumption is not None else None
+        return gates is not None and bool(gates.running) and tp.topic == self._parts.topics["ramp-steps"]
+
+    def _progress(self) -> None:
+        """Note when the worker last moved, or could not have: then the clock of a stall begins anew."""
+        consumption, consumer, settled = self._worker.consumption, self._consumer(), 0
+        if consumption is not None and consumer is not None:
+            settled = sum(consumer.unsettled_from(tp) or 0 for tp in consumer.assignment())
+            pipelines = consumption.pipelines.values()
+            self._parts.metrics.bad_records_in_a_row.set(max((p.bad_in_a_row for p in pipelines), default=0))
+        excused = not self._lag or not all(check.ok for check in self._checks.values()) or self._worker.replaying()
+        if excused or settled != self._settled:
+            self._moved, self._settled = time.monotonic(), settled
+
+    def live(self) -> Health:
+        now = time.monotonic()
+        beat, still = now - self._beat, now - self._moved
+        stalled = still > self._stalled_after
+        return summary(
+            loop=Check(ok=beat < MISSED_BEATS, detail=f"last beat {beat:.0f} s ago"),
+            progress=Check(
+                ok=not stalled,
+                detail=f"{self._lag or 0} records wait and none was settled for {still:.0f} s" if stalled else "",
+            ),
+        )
+
+    def ready(self) -> Health:
+        return summary(assigned=self._assigned(), **self._checks, state=self._state(), registry=self._registry())
+
+    def _assigned(self) -> Check:
+        consumption, consumer = self._worker.consumption, self._consumer()
+        if consumption is None or consumer is None:
+            return Check(ok=False, detail="waiting for Kafka and its topics")
+        held = consumer.assignment()
+        if not consumption.app.consumer_generation_id or not consumer.flow_active:
+            return Check(ok=False, detail="joining the group")
+        unplaced = [tp for tp in held if consumer.stands(tp) is None]
+        if unplaced:
+            return Check(ok=False, detail=f"finding the start of {len(unplaced)} partitions")
+        return Check(ok=True, detail=f"{len(held)} partitions" if held else "standing by: others have all partitions")
+
+    def _state(self) -> Check:
+        if self._worker.replaying():
+            return Check(ok=False, detail="rebuilding the join state from the topics")
+        return Check(ok=True)
+
+
+def summary(**checks: Check) -> Health:
+    reasons = [f"{name}: {check.detail}" for name, check in checks.items() if not check.ok]
+    return Health(ok=not reasons, reasons=reasons, checks=checks)

@@ -1,0 +1,142 @@
+"""From settings to live judging: what scores live traces inside a worker, and watches the scores (PC5 FR-11, §5.7).
+
+From settings to the watch over live scores: whom a regression is told to, and how (PC5 §5.7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import structlog
+
+from agents.live.judging import NAME, Judged, LiveJudging
+from evalcore import reloading
+from evalcore.gates.regression import Response
+from evalcore.scoring.runner import Scorer
+from rampgate.settings import Settings, revealed
+from rampgate.wiring import Parts
+from streams.alerts.notifiers import Address, Notifier, grafana
+from streams.alerts.ramp_commands import RampCommands
+from streams.alerts.regression_response import Channels, Responder, TrendLog
+from streams.alerts.regression_watch import RegressionWatch
+from streams.kafka.delayed_consumer import SideFeed
+
+
+def channels_of(settings: Settings) -> Channels:
+    hook, token = revealed(settings.slack_webhook), revealed(settings.grafana_token)
+    board = grafana(settings.grafana_url, token) if settings.grafana_url and token else None
+    return Channels(
+        revealed(settings.pagerduty_key),
+        Address(hook) if hook else None,
+        board,
+        Address(settings.pagerduty_url),
+    )
+
+
+def make_notifier(parts: Parts, client: httpx.AsyncClient) -> Notifier:
+    """`client` is the notifier's; whoever makes it closes it."""
+
+    def observe(delivered: bool) -> None:
+        parts.metrics.notifications.labels("delivered" if delivered else "failed").inc()
+
+    return Notifier(client, observe=observe)
+
+
+def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], bool]) -> RegressionWatch:
+    """`client` is the notifiers'; whoever makes it closes it."""
+    settings = parts.settings
+    responder = Responder(
+        RampCommands(parts.access, parts.producer, parts.topics["ramp-commands"]),
+        make_notifier(parts, client),
+        channels_of(settings),
+        TrendLog(settings.regressions_log),
+    )
+    return RegressionWatch(
+        parts.store.redis,
+        parts.store.prefix,
+        parts.store,
+        parts.clock,
+        reloading.loaded,
+        responder.carry_out,
+        window_seconds=settings.regression_window_seconds,
+        minimum=settings.regression_minimum,
+        ramping=settings.ramp_down,
+        every=settings.regression_seconds,
+        ready=lambda: not replaying(),
+        observe=lambda response: count(parts, response),
+    )
+
+
+def count(parts: Parts, response: Response) -> None:
+    tier = "safety" if response.breach.safety else "quality"
+    parts.metrics.regressions.labels(tier, response.event).inc()
+
+
+log = structlog.get_logger(__name__)
+GROUP = "-live"
+"""Added to the worker's group: these offsets are the live judges' own."""
+
+
+def why_off(settings: Settings) -> str:
+    """Empty where live traces are judged."""
+    if not settings.live_judging:
+        return "live_judging is off"
+    if settings.model_url is None:
+        return "no judges' model is configured: RAMPGATE_MODEL_URL"
+    return "" if settings.write else "writing is off"
+
+
+class LiveJudges:
+    """Started and closed with the worker. `scorer` is the gates': they share its limits and its cache."""
+
+    def __init__(self, parts: Parts, scorer: Scorer | None) -> None:
+        self._parts, self._scorer = parts, scorer
+        self.feed: SideFeed | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._client: httpx.AsyncClient | None = None
+
+    def start(self, replaying: Callable[[], bool]) -> None:
+        parts, settings = self._parts, self._parts.settings
+        off = why_off(settings)
+        log.info("live_judging", state=off or "on", settle_seconds=settings.live_settle_seconds)
+        if off or self._scorer is None:
+            return
+        judging = LiveJudging(
+            parts.ports,
+            parts.policy,
+            self._scorer,
+            reloading.loaded,
+            parts.opik.traces.get,
+            frozenset(name for name, vertical in parts.verticals.items() if vertical.live_judge == "opik"),
+            parts.topics["traces"],
+            self._observe,
+        )
+        self.feed = SideFeed(
+            NAME,
+            parts.access,
+            settings.group + GROUP,
+            {parts.topics["traces"]: judging.traces, parts.topics["thumbs"]: judging.thumbs},
+            parts.clock,
+            settings.live_settle_seconds,
+            session_seconds=settings.session_timeout_seconds,
+            ready=lambda: not replaying(),
+        )
+        self._client = httpx.AsyncClient(follow_redirects=False)
+        watch = make_watch(parts, self._client, replaying)
+        self._tasks = [
+            asyncio.create_task(self.feed.run(), name="live-judging"),
+            asyncio.create_task(watch.run(), name="regressions"),
+        ]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _observe(self, judged: Judged) -> None:
+        for outcome in judged.outcomes():
+            self._parts.metrics.live_scores.labels(outcome).inc()

@@ -1,0 +1,120 @@
+"""A sweep as a command: its parts, its span, its summary."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import write_to_textfile
+
+from rampgate.settings import Settings
+from rampgate.wiring import Parts, make_parts
+from rampgate.worker.feed import make_dynamo
+from rampgate.worker.observing import observe
+from streams.dynamodb.ledger import Ledger
+from streams.kafka.topics import wait_for_topics
+from streams.sweep.log import SweepLog, start
+from streams.sweep.sweep import Sweep, Tally
+
+TOPICS_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`since` in ms. `sweep_id` names the sweep whose interrupted run is resumed."""
+
+    since: int
+    sweep_id: str
+    segments: int = 2
+    restart: bool = False
+    dry_run: bool = False
+    rerolls: bool = True
+    metrics_file: Path | None = None
+
+
+async def run_sweep(
+    settings: Settings, asked: Asked, watch: Callable[[str, Tally, int | None], None] = lambda *_: None
+) -> dict[str, Any]:
+    """Sweep once and sum up. `watch` is told the phase, the tally, and about how many items there are.
+
+    Raises Unavailable, Unauthorized, Gone or Misconfigured; what was done by then stands, and a new run goes on there.
+    """
+    parts = make_parts(settings)
+    dynamo = make_dynamo(settings, asked.segments + 1)
+    began = time.monotonic()
+    try:
+        log = SweepLog(parts.store.redis, parts.store.prefix, asked.sweep_id)
+        since, segments, resumed = asked.since, asked.segments, False
+        if not asked.dry_run:
+            await asyncio.wait_for(
+                wait_for_topics(parts.access, [parts.topics[name] for name in ("thumbs", "rerolls", "dead-letters")]),
+                TOPICS_SECONDS,
+            )
+            since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
+            if not settings.write:
+                # As a worker does: whoever finds writing switched on writes what was withheld (PF-9 §10.3).
+                await parts.store.redis.set(parts.store.prefix + "withheld", b"1")
+        about = await dynamo.items()
+        sweep = make_sweep(parts, dynamo, max(since, parts.clock.now_ms() - parts.policy.lookback), asked.dry_run)
+        aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")
+        try:
+            if asked.rerolls:
+                await sweep.rerolls()
+            async with asyncio.TaskGroup() as group:
+                for segment in range(segments):
+                    place = start() if asked.dry_run else log.place(segment)
+                    group.create_task(sweep.scan(segment, segments, place))
+            await sweep.settle()
+        except ExceptionGroup as group_of:
+            raise group_of.exceptions[0] from group_of
+        finally:
+            aide.cancel()
+        if not asked.dry_run:
+            await log.clear()
+        gaps = await Ledger(parts.store.redis, parts.store.prefix, settings.thumbs_table, "sweep").gaps()
+        parts.metrics.sweep_finished.set(time.time())
+        for outcome in ("published", "unchanged", "older", "bad"):
+            parts.metrics.sweep_items.labels(outcome).inc(getattr(sweep.tally, outcome))
+        if asked.metrics_file is not None:
+            write_to_textfile(str(asked.metrics_file), parts.metrics.registry)
+    finally:
+        dynamo.close()
+        await parts.close()
+    return {
+        "sweep": asked.sweep_id,
+        "table": settings.thumbs_table,
+        "since_ms": sweep.since,
+        "resumed": resumed,
+        "dry_run": asked.dry_run,
+        "writing": settings.write,
+        **asdict(sweep.tally),
+        "feed_gaps": sum(gap["at_ms"] >= sweep.since for gap in gaps),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
+    return Sweep(
+        dynamo,
+        parts.ports,
+        parts.opik.traces,
+        parts.producer,
+        parts.policy,
+        parts.topics,
+        since,
+        dry=dry,
+        observe=lambda report: observe(parts, report),
+    )
+
+
+async def _watch(
+    sweep: Sweep, watch: Callable[[str, Tally, int | None], None], about: int | None, rerolls: bool
+) -> None:
+    while True:
+        phase = "traces" if rerolls and not sweep.tally.scanned else "table"
+        watch(phase, sweep.tally, about)
+        await asyncio.sleep(0.2)

@@ -1,0 +1,163 @@
+"""The worker: consumes its share of the topics until told to stop, and says at start what it will do."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from agents.join.steps import Agent, Batch
+from agents.join.work import Report
+from agents.ports import Unauthorized, Unavailable
+from rampgate.wiring import AGENTS, Parts
+from rampgate.worker.gates import Gates
+from rampgate.worker.live_judging import LiveJudges
+from rampgate.worker.observing import observe
+from rampgate.worker.operators import Operators
+from streams.app import Consumption, consume
+from streams.kafka.delayed_consumer import SideFeed
+from streams.kafka.start_offsets import Positions
+from streams.kafka.topics import wait_for_topics
+from streams.maintenance import Upkeep
+from streams.pipeline import TooManyBad
+from streams.rebuild import Rebuild
+
+log = structlog.get_logger(__name__)
+GATE_TOPICS = ("ramp-steps", "verdicts")
+
+
+class Worker:
+    """One worker process. `run` returns the exit code: 0 after a stop asked for, 2 where something must be mended."""
+
+    def __init__(self, parts: Parts, gates: Gates | None = None) -> None:
+        """Without `gates` ramp-step requests are left to other workers of the group."""
+        self.parts, self.gates = parts, gates
+        self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
+        self.operators = Operators(parts)
+        self.started_at = time.time()
+        self.first_event_at: float | None = None
+        self._stop = asyncio.Event()
+        self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuilding)
+        self.consumption: Consumption | None = None
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def run(self) -> int:
+        parts, settings = self.parts, self.parts.settings
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(number, self.stop)
+        parts.metrics.write_enabled.set(settings.write)
+        log.info(
+            "worker_starting",
+            group=settings.group,
+            writing="on" if settings.write else "off: signals are joined and counted, scores are withheld",
+            kafka=settings.kafka,
+            opik=settings.opik,
+            verticals=sorted(parts.verticals),
+        )
+        wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters", *(GATE_TOPICS if self.gates else ()))]
+        if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
+            return 0
+        in_flight = parts.tuning.records_in_flight
+        positions = Positions(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
+        self.consumption = consumption = consume(
+            parts.access,
+            parts.tuning,
+            parts.topics,
+            AGENTS,
+            parts.ports,
+            parts.policy,
+            positions,
+            observe=self._observe_batch,
+            ready=self.rebuild.ready,
+            gates=self.gates.jobs if self.gates is not None else None,
+        )
+        upkeep = Upkeep(
+            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying
+        )
+        task: asyncio.Task[None] | None = None
+        if self.gates is not None:
+            await self.gates.start()
+        try:
+            # The start lasts until the state says where to read from; a stop must not wait for a Redis that is away.
+            if not await self._unless_stopped(consumption.app.start()):
+                return 0
+            task = asyncio.create_task(upkeep.run(), name="upkeep")
+            self.live_judges.start(self.replaying)
+            if self.gates is not None:
+                self.operators.start()
+            return await self._until_ended(consumption)
+        finally:
+            await asyncio.gather(self.operators.close(), self.live_judges.close())
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await consumption.stop()
+            if self.gates is not None:
+                await self.gates.close()
+            log.info("worker_stopped")
+
+    async def _until_ended(self, consumption: Consumption) -> int:
+        stop = asyncio.create_task(self._stop.wait())
+        crashed = asyncio.create_task(consumption.app.wait_until_stopped())
+        try:
+            awaited: set[asyncio.Future[Any]] = {stop, crashed, consumption.failure}
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.cancel()
+            crashed.cancel()
+        if consumption.failure.done():
+            error = consumption.failure.result()
+            expected = isinstance(error, Unauthorized | TooManyBad | Unavailable)
+            log.error("worker_must_stop", reason=str(error), exc_info=None if expected else error)
+            return 2
+        if not self._stop.is_set():
+            log.error("worker_must_stop", reason="the Kafka consumer stopped by itself; its log says why")
+            return 2
+        return 0
+
+    async def _unless_stopped(self, job: Coroutine[Any, Any, Any]) -> bool:
+        """Whether the job ended before a stop was asked for."""
+        work = asyncio.create_task(job)
+        stop = asyncio.create_task(self._stop.wait())
+        both: set[asyncio.Task[Any]] = {work, stop}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if work.done():
+            work.result()
+            return True
+        work.cancel()
+        await asyncio.wait({work}, timeout=5.0)
+        return False
+
+    @property
+    def side_feeds(self) -> list[SideFeed]:
+        """Those that run in this process."""
+        return [feed for feed in (self.live_judges.feed, self.operators.feed) if feed is not None]
+
+    def replaying(self) -> bool:
+        """Whether the join state is being rebuilt: from Opik, or from records that are read again."""
+        return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
+
+    def _rebuilding(self, running: bool) -> None:
+        self.parts.metrics.state_rebuilding.set(running)
+        if running:
+            self.parts.metrics.state_rebuilds.inc()
+
+    def _observe_batch(self, agent: Agent, report: Report, batch: Batch) -> None:
+        if self.first_event_at is None:
+            self.first_event_at = time.time()
+            log.info("first_batch_settled", seconds_from_start=round(self.first_event_at - self.started_at, 3))
+        self.observe(report)
+
+    def observe(self, report: Report) -> None:
+        """Move the process's counters by what a step recorded."""
+        observe(self.parts, report)

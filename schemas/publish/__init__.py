@@ -1,0 +1,1 @@
+"""Publishes the contracts: JSON Schemas, an AsyncAPI document and an example of every form."""

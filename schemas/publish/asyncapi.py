@@ -1,0 +1,148 @@
+"""The stream's topics as an AsyncAPI document: who writes what under which key, with headers and examples."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from schemas.publish.examples import EXAMPLES
+from schemas.topics import Topics
+
+VERSION = "3.1.0"
+KAFKA_BINDING = "0.5.0"
+JSON_SCHEMA = "application/schema+json;version=draft-2020-12"
+SUMMARY = """\
+User signals joined to traces, ramp-step requests with their verdicts, and what could not be done. Topics are shown
+under the default prefix `rampgate.` (setting `topic_prefix`); the audit topic is PS-5's own (setting `audit_topic`).
+Records are JSON in UTF-8. Readers ignore fields they don't know.
+"""
+
+
+class Channel(NamedTuple):
+    """`action`: ours. `forms`: names of the schemas a value may have; none: any bytes."""
+
+    action: str
+    key: str
+    description: str
+    forms: tuple[str, ...] = ()
+    headers: str | None = None
+
+
+CHANNELS: Final[dict[str, Channel]] = {
+    "thumbs": Channel(
+        "receive",
+        "response_id, or the item's key",
+        "Thumbs of users. A DynamoDB stream record as AWS publishes it, bare or wrapped by Lambda (`Records`), "
+        "EventBridge Pipes (`detail`) or Debezium (`payload`); or the plain form. The highest sequence number wins.",
+        ("plain-thumb", "stream-record"),
+    ),
+    "rerolls": Channel("receive", "response_id", "Turns that a user rerolled away from.", ("reroll",)),
+    "traces": Channel(
+        "receive",
+        "response_id",
+        "Completed turns. `input` and `output` may be left out; they are then read from Opik.",
+        ("trace",),
+    ),
+    "ramp-steps": Channel(
+        "receive",
+        "experiment_id",
+        "Requests of the rollout controller: may this agent version take this step? A request may be sent again as it "
+        "is; another one under the same `request_id` becomes a dead letter.",
+        ("ramp-step",),
+    ),
+    "verdicts": Channel(
+        "send",
+        "experiment_id",
+        "Exactly one for each `request_id`, whatever went wrong. Kept by time, never compacted.",
+        ("verdict",),
+        headers="verdict-headers",
+    ),
+    "ramp-commands": Channel(
+        "send",
+        "agent_id",
+        "A safety judge is below its floor in live traffic: take this agent version to 0 %. One for each breach; a "
+        "controller that gets one twice stays where it is.",
+        ("ramp-command",),
+        headers="ramp-command-headers",
+    ),
+    "dead-letters": Channel(
+        "send",
+        "as received",
+        "Records that could not be done: key, value and headers as they came, and headers that say why.",
+        headers="dead-letter-headers",
+    ),
+    "query-audit": Channel("send", "caller", "One record for each read with purpose=eval.", ("query-audit",)),
+}
+
+
+def document() -> dict[str, Any]:
+    topics = Topics()
+    channels, operations, messages = {}, {}, {}
+    for name, channel in CHANNELS.items():
+        address = topics.audit if name == "query-audit" else topics[name]
+        named = channel.forms or ("dead-letter",)
+        for form in named:
+            messages[form] = message(form, channel)
+        channels[name] = {
+            "address": address,
+            "description": channel.description,
+            "messages": {form: {"$ref": f"#/components/messages/{form}"} for form in named},
+            "bindings": {"kafka": {"topic": address, "bindingVersion": KAFKA_BINDING}},
+        }
+        operations[f"{channel.action}-{name}"] = {
+            "action": channel.action,
+            "channel": {"$ref": f"#/channels/{name}"},
+            "messages": [{"$ref": f"#/channels/{name}/messages/{form}"} for form in named],
+        }
+    return {
+        "asyncapi": VERSION,
+        "id": "urn:rampgate:stream",
+        "info": {
+            "title": "Rampgate: the stream",
+            "version": "1.0.0",
+            "description": LiteralScalarString(SUMMARY),
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "channels": channels,
+        "operations": operations,
+        "components": {"messages": messages},
+    }
+
+
+def message(form: str, channel: Channel) -> dict[str, Any]:
+    key = {"type": "string", "description": channel.key}
+    out: dict[str, Any] = {"name": form}
+    if channel.headers and not channel.forms:
+        out["contentType"] = "application/octet-stream"
+        out["headers"] = schema_at(channel.headers)
+        out["payload"] = {"description": "The bytes of the record that could not be done, or none."}
+        out["examples"] = [
+            {"headers": headers, "payload": '{"value": "sideways"}'} for headers in EXAMPLES[channel.headers]
+        ]
+    else:
+        out["payload"] = schema_at(form)
+        out["examples"] = [{"payload": payload} for payload in EXAMPLES[form]]
+        if channel.headers:
+            out["headers"] = schema_at(channel.headers)
+            out["examples"] = [{"headers": EXAMPLES[channel.headers][0]} | example for example in out["examples"]]
+    return out | {"bindings": {"kafka": {"key": key, "bindingVersion": KAFKA_BINDING}}}
+
+
+def schema_at(name: str) -> dict[str, Any]:
+    return {"schemaFormat": JSON_SCHEMA, "schema": {"$ref": f"schemas/{name}.json"}}
+
+
+def asyncapi() -> str:
+    yaml = YAML()
+    yaml.default_flow_style = False
+    yaml.width = 4_096
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.representer.ignore_aliases = lambda data: True
+    out = io.StringIO()
+    out.write("# Generated by `make docs` from schemas/; don't edit.\n")
+    yaml.dump(document(), out)
+    return out.getvalue()

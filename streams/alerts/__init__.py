@@ -1,0 +1,1 @@
+"""Tells operators and PC6 of failed verdicts and of regressions."""

@@ -1,0 +1,67 @@
+"""Ramp-down commands to PC6, one for each breach (PC5 §5.7; contracts §1).
+
+Their topic is the memory of what was commanded: a worker that died after the command, or a Redis that was emptied,
+makes nobody command again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import orjson
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from agents.ports import Unavailable
+from evalcore.gates.messages import ramp_command
+from evalcore.gates.regression import Response
+from schemas.dead_letters import clean
+from schemas.settings import KafkaAccess
+from streams.dead_letters.reader import partitions_of, records_of, spans_of
+from streams.kafka.client import Producer, client_options
+
+log = structlog.get_logger(__name__)
+BREACH = "rampgate.breach"
+"""Header: the key of the breach that a command answers."""
+
+
+class RampCommands:
+    def __init__(self, access: KafkaAccess, producer: Producer, topic: str) -> None:
+        self._access, self._producer, self._topic = access, producer, topic
+
+    async def send(self, response: Response, since: int) -> None:
+        """Durable on return, or known to be there: a command about this breach that is younger than `since` (ms) is its
+        own. Raises Unavailable."""
+        breach = response.breach
+        if await self._sent(breach.key.encode(), since):
+            log.info("ramp_down_commanded_before", judge=breach.judge_id, agent=breach.agent_id)
+            return
+        headers = [(BREACH, breach.key.encode())]
+        command = orjson.dumps(ramp_command(response))
+        await self._producer.send([(self._topic, breach.agent_id.encode(), command, headers)])
+
+    async def _sent(self, key: bytes, since: int) -> bool:
+        """What can't be told is commanded: to be at 0 % twice harms nobody."""
+        try:
+            return await self._read(key, since)
+        except (Unavailable, KafkaError, OSError, TimeoutError) as error:
+            log.warning("ramp_commands_unread", reason=clean(f"{type(error).__name__}: {error}"))
+            return False
+
+    async def _read(self, key: bytes, since: int) -> bool:
+        count = (await partitions_of(self._access, [self._topic])).get(self._topic, 0)
+        if not count:
+            return False
+        consumer = AIOKafkaConsumer(**client_options(self._access), enable_auto_commit=False)
+        try:
+            await consumer.start()
+            tps = [TopicPartition(self._topic, number) for number in range(count)]
+            spans = await spans_of(consumer, tps, since)
+            async for _, records in records_of(consumer, spans):
+                if any(one.timestamp >= since and dict(one.headers).get(BREACH) == key for one in records):
+                    return True
+            return False
+        finally:
+            with suppress(KafkaError, OSError, TimeoutError):
+                await consumer.stop()

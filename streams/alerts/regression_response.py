@@ -1,0 +1,107 @@
+"""A regression's response carried out: command, page, message, annotation, and always the trend log (PC5 §5.7)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agents.ports import Unavailable
+from evalcore.gates.messages import HEADER, annotation, log_line, page, slack_message
+from evalcore.gates.regression import Response, Step
+from schemas.dead_letters import clean
+from streams.alerts.notifiers import PAGERDUTY, Address, Notifier, Undelivered
+from streams.alerts.ramp_commands import RampCommands
+from streams.alerts.regression_watch import Errand
+
+log = structlog.get_logger(__name__)
+TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
+
+
+class TrendLog:
+    """A Markdown table that is only ever appended to; a file that is not there is begun."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def append(self, response: Response) -> None:
+        """Raises OSError. A row is one write, so that two processes never mix theirs."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            begun = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            pass
+        else:
+            with os.fdopen(begun, "w") as file:
+                file.write(TITLE + HEADER)
+        with self._path.open("ab", buffering=0) as file:
+            file.write(log_line(response).encode())
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Where people are told. What is None is not configured: its step is passed over, and said to be."""
+
+    routing_key: str | None = field(default=None, repr=False)
+    slack: Address | None = None
+    grafana: Address | None = None
+    pagerduty: Address = field(default_factory=lambda: Address(PAGERDUTY))
+
+
+class Unconfigured(Exception):
+    """There is no such channel: no repetition helps."""
+
+
+class Responder:
+    def __init__(self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
+        self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
+
+    async def carry_out(self, errand: Errand) -> Errand | None:
+        """Every step that is left, none hindered by another; what failed, to be tried again. The command goes out
+        before anybody is told that it does."""
+        response, failed = errand.response, []
+        steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
+            Step.RAMP_DOWN: lambda response: self._commands.send(response, errand.since),
+            Step.PAGE: self._page,
+            Step.RESOLVE_PAGE: self._page,
+            Step.MESSAGE: self._message,
+            Step.ANNOTATION: self._annotate,
+            Step.LOG: self._log,
+        }
+        for step in errand.left:
+            act = steps.get(step)
+            if act is None:
+                continue  # said in a page or a row: a ramp-down by hand, a triage
+            try:
+                await act(response)
+            except Unconfigured as error:
+                log.error("regression_tells_nobody", step=step, judge=response.breach.judge_id, reason=str(error))
+            except (Unavailable, Undelivered, OSError) as error:
+                failed.append(step)
+                reason = clean(str(error))
+                log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
+        return replace(errand, left=tuple(failed)) if failed else None
+
+    async def _page(self, response: Response) -> None:
+        if self._channels.routing_key is None:
+            raise Unconfigured("PagerDuty is not configured: it has no routing key")
+        await self._notifier.post(self._channels.pagerduty, page(response, self._channels.routing_key))
+
+    async def _message(self, response: Response) -> None:
+        await self._to(self._channels.slack, "Slack", slack_message(response))
+
+    async def _annotate(self, response: Response) -> None:
+        await self._to(self._channels.grafana, "Grafana", annotation(response))
+
+    async def _to(self, address: Address | None, name: str, body: Mapping[str, Any]) -> None:
+        if address is None:
+            raise Unconfigured(f"{name} is not configured")
+        await self._notifier.post(address, body)
+
+    async def _log(self, response: Response) -> None:
+        await asyncio.to_thread(self._trend.append, response)

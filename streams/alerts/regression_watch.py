@@ -1,0 +1,175 @@
+"""Looks at the live scores again and again, and has what follows from a floor breach done once (PC5 §5.7).
+
+What is to be done is written down before it begins, and struck off step by step: a step that fails, and what a worker
+that died left undone, is tried again at the next looks.
+
+What the watch over live floors remembers between its looks: open breaches, and what is still owed about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import structlog
+from redis.exceptions import RedisError
+
+from agents.live.scores import watched
+from agents.ports import Clock, Store, Unavailable
+from evalcore.gates.regression import Breach, Event, Response, Step, look
+from evalcore.registry.registry import Registry
+from schemas.dead_letters import clean
+
+
+@dataclass
+class Errand:
+    """A response and the steps of it that are not done. Times in ms: when it began, and since when a command about this
+    breach would be this breach's own."""
+
+    response: Response
+    left: tuple[Step, ...]
+    began: int
+    since: int
+
+
+@dataclass
+class Regressions:
+    """`ended`: when a breach of this key last did, kept for as long as a command about it is looked for."""
+
+    open: dict[str, Breach] = field(default_factory=dict)
+    errands: list[Errand] = field(default_factory=list)
+    ended: dict[str, int] = field(default_factory=dict)
+
+    def note(self, response: Response, now: int, window: int) -> None:
+        """A breach has begun or ended; what was owed about its last event is news no more."""
+        key = response.breach.key
+        self.errands = [one for one in self.errands if one.response.breach.key != key]
+        since = max(self.ended.get(key, 0), now - window)
+        self.errands.append(Errand(response, response.steps, now, since))
+        self.ended = {name: at for name, at in self.ended.items() if at > now - window}
+        if response.over:
+            self.open.pop(key, None)
+            self.ended[key] = now
+        else:
+            self.open[key] = response.breach
+
+    def encode(self) -> bytes:
+        return orjson.dumps(asdict(self))
+
+    @classmethod
+    def decode(cls, raw: bytes | None) -> Regressions:
+        held = orjson.loads(raw or b"{}")
+        return cls(
+            {key: Breach(**breach) for key, breach in held.get("open", {}).items()},
+            [_errand(one) for one in held.get("errands", ())],
+            held.get("ended", {}),
+        )
+
+
+def _errand(held: dict[str, Any]) -> Errand:
+    said = held["response"]
+    response = Response(Breach(**said["breach"]), Event(said["event"]), _steps(said["steps"]))
+    return Errand(response, _steps(held["left"]), held["began"], held["since"])
+
+
+def _steps(names: list[str]) -> tuple[Step, ...]:
+    return tuple(Step(name) for name in names)
+
+
+log = structlog.get_logger(__name__)
+LEASE_MS = 300_000
+"""Longer than a breach's steps may take together: no two workers respond to the same one."""
+TRIED_FOR = 86_400_000
+"""Milliseconds after which a step that failed is given up."""
+SHOWN = ("judge_id", "vertical", "agent_id", "agent_version", "safety", "score", "floor", "n")
+CarryOut = Callable[[Errand], Awaitable[Errand | None]]
+"""Does the steps that are left; returns what is to be tried again, if anything."""
+
+
+class RegressionWatch:
+    """Any number of workers may have one; the open breaches are in Redis, and one worker looks at a time."""
+
+    def __init__(
+        self,
+        redis: Any,
+        prefix: str,
+        store: Store,
+        clock: Clock,
+        registry: Callable[[], Registry | None],
+        carry_out: CarryOut,
+        *,
+        window_seconds: float,
+        minimum: int,
+        ramping: bool,
+        every: float,
+        ready: Callable[[], bool] = lambda: True,
+        observe: Callable[[Response], None] = lambda response: None,
+    ) -> None:
+        """`observe` is told of each breach that begins or ends."""
+        self._redis, self._key, self._lease = redis, prefix + "regression-state", prefix + "regressions-watched"
+        self._owner, self._observe = uuid.uuid4().hex.encode(), observe
+        self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
+        self._window, self._minimum, self._ramping = round(window_seconds * 1000), minimum, ramping
+        self._every, self._ready = every, ready
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(self._every)
+            try:
+                if self._ready():
+                    await self.once()
+            except (Unavailable, RedisError, OSError) as error:
+                log.warning("regression_watch_waits", reason=clean(str(error)))
+            except Exception:
+                log.exception("regression_watch_failed")
+
+    async def once(self) -> list[Response]:
+        """What was news at this look."""
+        registry = self._registry()
+        if registry is None or not await self._redis.set(self._lease, self._owner, nx=True, px=LEASE_MS):
+            return []
+        try:
+            return await self._look(registry)
+        finally:
+            if await self._ours():
+                await self._redis.delete(self._lease)
+
+    async def _look(self, registry: Registry) -> list[Response]:
+        now = self._clock.now_ms()
+        known = Regressions.decode(await self._redis.get(self._key))
+        found = await watched(self._store, registry, now, self._window)
+        outcome = look(found, known.open, self._minimum, self._ramping, datetime.fromtimestamp(now / 1000, UTC))
+        for response in outcome.responses:
+            known.note(response, now, self._window)
+        if outcome.responses:
+            await self._redis.set(self._key, known.encode())
+        for response in outcome.responses:
+            self._observe(response)
+            breach = response.breach
+            log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in SHOWN})
+        for errand in list(known.errands):
+            if not await self._held_on():
+                break  # it took so long that another worker looks by now
+            left = await self._carry_out(errand)
+            if left is not None and now - left.began >= TRIED_FOR:
+                log.error("regression_given_up", judge=left.response.breach.judge_id, steps=left.left)
+                left = None
+            place = known.errands.index(errand)
+            known.errands[place : place + 1] = [left] if left is not None else []
+            await self._redis.set(self._key, known.encode())
+        return list(outcome.responses)
+
+    async def _held_on(self) -> bool:
+        """The lease, for as long again; also where it has run out and nobody took it."""
+        if await self._ours():
+            return bool(await self._redis.pexpire(self._lease, LEASE_MS))
+        return bool(await self._redis.set(self._lease, self._owner, nx=True, px=LEASE_MS))
+
+    async def _ours(self) -> bool:
+        return bool(await self._redis.get(self._lease) == self._owner)

@@ -1,0 +1,1 @@
+"""Reads, lists and replays dead letters."""

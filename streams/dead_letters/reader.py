@@ -1,0 +1,175 @@
+"""Reading the dead-letter topic: from where to where, which letters, and doubled ones once (contracts §5)."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from agents.ports import Unavailable
+from schemas.dead_letter_answers import Letter, read_letter
+from schemas.dead_letters import Record
+from schemas.outcomes import Cause
+from schemas.settings import KafkaAccess
+from streams.kafka.client import client_options
+
+CHUNK = 500
+SILENCE_SECONDS = 15.0
+SLACK_MS = 300_000
+"""How far the clocks of workers and brokers may differ before the index by time would skip a letter."""
+REMEMBERED = 100_000
+
+Progress = Callable[[int, int], None]
+"""Told (records read, records to read) after each chunk."""
+
+
+@dataclass(frozen=True)
+class LetterFilter:
+    """Which letters: all of these at once; what is empty or None asks nothing. Times in ms, of the failure.
+
+    `key` is a response id: the record's key, or a JSON text anywhere in its value. `came_from` is a place,
+    "topic/partition/offset".
+    """
+
+    causes: frozenset[Cause] = frozenset()
+    topics: frozenset[str] = frozenset()
+    key: str | None = None
+    stage: str | None = None
+    replay_id: str | None = None
+    came_from: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def matches(self, letter: Letter) -> bool:
+        return (
+            (not self.causes or letter.cause in self.causes)
+            and (not self.topics or letter.topic in self.topics)
+            and (self.stage is None or letter.stage == self.stage)
+            and (self.replay_id is None or letter.replay_id == self.replay_id)
+            and (self.came_from is None or letter.came_from == self.came_from)
+            and (self.since is None or letter.failed_at >= self.since)
+            and (self.until is None or letter.failed_at <= self.until)
+            and (self.key is None or has_key(letter.record, self.key))
+        )
+
+
+def has_key(record: Record, key: str) -> bool:
+    return record.key == key.encode() or (record.value is not None and orjson.dumps(key) in record.value)
+
+
+class Doubles:
+    """Tells a letter that was seen before. Remembers the last 100,000: redelivery doubles what is near in time."""
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._most = remembered
+
+    def doubled(self, letter: Letter) -> bool:
+        known = letter.identity in self._seen
+        self._seen[letter.identity] = None
+        self._seen.move_to_end(letter.identity)
+        if len(self._seen) > self._most:
+            self._seen.popitem(last=False)
+        return known
+
+
+async def partitions_of(access: KafkaAccess, topics: list[str]) -> dict[str, int]:
+    """Number of partitions of each topic that exists. Raises Unavailable."""
+    admin = AIOKafkaAdminClient(**client_options(access), request_timeout_ms=10_000)
+    try:
+        await admin.start()
+        described = await admin.describe_topics(topics)
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise Unavailable(f"Kafka at {', '.join(access.brokers)}: {type(error).__name__}: {error}") from error
+    finally:
+        await admin.close()
+    return {topic["topic"]: len(topic["partitions"]) for topic in described if not topic["error_code"]}
+
+
+async def read_letters(
+    access: KafkaAccess,
+    topic: str,
+    wanted: LetterFilter,
+    progress: Progress = lambda done, total: None,
+) -> AsyncGenerator[list[Letter], None]:
+    """Matching letters up to the topic's end at the time of the call, in chunks, in order within a partition.
+
+    Belongs to no group and commits nothing. Holds one chunk and what the client has fetched ahead. Raises Unavailable.
+    """
+    count = (await partitions_of(access, [topic])).get(topic, 0)
+    if not count:
+        raise Unavailable(f"Kafka at {', '.join(access.brokers)} has no topic {topic}")
+    consumer = AIOKafkaConsumer(**client_options(access), enable_auto_commit=False, auto_offset_reset="earliest")
+    try:
+        await consumer.start()
+        tps = [TopicPartition(topic, number) for number in range(count)]
+        spans = await spans_of(consumer, tps, wanted.since)
+        total = sum(end - start for start, end in spans.values())
+        done = 0
+        progress(done, total)
+        async for tp, records in records_of(consumer, spans):
+            done += records[-1].offset + 1 - spans[tp][0]
+            spans[tp] = (records[-1].offset + 1, spans[tp][1])
+            found = [letter for letter in map(read_letter, records) if wanted.matches(letter)]
+            if found:
+                yield found
+            progress(min(done, total), total)
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise Unavailable(f"Kafka, reading {topic}: {type(error).__name__}: {error}") from error
+    finally:
+        await consumer.stop()
+
+
+async def spans_of(
+    consumer: AIOKafkaConsumer, tps: list[TopicPartition], since: int | None
+) -> dict[TopicPartition, tuple[int, int]]:
+    """[start, end) of each partition that has something to read, by the index of time where there is one.
+
+    A broker without such an index (librdkafka's built-in one) answers None for every time, also for 1970; then all is
+    read and the filter alone decides.
+    """
+    first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+    held = {tp: (first[tp], last[tp]) for tp in tps if first[tp] < last[tp]}
+    if since is None or not held:
+        return held
+    indexed = any((await consumer.offsets_for_times(dict.fromkeys(held, 0))).values())
+    found: dict[TopicPartition, Any] = {}
+    if indexed:
+        found = await consumer.offsets_for_times(dict.fromkeys(held, max(since - SLACK_MS, 0)))
+    out = {}
+    for tp, (start, end) in held.items():
+        at = found.get(tp)
+        if not indexed:
+            out[tp] = (start, end)
+        elif at is not None and at.offset < end:
+            out[tp] = (max(at.offset, start), end)
+    return out
+
+
+async def records_of(
+    consumer: AIOKafkaConsumer, spans: dict[TopicPartition, tuple[int, int]]
+) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
+    """Records of the spans. Raises TimeoutError when the brokers go silent before the end."""
+    left = {tp: end for tp, (_, end) in spans.items()}
+    consumer.assign(list(left))
+    for tp, (start, _) in spans.items():
+        consumer.seek(tp, start)
+    heard = time.monotonic()
+    while left:
+        fetched = await consumer.getmany(*left, timeout_ms=500, max_records=CHUNK)
+        for tp, records in fetched.items():
+            heard = time.monotonic()
+            inside = [record for record in records if record.offset < left[tp]]
+            if inside:
+                yield tp, inside
+            if records and records[-1].offset >= left[tp] - 1:
+                del left[tp]
+        if time.monotonic() - heard > SILENCE_SECONDS:
+            raise TimeoutError(f"nothing came for {SILENCE_SECONDS:g} s")

@@ -1,0 +1,88 @@
+"""Which dead letters were replayed: one key a letter in Redis, claimed before it is published, confirmed once durable.
+
+A crash in between leaves a claim that lapses, and the letter is published again; that is harmless, since the agents
+dedupe. So is a lost ledger (FLUSHALL, another Redis): it only spares work. What was replayed before then is published
+once more and ends as superseded, or, where it can't be decoded, as a dead letter that is recognised as a doubled one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from agents.ports import Unavailable
+
+LEASE_MS = 60_000
+"""Longer than publishing a group may take (`streams.kafka.client.PRODUCE_SECONDS`)."""
+
+CLAIM = """
+local held = {}
+for i = 1, #KEYS do
+  local is = redis.call('GET', KEYS[i])
+  if not is then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
+  held[i] = is or ''
+end
+return held
+"""
+
+RELEASE = """
+for i = 1, #KEYS do
+  if redis.call('GET', KEYS[i]) == ARGV[1] then redis.call('DEL', KEYS[i]) end
+end
+"""
+
+
+class ReplayLedger:
+    """By letter identity. Every call raises Unavailable when Redis is out of reach.
+
+    `keep_ms`: how long a confirmed replay is remembered; longer than the lookback window, after which a record that
+    came again would be filtered anyway.
+    """
+
+    def __init__(self, redis: Any, prefix: str, keep_ms: int, lease_ms: int = LEASE_MS) -> None:
+        self._redis, self._prefix, self._keep, self._lease = redis, prefix + "replay:", keep_ms, lease_ms
+        self._ours = b"claimed:" + uuid.uuid4().hex.encode()
+        self._claim, self._release = redis.register_script(CLAIM), redis.register_script(RELEASE)
+
+    async def replayed(self, identities: Sequence[str]) -> list[str]:
+        """Where each was republished ("topic/partition/offset"), "" where it was not."""
+        if not identities:
+            return []
+        held = await self._call(lambda: self._redis.mget(self._keys(identities)))
+        return [place_in(value) for value in held]
+
+    async def claim(self, identities: Sequence[str]) -> list[bool | None]:
+        """True: ours to publish now. False: replayed already. None: another run is at it, or died at it."""
+        held = await self._call(lambda: self._claim(keys=self._keys(identities), args=[self._ours, self._lease]))
+        return [True if not value else False if place_in(value) else None for value in held]
+
+    async def confirm(self, places: Mapping[str, str]) -> None:
+        """Identity -> where it was republished; to be called once that is durable."""
+
+        async def note() -> None:
+            pipe = self._redis.pipeline(transaction=False)
+            for identity, place in places.items():
+                pipe.set(self._prefix + identity, b"done:" + place.encode(), px=self._keep)
+            await pipe.execute()
+
+        await self._call(note)
+
+    async def release(self, identities: Sequence[str]) -> None:
+        """Give claims of ours back, after a publish that failed or may have."""
+        await self._call(lambda: self._release(keys=self._keys(identities), args=[self._ours]))
+
+    def _keys(self, identities: Sequence[str]) -> list[str]:
+        return [self._prefix + identity for identity in identities]
+
+    async def _call(self, command: Callable[[], Awaitable[Any]]) -> Any:
+        try:
+            return await command()
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable(f"Redis, the replay ledger: {error}") from error
+
+
+def place_in(value: bytes | None) -> str:
+    return value.removeprefix(b"done:").decode() if value is not None and value.startswith(b"done:") else ""

@@ -1,0 +1,127 @@
+"""Where a dead letter stands: open, replayed, resolved by what came later, or not replayable; and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agents.codec import Decoded, Reroll, Thumb, TraceFacts
+from agents.join.steps import Agent
+from agents.join.turn import Mark, Signal, Turn, decode_turn
+from agents.policy import Policy
+from agents.ports import Clock, Store
+from schemas.dead_letter_answers import Letter, LetterState
+from schemas.dead_letters import CUTS
+from schemas.outcomes import Cause
+from schemas.topics import CONSUMED, Topics
+from streams.dead_letters.replay_ledger import ReplayLedger
+
+
+class Standing(NamedTuple):
+    state: LetterState
+    why: str = ""
+
+
+class LetterStates:
+    """Asks the ledger and the turns. `agents`: consumed topic (without prefix) -> its agent, for the codec.
+
+    Without a store (Redis is out of reach) it says what the letter alone tells.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        agents: Mapping[str, Agent],
+        policy: Policy,
+        clock: Clock,
+        store: Store | None,
+        ledger: ReplayLedger | None,
+    ) -> None:
+        self._topics, self._policy, self._clock = topics, policy, clock
+        self._agents = {topics[name]: agent for name, agent in agents.items()}
+        self._store, self._ledger = store, ledger
+
+    async def of(self, letters: Sequence[Letter]) -> list[Standing]:
+        """In order. Raises Unavailable."""
+        now = self._clock.now_ms()
+        out = [refusal(letter, self._topics) for letter in letters]
+        asked = [index for index, standing in enumerate(out) if standing is None]
+        decoded = {index: self._decode(letters[index], now) for index in asked}
+        rids = list({item.response_id for one in decoded.values() if one for item in one.items})
+        turns: dict[str, Turn] = {}
+        if self._store is not None and rids:
+            blobs = await self._store.read(["t:" + rid for rid in rids])
+            turns = {rid: decode_turn(blob) for rid, blob in zip(rids, blobs, strict=True) if blob}
+        places = [""] * len(asked)
+        if self._ledger is not None:
+            places = await self._ledger.replayed([letters[index].identity for index in asked])
+        for index, place in zip(asked, places, strict=True):
+            out[index] = standing_of(letters[index], decoded[index], turns, place)
+        return [standing or Standing(LetterState.OPEN) for standing in out]
+
+    def _decode(self, letter: Letter, now: int) -> Decoded[Any] | None:
+        agent = self._agents.get(letter.topic)
+        return agent.decode([letter.record], now, self._policy) if agent is not None else None
+
+
+def refusal(letter: Letter, topics: Topics) -> Standing | None:
+    """Why a letter can't be replayed whatever the state says; None if it could be."""
+    why = ""
+    if letter.cut:
+        parts = [name.removeprefix("rampgate.") for name in letter.cut if name in CUTS]
+        why = f"it was too large to keep whole ({', '.join(parts)})"
+    elif letter.topic == topics["dead-letters"]:
+        why = "it came from the dead-letter topic itself"
+    elif letter.lost:
+        why = "Kafka had dropped the record already; only its key is known"
+    elif letter.topic not in {topics[name] for name in CONSUMED}:
+        why = f"{letter.topic or 'no topic'} is none of the topics that are consumed under the prefix {topics.prefix}"
+    elif not letter.replay_id or not letter.attempts:
+        why = "its headers rampgate.replay-id and rampgate.attempts are missing: it was not written by a worker"
+    return Standing(LetterState.NOT_REPLAYABLE, why) if why else None
+
+
+def standing_of(letter: Letter, decoded: Decoded[Any] | None, turns: Mapping[str, Turn], place: str) -> Standing:
+    """What the state says of a letter that could be replayed. `place`: where the ledger says it was republished."""
+    items = decoded.items if decoded else []
+    ends = [settled(item, turns.get(item.response_id), letter.cause) for item in items]
+    if ends and all(ends):
+        return Standing(LetterState.RESOLVED, ends[0])
+    if place:
+        return Standing(LetterState.REPLAYED, f"as {place}")
+    if decoded and decoded.dropped and not items:
+        why = f"it would be filtered now: {decoded.dropped[0].reason.value}"
+        return Standing(LetterState.NOT_REPLAYABLE, why)
+    if decoded and decoded.bad:
+        said = decoded.bad[0].detail
+        return Standing(LetterState.OPEN, "it would fail again" + ("" if said == letter.detail else f": {said}"))
+    return Standing(LetterState.OPEN)
+
+
+def settled(item: Thumb | Reroll | TraceFacts, turn: Turn | None, cause: Cause | None) -> str:
+    """How the turn already has what this event asked for, or something newer; "" if it has not."""
+    if turn is None or cause is Cause.JUDGE_UNAVAILABLE:
+        return ""  # the join has done its part; what a live judge could not score is open
+    if isinstance(item, TraceFacts):
+        # A score that Opik refused for a trace belongs to a reroll found through it, maybe of another turn.
+        refused = cause in (Cause.OPIK_REJECTED, Cause.OPIK_UNAVAILABLE)
+        known = bool(turn.trace) and (turn.trace == item.trace or turn.time > item.ended)
+        return "the turn has its trace" if known and not refused else ""
+    if isinstance(item, Reroll):
+        return rest_of(turn.reroll, "reroll") if turn.reroll is not None else ""
+    now = turn.thumbs
+    if now is None:
+        return ""
+    if item.observed:
+        newer = now.value != item.value and now.time + now.asof > item.observed
+        return "a newer thumb stands" if newer else rest_of(now, "thumb") if now.value == item.value else ""
+    signal = Signal(item.value, item.time, item.seq, tie=item.tie)
+    if signal.same_version(now):
+        return rest_of(now, "thumb")
+    return "" if signal.newer_than(now) else "a newer thumb stands"
+
+
+def rest_of(signal: Signal, name: str) -> str:
+    if signal.mark == Mark.DONE:
+        return f"the turn's {name} is settled"
+    return f"the turn's {name} is withheld until writing is on" if signal.mark == Mark.WITHHELD else ""

@@ -1,0 +1,1 @@
+"""The feed: a DynamoDB stream onto the thumbs topic."""

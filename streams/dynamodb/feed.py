@@ -1,0 +1,298 @@
+"""The feed: a DynamoDB stream onto the thumbs topic, every record at least once and in order per item (contracts §1).
+
+Several shards are read at once, parents before children. Feeds share the shards of a stream by leases in Redis; one
+that has none stands by. Delivery is at least once: consumers take a repeated sequence number as a duplicate.
+
+Gaps: records that may be lost on their way from the table. Said in the log, as a metric, and in Redis for people.
+
+Which stream of the table to read: its latest, or first one that was replaced and still has records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from agents.policy import Attributes
+from agents.ports import Clock, Unavailable
+from schemas.dead_letters import clean
+from streams.dynamodb.client import Busy, Described, Gone, Misconfigured
+from streams.dynamodb.ledger import Lease, LeaseLost, Ledger, label
+from streams.dynamodb.shard_reader import Pages, Sender, ShardReader
+from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
+from streams.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+
+class Gaps:
+    """Of one feed. `count` is how many it reported."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, metrics: Metrics) -> None:
+        self._ledger, self._clock, self._metrics = ledger, clock, metrics
+        self._missing: set[str] = set()
+        self.count = 0
+
+    async def report(self, arn: str, shard: str, reason: str, since_ms: int = 0, sequence: str | None = None) -> None:
+        """Everything up to `since_ms` and `sequence` was published; what came next may be lost."""
+        log.error("feed_gap", shard=shard, reason=reason, since_ms=since_ms, after=sequence, remedy="rampgate sweep")
+        now = self._clock.now_ms()
+        gap = {"at_ms": now, "stream": label(arn), "shard": shard, "reason": reason}
+        await self._ledger.add_gap(gap | {"since_ms": since_ms, "sequence": sequence})
+        self.count += 1
+        self._metrics.feed_gaps.inc()
+
+    async def account_for(self, arn: str, listed: list[Shard], reading: set[str], *, sure: bool) -> None:
+        """Call with each listing. Unread shards that two in a row don't have are gaps: a reshard may tear one listing.
+        `sure`: there will be no second. Read ones that are gone are forgotten."""
+        places: dict[str, Place] = await self._ledger.places(arn)
+        names = [shard.shard_id for shard in listed]
+        gone = set(vanished(names, places)) - reading
+        lost = sorted(gone if sure else gone & self._missing)
+        self._missing = gone
+        for shard in lost:
+            await self.report(arn, shard, "the shard is gone", places[shard].time, places[shard].seq)
+        await self._ledger.forget(arn, lost + forgettable(names, places))
+
+
+log = structlog.get_logger(__name__)
+
+
+class Streams(Protocol):
+    async def latest_stream(self) -> str: ...
+    async def describe(self, arn: str) -> Described: ...
+
+
+async def find_stream(streams: Streams, ledger: Ledger, gaps: Gaps, just_read: str, *, wait: bool) -> str:
+    """The ARN to read next. `just_read` has come to its end.
+
+    Raises Gone while there is no table, or Misconfigured where nobody is to `wait` for it. What changed between two
+    streams is in neither, so a replaced one is a gap.
+    """
+    try:
+        latest = await streams.latest_stream()
+    except Gone as error:
+        if not wait:
+            raise Misconfigured(f"no such table: {error}") from error
+        raise Gone(f"waiting for the table: {error}") from error
+    known = await ledger.stream()
+    if known is not None and known not in (latest, just_read):
+        with suppress(Gone):
+            await streams.describe(known)
+            log.warning("feed_older_stream", stream=label(known), latest=label(latest))
+            return known
+    if known is not None and known != latest:
+        await gaps.report(known, "", f"the stream was replaced by {label(latest)}")
+    await ledger.set_stream(latest)
+    log.info("feed_found_stream", stream=latest)
+    return latest
+
+
+STALE_MS = 10_000
+
+
+class Source(Pages, Protocol):
+    """The table's stream; see `streams.dynamodb.client.Dynamo` for the contracts."""
+
+    async def latest_stream(self) -> str: ...
+    async def describe(self, arn: str) -> Described: ...
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds: `idle` between polls of a shard, `look` between looks at leases, `describe` between listings."""
+
+    idle: float = 0.15
+    look: float = 0.5
+    describe: float = 5.0
+    shards: int = 16
+    once: bool = False
+
+
+@dataclass
+class Feed:
+    """`run` goes on until `stop`, or, with `once`, until all there is has been published. Raises Misconfigured."""
+
+    source: Source
+    ledger: Ledger
+    sender: Sender
+    topic: str
+    names: Attributes
+    clock: Clock
+    metrics: Metrics
+    pace: Pace = Pace()
+    max_bytes: int = 1_000_000
+    published: int = 0
+    gaps: Gaps = field(init=False)
+    arn: str = ""
+    trouble: str = "looking for the table"
+    readers: dict[str, ShardReader] = field(default_factory=dict)
+    held_elsewhere: set[str] = field(default_factory=set)
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _held_since: dict[str, float] = field(default_factory=dict)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.gaps = Gaps(self.ledger, self.clock, self.metrics)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        beats = asyncio.create_task(self._beat(), name="feed-beat")
+        try:
+            while not self._stopping.is_set():
+                self.arn = await self._locate()
+                if not self.arn or not await self._follow(self.arn):
+                    return
+        finally:
+            beats.cancel()
+            await asyncio.gather(beats, return_exceptions=True)
+            await self._let_go()
+
+    @property
+    def total(self) -> int:
+        return self.published + sum(reader.published for reader in self.readers.values())
+
+    @property
+    def behind_seconds(self) -> float:
+        return max((reader.behind_ms for reader in self.readers.values()), default=0) / 1000
+
+    async def _locate(self) -> str:
+        """The stream to read, "" when stopped first."""
+        attempt = 0
+        while not self._stopping.is_set():
+            try:
+                return await find_stream(self.source, self.ledger, self.gaps, self.arn, wait=not self.pace.once)
+            except (Busy, Gone, Unavailable) as error:
+                self.trouble = clean(str(error))
+            log.warning("feed_waiting", reason=self.trouble)
+            await self._pause(min(0.25 * 2**attempt, 5.0))
+            attempt = min(attempt + 1, 6)
+        return ""
+
+    async def _follow(self, arn: str) -> bool:
+        """Read a stream. True if it has ended and another is to be looked for."""
+        described: Described | None = None
+        read_at = 0.0
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                if described is None or self._ended() or time.monotonic() - read_at > self.pace.describe:
+                    described, read_at = await self.source.describe(arn), time.monotonic()
+                    await self.gaps.account_for(arn, described.shards, set(self._tasks), sure=self.pace.once)
+                done = await self._look(arn, described)
+                self.trouble = ""
+            except Gone:
+                await self.gaps.report(arn, "", "the stream is gone")
+                return not self.pace.once
+            except (Busy, Unavailable) as error:
+                done, self.trouble = False, clean(str(error))
+                log.warning("feed_waiting", reason=self.trouble)
+            self._measure()
+            if done and described is not None and (described.ended or self.pace.once):
+                return not self.pace.once
+            await self._pause(self.pace.look)
+        return False
+
+    async def _look(self, arn: str, described: Described) -> bool:
+        """Take up what may be read and is free, settle what ended. Whether there is nothing left to publish."""
+        ended = await self._reap()
+        places = await self.ledger.places(arn)
+        done = {shard for shard, place in places.items() if place.end}
+        free = [shard.shard_id for shard in readable(described.shards, done) if shard.shard_id not in self._tasks]
+        self.held_elsewhere = set()
+        for shard_id in free[: max(self.pace.shards - len(self._tasks), 0)]:
+            lease = await self.ledger.claim(arn, shard_id)
+            if lease is None:
+                self.held_elsewhere.add(shard_id)
+            elif lease.place.end:
+                await lease.release()
+            else:
+                self._start(lease)
+        self._held_since = {shard: self._held_since.get(shard, time.monotonic()) for shard in self.held_elsewhere}
+        if ended or (described.ended and self.readers):
+            return False
+        ours = [shard_id for shard_id in free if not (self.pace.once and self._left_to_others(shard_id))]
+        return not ours and all(reader.at_tip and not reader.trouble for reader in self.readers.values())
+
+    def _left_to_others(self, shard_id: str) -> bool:
+        """Whether another feed has kept a shard for longer than a lease left behind by a dead one would last."""
+        since = self._held_since.get(shard_id)
+        return since is not None and time.monotonic() - since > self.ledger.lease_ms / 1000 * 1.5
+
+    def _start(self, lease: Lease) -> None:
+        reader = ShardReader(
+            lease, self.source, self.sender, self.topic, self.names, self.clock, self.metrics, self.gaps.report,
+            stopping=self._stopping, max_bytes=self.max_bytes, idle=self.pace.idle,
+        )  # fmt: skip
+        log.info("feed_reads_shard", shard=lease.shard_id, after=lease.place.seq)
+        self.readers[lease.shard_id] = reader
+        task = asyncio.create_task(reader.run(), name=lease.shard_id)
+        self._tasks[lease.shard_id] = task
+        task.add_done_callback(lambda _: self._wake.set())
+
+    def _ended(self) -> bool:
+        return any(task.done() for task in self._tasks.values())
+
+    async def _reap(self) -> bool:
+        """Take ended readers away; whether there were any. Raises what only a person can mend."""
+        ended = [shard for shard, task in self._tasks.items() if task.done()]
+        for shard in ended:
+            task, reader = self._tasks.pop(shard), self.readers.pop(shard)
+            self.published += reader.published
+            error = None if task.cancelled() else task.exception()
+            if task.cancelled() or isinstance(error, LeaseLost):
+                log.info("feed_shard_taken_over", shard=shard)
+                continue
+            if error is not None and not isinstance(error, Gone):
+                raise error
+            log.info("feed_shard_ended", shard=shard, published=reader.published, gone=error is not None)
+            await reader.lease.release()
+        return bool(ended)
+
+    def _measure(self) -> None:
+        self.metrics.feed_behind.set(self.behind_seconds)
+        oldest = self.clock.now_ms() - STALE_MS
+        if not self.trouble and all(reader.polled_at > oldest for reader in self.readers.values()):
+            self.metrics.feed_heartbeat.set(self.clock.now_ms() / 1000)
+
+    async def _beat(self) -> None:
+        """Renew leases, thrice in their time. A reader that lost its own ends."""
+        while True:
+            await asyncio.sleep(self.ledger.lease_ms / 3000)
+            for shard, reader in list(self.readers.items()):
+                try:
+                    await reader.beat()
+                except LeaseLost:
+                    if shard in self._tasks:
+                        self._tasks[shard].cancel()
+                except Unavailable as error:
+                    log.warning("feed_waiting", shard=shard, reason=clean(str(error)))
+
+    async def _let_go(self) -> None:
+        """Let readers end their page, then give up the leases, so that another feed need not wait for them."""
+        self._stopping.set()
+        tasks = list(self._tasks.values())
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=10.0)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for reader in self.readers.values():
+            with suppress(Unavailable):
+                await reader.lease.release()
+            self.published += reader.published
+        self.readers.clear()
+        self._tasks.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), seconds)

@@ -1,0 +1,143 @@
+"""The feeds' common ground in Redis: who reads a shard, how far it is published, and the gaps there were.
+
+A place moves only by the one that holds the shard's lease, from the place it knew. Where Redis was emptied, whoever
+reads on puts its own place back; a shard nobody holds is read from the oldest record again, which consumers take as
+duplicates. Keys start with `feed:<table>:`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import orjson
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from agents.ports import Unavailable
+from streams.dynamodb.shards import Place, decode_place, encode_place
+
+KEPT_GAPS = 100
+
+# KEYS: lease, places. ARGV: owner, lease in ms, shard, the place known ('*': any), the new place ('' leaves it).
+# Returns false if somebody else holds the lease or has moved the place, else the place as it is now.
+HOLD = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return false end
+local place = redis.call('HGET', KEYS[2], ARGV[3]) or ''
+if ARGV[4] ~= '*' and place ~= '' and place ~= ARGV[4] then return false end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if ARGV[5] ~= '' then
+  redis.call('HSET', KEYS[2], ARGV[3], ARGV[5])
+  place = ARGV[5]
+end
+return place
+"""
+RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+
+
+class LeaseLost(Exception):
+    """Another feed reads the shard now."""
+
+
+class Lease:
+    """One shard in our hands. `place` is what Redis has; `valid` turns false when it could not be renewed in time."""
+
+    def __init__(self, ledger: Ledger, arn: str, shard_id: str, place: Place, raw: bytes, until: float) -> None:
+        self._ledger, self.arn, self.shard_id = ledger, arn, shard_id
+        self.place, self._raw, self._until = place, raw, until
+
+    @property
+    def valid(self) -> bool:
+        return time.monotonic() < self._until
+
+    async def keep(self, place: Place | None = None) -> None:
+        """Renew, and move the place where one is given. Raises LeaseLost or Unavailable."""
+        began = time.monotonic()
+        raw = encode_place(place) if place is not None else self._raw
+        if await self._ledger.hold(self.arn, self.shard_id, self._raw, raw) is None:
+            self._until = 0.0
+            raise LeaseLost(self.shard_id)
+        self._raw, self._until = raw, began + self._ledger.lease_ms / 1000
+        if place is not None:
+            self.place = place
+
+    async def release(self) -> None:
+        self._until = 0.0
+        await self._ledger.release(self.arn, self.shard_id)
+
+
+class Ledger:
+    """`redis` is the client of a RedisStore; `owner` names this feed among others."""
+
+    def __init__(self, redis: Any, prefix: str, table: str, owner: str, lease_ms: int = 6_000) -> None:
+        self._redis, self.owner, self.lease_ms = redis, owner, lease_ms
+        self._head = f"{prefix}feed:{table}:"
+        self._hold = redis.register_script(HOLD)
+        self._release = redis.register_script(RELEASE)
+
+    async def stream(self) -> str | None:
+        """ARN of the stream that was read last."""
+        found = await self._ask(lambda: self._redis.get(self._head + "stream"))
+        return found.decode() if found else None
+
+    async def set_stream(self, arn: str) -> None:
+        await self._ask(lambda: self._redis.set(self._head + "stream", arn))
+
+    async def places(self, arn: str) -> dict[str, Place]:
+        found = await self._ask(lambda: self._redis.hgetall(self._places(arn)))
+        return {shard.decode(): decode_place(raw) for shard, raw in found.items()}
+
+    async def claim(self, arn: str, shard_id: str) -> Lease | None:
+        """A shard's lease, None while another feed holds it."""
+        began = time.monotonic()
+        raw = await self.hold(arn, shard_id, b"*", b"")
+        if raw is None:
+            return None
+        place = decode_place(raw) if raw else Place()
+        return Lease(self, arn, shard_id, place, raw, began + self.lease_ms / 1000)
+
+    async def hold(self, arn: str, shard_id: str, known: bytes, new: bytes) -> bytes | None:
+        keys = [self._lease(arn, shard_id), self._places(arn)]
+        args = [self.owner, self.lease_ms, shard_id, known, new]
+        found: bytes | None = await self._ask(lambda: self._hold(keys=keys, args=args))
+        return found
+
+    async def release(self, arn: str, shard_id: str) -> None:
+        await self._ask(lambda: self._release(keys=[self._lease(arn, shard_id)], args=[self.owner]))
+
+    async def forget(self, arn: str, shards: list[str]) -> None:
+        if shards:
+            await self._ask(lambda: self._redis.hdel(self._places(arn), *shards))
+
+    async def add_gap(self, gap: dict[str, Any]) -> None:
+        """Leave a gap where people and `/readyz` see it; the newest hundred are kept."""
+
+        async def put() -> None:
+            async with self._redis.pipeline(transaction=True) as pipe:
+                pipe.lpush(self._head + "gaps", orjson.dumps(gap))
+                pipe.ltrim(self._head + "gaps", 0, KEPT_GAPS - 1)
+                await pipe.execute()
+
+        await self._ask(put)
+
+    async def gaps(self) -> list[dict[str, Any]]:
+        """The newest first."""
+        return [orjson.loads(raw) for raw in await self._ask(lambda: self._redis.lrange(self._head + "gaps", 0, -1))]
+
+    def _places(self, arn: str) -> str:
+        return f"{self._head}places:{label(arn)}"
+
+    def _lease(self, arn: str, shard_id: str) -> str:
+        return f"{self._head}lease:{label(arn)}:{shard_id}"
+
+    async def _ask(self, command: Any) -> Any:
+        try:
+            return await command()
+        except (RedisConnectionError, TimeoutError, RedisError) as error:
+            raise Unavailable(f"Redis: {error}") from error
+
+
+def label(arn: str) -> str:
+    """The part of a stream's ARN that tells it from the table's other streams."""
+    return arn.rpartition("/")[2]

@@ -1,0 +1,191 @@
+"""One shard, read in order and published to its end. A place moves on only after Kafka has the records (promise 1)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import structlog
+
+from agents.policy import Attributes
+from agents.ports import Clock, Unavailable
+from schemas.dead_letters import clean
+from streams.dynamodb.client import Busy, Expired, Trimmed
+from streams.dynamodb.ledger import Lease
+from streams.dynamodb.records import created_ms, message_of
+from streams.dynamodb.shards import Place
+from streams.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
+PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+EMPTY_AT_TIP = 3
+"""An empty page may come before the end; after so many in a row there is nothing more to read for now."""
+
+
+class Pages(Protocol):
+    """What a reader needs of the stream; `streams.dynamodb.client.Dynamo` has it."""
+
+    async def iterator(self, arn: str, shard_id: str, after: str | None) -> str: ...
+    async def records(self, iterator: str) -> tuple[list[Any], str | None]: ...
+
+
+class Sender(Protocol):
+    async def send(self, messages: Sequence[Message]) -> Any:
+        """Return once all are durable; raises Unavailable otherwise."""
+        ...
+
+
+class ShardReader:
+    """`run` returns at the shard's end or once `stopping` is set; it raises LeaseLost, Gone or Misconfigured.
+
+    `gap` is told of lost places: (stream, shard, reason, from ms, sequence). `idle`: seconds between polls.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        pages: Pages,
+        sender: Sender,
+        topic: str,
+        names: Attributes,
+        clock: Clock,
+        metrics: Metrics,
+        gap: Callable[[str, str, str, int, str | None], Awaitable[None]],
+        *,
+        stopping: asyncio.Event,
+        max_bytes: int,
+        idle: float = 0.15,
+    ) -> None:
+        self.lease, self._pages, self._sender, self._topic = lease, pages, sender, topic
+        self._names, self._clock, self._metrics, self._gap = names, clock, metrics, gap
+        self._stopping, self._max_bytes, self._idle = stopping, max_bytes, idle
+        self._iterator: str | None = None
+        self._empty = self._failures = 0
+        self._writing = asyncio.Lock()
+        self.published = 0
+        self.at_tip = False
+        self.polled_at = 0
+        """When the last page that was dealt with was asked for (ms)."""
+        self.trouble = ""
+
+    @property
+    def behind_ms(self) -> int:
+        """Age of the oldest record that may be unpublished."""
+        now, place = self._clock.now_ms(), self.lease.place
+        if self.at_tip and not self.trouble:
+            return 0
+        return max(now - place.time, 0) if place.time else 0
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                if not self.lease.valid:
+                    await self._renew()
+                asked_at = self._clock.now_ms()
+                more = await self._step()
+                if self.lease.place.end:
+                    return
+            except (Busy, Unavailable) as error:
+                pause = PAUSES[min(self._failures, len(PAUSES) - 1)] * random.uniform(0.7, 1.3)  # noqa: S311 - jitter
+                self._failures += 1
+                self.trouble = clean(str(error))
+                log.warning("feed_waiting", shard=self.lease.shard_id, reason=self.trouble, seconds=round(pause, 2))
+                await self._sleep(pause)
+            else:
+                self._failures, self.trouble, self.polled_at = 0, "", asked_at
+                if not more:
+                    await self._sleep(self._idle)
+
+    async def beat(self) -> None:
+        """Renew the lease and, at the tip, note that all is published until now. Raises as Lease.keep does."""
+        async with self._writing:
+            place = self.lease.place
+            caught_up = self.at_tip and not self.trouble and not place.end
+            await self.lease.keep(Place(place.seq, self.polled_at, tip=True) if caught_up else None)
+
+    async def _step(self) -> bool:
+        """Read and publish a page; whether the next should follow at once."""
+        if self._iterator is None:
+            self._iterator = await self._open()
+        try:
+            records, following = await self._pages.records(self._iterator)
+        except Expired:
+            log.info("feed_iterator_expired", shard=self.lease.shard_id, after=self.lease.place.seq)
+            self._iterator = None
+            return True
+        except Trimmed:
+            await self._lost("trimmed")
+            return True
+        if records:
+            self._empty, self.at_tip = 0, False
+            await self._publish(records)
+        else:
+            self._empty += 1
+            self.at_tip = self._empty >= EMPTY_AT_TIP
+        self._iterator = following
+        if following is None:
+            place = self.lease.place
+            await self._move(Place(place.seq, place.time, end=True))
+        return bool(records)
+
+    async def _open(self) -> str:
+        place, shard_id = self.lease.place, self.lease.shard_id
+        if place.outlived(self._clock.now_ms()):
+            await self._lost("older than 24 hours")
+        elif place.seq is not None:
+            try:
+                return await self._pages.iterator(self.lease.arn, shard_id, place.seq)
+            except Trimmed:
+                # Nothing is lost if all was published at a time that the stream still covers.
+                if place.tip:
+                    log.info("feed_place_trimmed", shard=shard_id, lost=False)
+                else:
+                    await self._lost("trimmed")
+        return await self._pages.iterator(self.lease.arn, shard_id, None)
+
+    async def _lost(self, reason: str) -> None:
+        """Report a gap, then stand at the oldest record there is."""
+        place = self.lease.place
+        await self._gap(self.lease.arn, self.lease.shard_id, reason, place.time, place.seq)
+        await self._move(Place())
+        self._iterator = None
+
+    async def _publish(self, records: list[Any]) -> None:
+        messages: list[Message] = []
+        for record in records:
+            key, value = message_of(record, self.lease.arn, self._names, self._max_bytes)
+            if value is None:
+                sequence = record["dynamodb"]["SequenceNumber"]
+                log.error("feed_record_too_large", shard=self.lease.shard_id, sequence=sequence, limit=self._max_bytes)
+                self._metrics.feed_records.labels("skipped").inc()
+                reason = "a record is too large for Kafka"
+                await self._gap(self.lease.arn, self.lease.shard_id, reason, created_ms(record) or 0, sequence)
+            else:
+                messages.append((self._topic, key, value, ()))
+        if not self.lease.valid:
+            await self._renew()  # so that a feed that was away does not publish beside the one that took over
+        try:
+            await self._sender.send(messages)
+        except Unavailable:
+            self._metrics.feed_records.labels("failed").inc(len(messages))
+            raise
+        last = records[-1]
+        await self._move(Place(last["dynamodb"]["SequenceNumber"], created_ms(last) or self._clock.now_ms()))
+        self.published += len(messages)
+        self._metrics.feed_records.labels("published").inc(len(messages))
+
+    async def _move(self, place: Place) -> None:
+        async with self._writing:
+            await self.lease.keep(place)
+
+    async def _renew(self) -> None:
+        async with self._writing:
+            await self.lease.keep()
+
+    async def _sleep(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)

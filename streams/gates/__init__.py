@@ -1,0 +1,1 @@
+"""Answers ramp-step requests: jobs, samples, candidates, verdicts."""

@@ -1,0 +1,63 @@
+"""The worker's HTTP client for calls to a judges' model, over aiohttp: what `evalcore.scoring.chat_model` needs.
+
+A call costs the event loop a third of what httpx's costs it (DECISIONS.md has the figures); a worker's loop has other
+things to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import aiohttp
+import httpx
+
+
+@dataclass(frozen=True)
+class Answered:
+    """`headers` finds names in any case."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class ModelClient:
+    """For at most so many calls at once. Follows no redirects: they would carry prompts and key elsewhere. Raises
+    httpx's errors. The caller closes it."""
+
+    def __init__(self, connections: int, seconds: float) -> None:
+        self._connections, self._seconds = connections, seconds
+        self._made: aiohttp.ClientSession | None = None
+
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Answered:
+        try:
+            async with self._session.post(url, data=content, headers=headers, allow_redirects=False) as answer:
+                return Answered(answer.status, answer.headers, await answer.read())
+        except TimeoutError as error:
+            raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise httpx.NetworkError(f"{type(error).__name__}: {error}") from error
+
+    async def aclose(self) -> None:
+        if self._made is not None:
+            await self._made.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        """Made at the first call: it belongs to the loop that runs then."""
+        if self._made is None:
+            self._made = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),
+                timeout=aiohttp.ClientTimeout(total=self._seconds),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=True,
+            )
+        return self._made

@@ -1,0 +1,203 @@
+"""The verdicts' topic, written once for each request and read back as the memory of what was decided (promise 2).
+
+Each process follows the whole topic: that is how it knows that a request was answered, by whomever, and how a crash
+between a verdict and its commit does no harm. Verdicts are few; Redis is not needed to remember them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Coroutine, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import orjson
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from faust.types import TP
+
+from agents.ports import Clock, Unavailable
+from evalcore.gates.history import NO_VERDICT, STEP, History
+from evalcore.gates.verdict import as_json
+from schemas.settings import KafkaAccess
+from schemas.verdicts import Verdict
+from streams.kafka.client import Producer, client_options
+from streams.kafka.offsets import KafkaOffsets
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+BODY = "rampgate.request-body"
+"""Header: the hash of the request that a verdict answers."""
+PLACE = "rampgate.request-place"
+"""Header: topic/partition/offset of the record that asked; others that said the same were superseded by it."""
+KEPT = 20_000
+"""Verdicts held in memory; of older ones a repeated request is decided again, and its verdict id tells."""
+PATIENCE = 10.0
+"""Seconds for reading to the end of the topic."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A verdict that was published: the request's body hash, the place of its record, and the verdict's value as it
+    stands on the topic: bytes, which take a quarter of what they say."""
+
+    body: str
+    place: str
+    raw: bytes
+
+    @property
+    def value(self) -> dict[str, Any]:
+        found: dict[str, Any] = orjson.loads(self.raw)
+        return found
+
+
+class VerdictLog:
+    """`start` reads what is there and goes on reading; `caught_up` returns once all that was there when it was called
+    has been read. Raises Unavailable."""
+
+    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, clock: Clock, lookback_ms: int) -> None:
+        self._access, self._producer, self._topic = access, producer, topic
+        self._clock, self._lookback = clock, lookback_ms
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self.history = History()
+        self._offsets = KafkaOffsets(access, tries=2)
+        self._next: dict[TopicPartition, int] = {}
+        self._moved = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._next_question: asyncio.Task[dict[TP, int]] | None = None
+        self._asking = asyncio.Lock()
+        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self.patience = PATIENCE
+
+    async def start(self) -> None:
+        self._begin(self._follow())
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._offsets.close()
+
+    def known(self, request_id: str) -> Known | None:
+        return self._known.get(request_id)
+
+    async def caught_up(self) -> None:
+        try:
+            async with asyncio.timeout(self.patience):
+                while not self._next:
+                    await self._moved.wait()
+                ends = await self._ends()
+                while any(self._next[TopicPartition(*tp)] < end for tp, end in ends.items()):
+                    await self._moved.wait()
+        except TimeoutError as error:
+            raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
+
+    async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
+        """Durable on return. The caller sees to it that nobody else publishes for this request. What the verdict
+        supersedes is known only here: other requests about the step may have been answered while this one was decided.
+        """
+        step = {name: getattr(verdict, name) for name in STEP}
+        headers = [(BODY, body.encode()), (PLACE, place.encode())]
+        async with self._turn(tuple(step.values())):
+            if None not in step.values():
+                verdict = replace(verdict, supersedes=self.history.previous(step, verdict.request_id))
+            raw = orjson.dumps(as_json(verdict))
+            await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
+            self._remember(Known(body, place, raw))
+
+    def _turn(self, step: Hashable) -> asyncio.Lock:
+        """Verdicts about one step go out one after the other."""
+        found = self._turns.get(step)
+        if found is None:
+            found = self._turns[step] = asyncio.Lock()
+        return found
+
+    def _remember(self, known: Known) -> None:
+        """Raises one of NO_VERDICT for what is none."""
+        value = known.value
+        if value["request_id"] in self._known:
+            return
+        self.history.add(value)
+        self._known[value["request_id"]] = known
+        while len(self._known) > KEPT:
+            self.history.drop(self._known.popitem(last=False)[1].value)
+
+    async def _ends(self) -> dict[TP, int]:
+        """As a question says that was sent after the call: those who come while one is under way share the next."""
+        if self._next_question is None:
+            self._next_question = self._begin(self._ask())
+        return await asyncio.shield(self._next_question)
+
+    async def _ask(self) -> dict[TP, int]:
+        async with self._asking:
+            self._next_question = None
+            return await self._offsets.ends(TP(*tp) for tp in self._next)
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work, name="verdict-log")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # of a question that nobody waits for any more, an error is none
+
+    def _move(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._read()
+            except (KafkaError, OSError, TimeoutError) as error:
+                log.warning("waiting_for_verdicts", reason=f"{type(error).__name__}: {error}")
+                await asyncio.sleep(1.0)
+
+    async def _read(self) -> None:
+        consumer = AIOKafkaConsumer(
+            **client_options(self._access),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=100,
+        )
+        try:
+            await consumer.start()
+            partitions = await consumer._client._wait_on_metadata(self._topic)
+            tps = [TopicPartition(self._topic, partition) for partition in partitions]
+            consumer.assign(tps)
+            await self._stand(consumer, tps)
+            self._move()
+            while True:
+                for tp, records in (await consumer.getmany(timeout_ms=1_000)).items():
+                    for record in records:
+                        self._take(record)
+                    self._next[tp] = records[-1].offset + 1
+                self._move()
+        finally:
+            with suppress(KafkaError, OSError, TimeoutError):
+                await asyncio.wait_for(consumer.stop(), 5.0)
+
+    async def _stand(self, consumer: AIOKafkaConsumer, tps: list[TopicPartition]) -> None:
+        since = self._clock.now_ms() - self._lookback
+        first = await consumer.offsets_for_times(dict.fromkeys(tps, since))
+        begin = await consumer.beginning_offsets(tps)
+        for tp in tps:
+            found = first.get(tp)
+            # The built-in broker has no index by time and says None: then all of the topic is read.
+            self._next[tp] = max(self._next.get(tp, 0), found.offset if found is not None else begin[tp])
+            consumer.seek(tp, self._next[tp])
+
+    def _take(self, record: Any) -> None:
+        headers = dict(record.headers)
+        try:
+            body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
+            self._remember(Known(body, place, record.value))
+        except NO_VERDICT:
+            log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)

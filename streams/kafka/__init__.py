@@ -1,0 +1,1 @@
+"""Kafka: Faust's transport in batches, our producer, offsets, topics."""

@@ -1,0 +1,97 @@
+"""Where to read a partition from: the state's own watermark, which is gone when the state is (promise 1).
+
+Kafka is the record of truth. Each partition's watermark lives beside the state it describes and moves with it in one
+atomic step, so an emptied or older Redis shows itself, and the records it lacks are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+from faust.types import TP
+
+from agents.join.steps import FOREVER
+from agents.ports import Clock, Store
+
+log = structlog.get_logger(__name__)
+
+
+class Log(Protocol):
+    """What a consumer knows of the partitions it holds."""
+
+    async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]: ...
+    async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]: ...
+
+
+class WatermarkStore(Store, Protocol):
+    async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        """Put a watermark if the cell still holds `instead_of`; returns what it holds now."""
+        ...
+
+
+class Positions:
+    """Start of each partition. `on_lost` is told when a partition that was read before has to be read again.
+    `in_flight`: how many records of a partition a worker handles at once, at most."""
+
+    def __init__(
+        self,
+        store: WatermarkStore,
+        clock: Clock,
+        lookback_ms: int,
+        in_flight: int,
+        on_lost: Callable[[TP], Awaitable[None]],
+    ) -> None:
+        self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
+        self._in_flight = in_flight
+        self._doubts: dict[TP, tuple[int, int]] = {}
+
+    def doubtful(self, tp: TP, base: int, last: int) -> bool:
+        """Whether one of these records may have been handled and not recorded: by a worker that died, or by a step
+        that was under way when the state was lost."""
+        since, until = self._doubts.get(tp, (0, 0))
+        return since <= last and base < until
+
+    def _doubt(self, tp: TP, since: int, until: int, end: int) -> None:
+        """No record was handled that was not there yet. What was in doubt before and was not read since still is."""
+        _, before = self._doubts.get(tp, (0, 0))
+        self._doubts[tp] = (since, min(max(until, before), end))
+
+    async def start(self, tp: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
+        """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,
+        the start of the lookback window. A watermark beyond the log's end is of a topic that was made anew.
+
+        `settled`: up to where the caller itself has settled this partition; None if others had it until now. They may
+        have settled more than they committed, and how much, only the watermark can tell.
+        """
+        cell = f"w:{tp.topic}:{tp.partition}"
+        (mark,) = await self._store.read([cell])
+        first, end = (await log_of.bounds([tp]))[tp]
+        if mark and int(mark) <= end:
+            start = min(int(mark), committed if committed is not None else int(mark))
+            if int(mark) < first:  # Kafka no longer has what comes next; nobody can wait for that
+                await self._store.start_at(cell, str(first).encode(), FOREVER, mark)
+            if int(mark) < (committed or 0):
+                # Of an older copy of the state, which knows of no write since then.
+                self._doubt(tp, int(mark), end if settled is None else settled + self._in_flight, end)
+            else:
+                self._doubt(tp, int(mark), int(mark) + self._in_flight, end)
+        else:
+            found = (await log_of.first_after({tp: self._clock.now_ms() - self._lookback}))[tp]
+            if found is None and (await log_of.first_after({tp: 0}))[tp] is None:
+                found = first  # the broker has no index by time (librdkafka's built-in one): older records get filtered
+            start = end if found is None else found
+            if committed is not None:  # however old, what nobody has settled is not passed over
+                start = min(start, committed)
+            # What was settled agreed with Opik; what was under way is in no state, and may be in Opik nevertheless.
+            if settled is not None:
+                self._doubt(tp, settled, settled + self._in_flight, end)
+            else:  # without a committed offset nobody was here before: a first start doubts nothing
+                self._doubt(tp, committed or 0, end if committed is not None else 0, end)
+            known = max(committed or 0, settled or 0)
+            if known > first and start < known:
+                log.warning("state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=known)
+                await self._on_lost(tp)
+            start = min(start, int(await self._store.start_at(cell, str(start).encode(), FOREVER, mark)))
+        return max(start, first)

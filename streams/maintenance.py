@@ -1,0 +1,146 @@
+"""What a worker does besides its batches: due turns, withheld signals, lost watermarks, its own pulse."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import structlog
+from faust.types import TP
+from redis.exceptions import RedisError
+
+from agents.join.settling import revisit
+from agents.join.turn import Mark, decode_turn
+from agents.join.work import Report
+from agents.policy import Policy
+from agents.ports import Ports, Unauthorized, Unavailable
+from schemas.dead_letters import clean
+from schemas.topics import Topics
+from streams.app import Consumption
+from streams.metrics import Metrics
+from streams.redis.state import RedisStore
+from streams.stopping import heed_cancel
+
+log = structlog.get_logger(__name__)
+DUE_AT_ONCE = 500
+LEASE_MS = 60_000
+COLLECT_EVERY = 10
+"""Seconds."""
+
+
+class Upkeep:
+    """Runs until cancelled. `observe` gets each report; a part that is unavailable is waited for."""
+
+    def __init__(
+        self,
+        consumption: Consumption,
+        ports: Ports,
+        policy: Policy,
+        topics: Topics,
+        metrics: Metrics,
+        observe: Callable[[Report], None],
+        replaying: Callable[[], bool],
+    ) -> None:
+        self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
+        self._metrics, self._observe, self._replaying = metrics, observe, replaying
+        self._store = cast(RedisStore, ports.store)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(0.25, self.due), name="due")
+            group.create_task(self._every(1.0, self.watermarks), name="watermarks")
+            group.create_task(self._every(5.0, self.withheld), name="withheld")
+            group.create_task(self.pulse(), name="pulse")
+
+    async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
+        """Repeat a job; one that says there is more to do is repeated at once."""
+        while True:
+            more = False
+            try:
+                more = await job()
+            except (Unavailable, RedisError) as error:
+                log.warning("upkeep_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
+                heed_cancel()
+                await asyncio.sleep(min(seconds * 4, 5.0))
+            except Unauthorized as error:
+                self._consumption.fatal(error)
+                return
+            except Exception:
+                log.exception("upkeep_failed", job=getattr(job, "__name__", ""))
+                heed_cancel()
+                await asyncio.sleep(5.0)
+            heed_cancel()
+            if not more:
+                await asyncio.sleep(seconds)
+
+    async def due(self) -> bool:
+        """Turns whose time has come. Nothing while topics are read again: later records may settle them."""
+        if self._replaying():
+            return False
+        now = self._ports.clock.now_ms()
+        ids = await self._store.claim_due(now, DUE_AT_ONCE, LEASE_MS)
+        if ids:
+            self._observe(await revisit(ids, self._ports, self._policy, self._topics))
+        return len(ids) == DUE_AT_ONCE
+
+    async def watermarks(self) -> bool:
+        """A partition that is quiet notices a lost state too."""
+        consumer: Any = self._consumption.consumer
+        if not consumer.flow_active:
+            return False
+        held = [tp for tp in sorted(consumer.assignment()) if consumer.stands(tp) is not None]
+        marks = await self._store.read([f"w:{tp.topic}:{tp.partition}" for tp in held])
+        for tp, mark in zip(held, marks, strict=True):
+            # Looked at again, since a batch may have noticed first: a rebuild that has begun is not begun anew.
+            if not mark and not any(await self._store.read([f"w:{tp.topic}:{tp.partition}"])):
+                await self._consumption.rewind(TP(tp.topic, tp.partition))
+        return False
+
+    async def withheld(self) -> bool:
+        """Off: leave a marker. On: where there is one, write what was withheld, then take it away."""
+        marker, lease = self._store.prefix + "withheld", self._store.prefix + "draining"
+        redis: Any = self._store.redis
+        if not self._policy.write:
+            await redis.set(marker, b"1")
+            return False
+        if self._replaying() or not await redis.get(marker):
+            return False
+        if not await redis.set(lease, b"1", nx=True, px=LEASE_MS):
+            return False
+        await redis.delete(marker)
+        try:
+            written = 0
+            async for page in self._store.turns():
+                ids = [rid for rid, blob in page if has_withheld(blob)]
+                for start in range(0, len(ids), DUE_AT_ONCE):
+                    part = ids[start : start + DUE_AT_ONCE]
+                    self._observe(await revisit(part, self._ports, self._policy, self._topics))
+                    written += len(part)
+                await redis.pexpire(lease, LEASE_MS)
+            log.info("withheld_written", turns=written)
+        except BaseException:
+            await redis.set(marker, b"1")
+            raise
+        finally:
+            await redis.delete(lease)
+        return False
+
+    async def pulse(self) -> None:
+        """How late timers run; and every few seconds the garbage, where the collector is off
+        (`rampgate.worker.process`)."""
+        beat = 0
+        while True:
+            at = time.monotonic()
+            await asyncio.sleep(1.0)
+            self._metrics.loop_lag.set(max(time.monotonic() - at - 1.0, 0.0))
+            beat += 1
+            if beat % COLLECT_EVERY == 0 and not gc.isenabled():
+                gc.collect()
+
+
+def has_withheld(blob: bytes) -> bool:
+    turn = decode_turn(blob)
+    return any(signal is not None and signal.mark == Mark.WITHHELD for signal in (turn.thumbs, turn.reroll))

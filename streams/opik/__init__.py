@@ -1,0 +1,1 @@
+"""Opik's REST API: scores, traces, datasets and automation rules."""

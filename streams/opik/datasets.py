@@ -1,0 +1,103 @@
+"""A dataset in Opik, as far as the manifest speaks of it, through Opik's official client. Only reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+from opik.rest_api.client import AsyncOpikApi
+from opik.rest_api.core.api_error import ApiError
+
+from agents.ports import Unavailable
+from evalcore.gates.golden import category_of
+from evalcore.manifest.dataset import DatasetThere
+from streams.opik.client import OutOfTries, persist, reason
+
+PAGE = 2_000
+_NUMBERED = re.compile(r"v(\d{1,9})", re.ASCII)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DatasetItems:
+    """`version` is the one asked for, None where there is none such; `items` are that version's, else today's."""
+
+    latest: int | None
+    version: int | None
+    items: list[dict[str, Any]]
+
+
+class OpikDatasets:
+    """Raises Unauthorized where Opik refuses the key, and Unavailable where it can't be reached or makes no sense."""
+
+    def __init__(self, client: AsyncOpikApi, retry_seconds: float) -> None:
+        self._client, self._seconds = client, retry_seconds
+
+    async def look(self, name: str, project: str | None, version: int) -> DatasetThere | None:
+        """None where there is no dataset of the name."""
+        found = await self.read(name, project, version)
+        if found is None:
+            return None
+        categories = Counter(category_of(item) for item in found.items)
+        return DatasetThere(found.latest, found.version, len(found.items), categories)
+
+    async def read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
+        """None where there is no dataset of the name."""
+        api = self._client.datasets
+        within: dict[str, Any] = {} if project is None else {"project_name": project}
+        found = await self._or_none(partial(api.get_dataset_by_identifier, dataset_name=name, **within))
+        if found is None:
+            return None
+        wanted = await self._or_none(partial(api.retrieve_dataset_version, str(found.id), version_name=f"v{version}"))
+        latest = _NUMBERED.fullmatch((found.latest_version and found.latest_version.version_name) or "")
+        pinned = {**within, "dataset_version": f"v{version}"} if wanted is not None else within
+        return DatasetItems(
+            latest=int(latest[1]) if latest is not None else None,
+            version=version if wanted is not None else None,
+            items=[_item(one) for one in await self._items(name, pinned)],
+        )
+
+    async def _items(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        after: dict[str, Any] = {}
+        while True:
+            page = await self._call(partial(self._page, name, {**within, **after}))
+            items += page
+            if len(page) < PAGE:
+                return items
+            after = {"last_retrieved_id": page[-1]["id"]}
+
+    async def _page(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
+        chunks = self._client.datasets.stream_dataset_items(dataset_name=name, steam_limit=PAGE, **within)
+        whole = b"".join([chunk async for chunk in chunks])
+        return [orjson.loads(line) for line in whole.splitlines() if line.strip()]
+
+    async def _or_none(self, call: Callable[[], Awaitable[T]]) -> T | None:
+        """None for what is not there."""
+        try:
+            return await persist(call, seconds=self._seconds)
+        except ApiError as error:
+            if error.status_code == 404:
+                return None
+            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
+        except OutOfTries as error:
+            raise Unavailable(f"Opik: {error}") from error
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await persist(call, seconds=self._seconds)
+        except ApiError as error:
+            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
+        except (OutOfTries, orjson.JSONDecodeError) as error:
+            raise Unavailable(f"Opik: datasets: {error}") from error
+
+
+def _item(one: dict[str, Any]) -> dict[str, Any]:
+    """Its fields, which Opik keeps below `data`, and the id that Opik gave it unless it has one of its own."""
+    data = one.get("data")
+    return {"id": one.get("id"), **(data if isinstance(data, dict) else {})}

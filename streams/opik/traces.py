@@ -1,0 +1,262 @@
+"""Traces read from Opik: those that never came as an event, judge scores that came later, and, for a rebuild, what
+Opik already holds. Search and list calls are few (Opik allows 30 a minute), so each page answers for many turns."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import orjson
+import structlog
+from aiolimiter import AsyncLimiter
+from opik.rest_api.client import AsyncOpikApi
+from opik.rest_api.core.api_error import ApiError
+from opik.rest_api.types.trace_filter_public import TraceFilterPublic
+
+from agents.codec import TraceFacts
+from agents.join.join import REROLL, THUMBS
+from agents.policy import OWN_AGENT
+from agents.ports import Unauthorized, Unavailable
+from agents.traces import input_hash, is_judge_score, trace_bytes
+from streams.opik.client import OutOfTries, persist
+
+log = structlog.get_logger(__name__)
+PAGE = 2_000
+SINGLY = 4
+PROJECTS_FOR = 60.0
+SLACK_MS = 3_600_000
+EXCLUDED = ["input", "output"]
+WHOLE_PAGE = 500
+SINGLE_TRACES_PER_MINUTE = 600
+"""Reads of one trace by its id have a limit of their own in Opik (800), far above that of searches."""
+
+
+class OpikTraces:
+    """The agents' `Traces`. `projects` are searched besides those Opik lists."""
+
+    def __init__(
+        self,
+        client: AsyncOpikApi,
+        *,
+        per_minute: float,
+        retry_seconds: float,
+        projects: tuple[str, ...] = (),
+        observe: Callable[[str, str], None] = lambda operation, outcome: None,
+    ) -> None:
+        self._client, self._seconds, self._observe = client, retry_seconds, observe
+        self._limiter = AsyncLimiter(max(per_minute, 1.0), 60.0 * max(1.0, 1.0 / per_minute))
+        self._single = AsyncLimiter(SINGLE_TRACES_PER_MINUTE, 60.0)
+        self._named = projects
+        self._projects: tuple[float, list[str]] = (0.0, [])
+
+    async def find(self, since_ms: Mapping[str, int]) -> dict[str, TraceFacts]:
+        """A few are sought one by one, however old their traces. Of many, first all that lie near in time are read by
+        the page, then a few of the rest are sought one by one; the others' turn comes with the next search."""
+        found: dict[str, TraceFacts] = {}
+        wanted = set(since_ms)
+        if len(wanted) > SINGLY:
+            near = TraceFilterPublic(field="metadata", key="response_id", operator="is_not_empty", value="")
+            await self._seek([near], min(since_ms.values()), wanted, found)
+        for rid in random.sample(sorted(wanted), min(SINGLY, len(wanted))):
+            exact = TraceFilterPublic(field="metadata", key="response_id", operator="=", value=rid)
+            await self._seek([exact], None, {rid}, found)
+        return found
+
+    async def _seek(
+        self, filters: list[TraceFilterPublic], since: int | None, wanted: set[str], found: dict[str, TraceFacts]
+    ) -> None:
+        """Move what is found, in any project, from `wanted` to `found`."""
+        for project in await self.projects():
+            async for page in self._search(project, filters, since, None):
+                for facts in page:
+                    if facts.response_id in wanted:
+                        found[facts.response_id] = facts
+                        wanted.discard(facts.response_id)
+                if not wanted:
+                    return
+
+    async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
+        """Read by project and time span; a trace is told by its id, its metadata may not carry the response id."""
+        out: set[str] = set()
+        by_project: dict[str, dict[str, list[tuple[str, int]]]] = {}
+        for rid, (trace_id, project, at) in turns.items():
+            by_project.setdefault(project, {}).setdefault(trace_id, []).append((rid, at))
+        for project, traces in by_project.items():
+            if len(traces) <= SINGLY:
+                for trace_id, known in traces.items():
+                    trace = await self._get(trace_id)
+                    if trace is not None and has_judge_score(trace):
+                        out.update(rid for rid, _ in known)
+                continue
+            times = [at for known in traces.values() for _, at in known]
+            since, until = min(times) - SLACK_MS, max(times) + SLACK_MS
+            async for page in self._pages(project, [], since, until):
+                for trace in page:
+                    if has_judge_score(trace):
+                        out.update(rid for rid, _ in traces.get(str(trace.get("id")), ()))
+        return out
+
+    async def scored(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
+        """Every trace since then that carries one of our scores, in pages; for a rebuild (promise 2)."""
+        for project in await self.projects():
+            for name in (THUMBS, REROLL):
+                filters = [TraceFilterPublic(field="feedback_scores", key=name, operator="is_not_empty", value="")]
+                async for page in self._search(project, filters, since_ms - SLACK_MS, None):
+                    yield page
+
+    async def turns(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
+        """Every turn that began since then, with its session and the hash of its input, in pages; for a sweep."""
+        filters = [TraceFilterPublic(field="metadata", key="response_id", operator="is_not_empty", value="")]
+        for project in await self.projects():
+            async for page in self._pages(project, filters, since_ms, None, whole=True):
+                yield [facts for trace in page if (facts := told(trace, project)) is not None]
+
+    async def get(self, trace_id: str) -> dict[str, Any] | None:
+        """One trace whole, None where Opik has none by that id."""
+        return await self._get(trace_id)
+
+    async def authorized(self) -> None:
+        """Return if Opik takes our key; raises Unauthorized, or Unavailable where it can't be asked. Not retried."""
+        try:
+            await persist(lambda: self._client.check.access(request={}), seconds=0.0)
+        except OutOfTries as error:
+            raise Unavailable(f"Opik: {error.last}") from error
+        except ApiError as error:
+            if error.status_code == 404 and "workspace" in str(error.body).lower():
+                raise Unauthorized(f"Opik has no such workspace: {error.body}") from error
+            # Another answer than 401 or 403 is no refusal: releases differ in whether they have this endpoint.
+
+    async def projects(self) -> list[str]:
+        """Names of all projects, Opik's and the registered ones; remembered for a minute."""
+        read_at, names = self._projects
+        if not names or time.monotonic() - read_at > PROJECTS_FOR:
+            names, page = list(self._named), 1
+            while True:
+                answer = await self._call(partial(self._client.projects.find_projects, page=page, size=100))
+                names += [project.name for project in answer.content or [] if project.name not in names]
+                if page * 100 >= (answer.total or 0):
+                    break
+                page += 1
+            self._projects = (time.monotonic(), names)
+        return names
+
+    async def _search(
+        self, project: str, filters: list[TraceFilterPublic], since_ms: int | None, until_ms: int | None
+    ) -> AsyncIterator[list[TraceFacts]]:
+        async for page in self._pages(project, filters, since_ms, until_ms):
+            yield [facts for facts in map(facts_of, page, [project] * len(page)) if facts is not None]
+
+    async def _pages(
+        self,
+        project: str,
+        filters: list[TraceFilterPublic],
+        since_ms: int | None,
+        until_ms: int | None,
+        *,
+        whole: bool = False,
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Pages of traces without input and output; `whole` brings the input, untouched, in smaller pages."""
+        cursor: str | None = None
+        limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, EXCLUDED)
+        while True:
+            options: dict[str, Any] = {
+                "project_name": project,
+                "limit": limit,
+                "exclude": exclude,
+                "truncate": not whole,
+            }
+            if filters:
+                options["filters"] = filters
+            if cursor:
+                options["last_retrieved_id"] = cursor
+            if since_ms is not None:
+                options["from_time"] = datetime.fromtimestamp(since_ms / 1000, UTC)
+            if until_ms is not None:
+                options["to_time"] = datetime.fromtimestamp(until_ms / 1000, UTC)
+            try:
+                page = await self._call(partial(self._read, options))
+            except ApiError as error:
+                if error.status_code == 404:
+                    return  # the project was removed, or never made
+                raise Unavailable(f"Opik refuses a search: {error.status_code}: {error.body}") from error
+            if page:
+                yield page
+            if len(page) < limit:
+                return
+            cursor = str(page[-1]["id"])
+
+    async def _read(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        body = b"".join([part async for part in self._client.traces.search_traces(**options)])
+        page = [orjson.loads(line) for line in body.split(b"\n") if line.strip()]
+        if page and "id" not in page[-1]:
+            raise ApiError(status_code=500, body=page[-1])  # an error object may end the stream
+        return page
+
+    async def _get(self, trace_id: str) -> dict[str, Any] | None:
+        try:
+            trace = await self._call(lambda: self._client.traces.get_trace_by_id(trace_id), self._single)
+        except ApiError as error:
+            if error.status_code == 404:
+                return None
+            raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {error.body}") from error
+        return dict(orjson.loads(trace.model_dump_json(by_alias=True)))
+
+    async def _call(self, call: Callable[[], Any], limiter: AsyncLimiter | None = None) -> Any:
+        async with limiter or self._limiter:
+            try:
+                return await persist(
+                    call, seconds=self._seconds, observe=lambda outcome: self._observe("search", outcome)
+                )
+            except OutOfTries as error:
+                raise Unavailable(f"Opik: {error.last}") from error
+
+
+def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
+    """A trace as Opik returns it; None where it carries no response id."""
+    metadata = trace.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("response_id"), str):
+        return None
+    held = {str(score.get("name")): score.get("value") for score in trace.get("feedback_scores") or ()}
+    started = moment(trace.get("start_time"))
+    thumbs, reroll = held.get(THUMBS), held.get(REROLL)
+    return TraceFacts(
+        response_id=metadata["response_id"],
+        trace=trace_bytes(str(trace["id"])),
+        project=project,
+        vertical=text(metadata.get("vertical")),
+        sub_agent=text(metadata.get("sub_agent")),
+        category=text(metadata.get("category")),
+        started=started,
+        ended=moment(trace.get("end_time")) or started,
+        judged=has_judge_score(trace),
+        thumbs=0 if thumbs is None else 1 if thumbs > 0 else -1,
+        reroll=0 if reroll is None else 2 if reroll > 0 else 1,
+    )
+
+
+def told(trace: dict[str, Any], project: str) -> TraceFacts | None:
+    """A trace read with its input. None for one of our own judges', or without a response id."""
+    facts = facts_of(trace, project)
+    if facts is None or trace["metadata"].get("agent_id") == OWN_AGENT:
+        return None
+    session, said = trace["metadata"].get("session_id"), trace.get("input")
+    facts.session = session if isinstance(session, str) else ""
+    facts.said = input_hash(said) if said is not None else b""
+    return facts
+
+
+def has_judge_score(trace: dict[str, Any]) -> bool:
+    scores = trace.get("feedback_scores") or ()
+    return any(is_judge_score(str(score.get("name")), score.get("source")) for score in scores)
+
+
+def moment(value: Any) -> int:
+    return round(datetime.fromisoformat(value).timestamp() * 1000) if isinstance(value, str) else 0
+
+
+def text(value: Any) -> str:
+    return value[:128] if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""Answers questions about the state: coverage, conservation, single turns."""

@@ -1,0 +1,48 @@
+"""Conservation: every consumed record in exactly one state, summed from the counters (promise 3, contracts §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agents.join.counting import CONSUMED, HOUR, conservation_cell
+from agents.ports import Store
+from schemas.answers import Balance, Conservation
+from schemas.outcomes import Kind, State
+
+WITH_REASONS = (State.DEAD_LETTERED, State.PARKED, State.FILTERED)
+
+
+async def conservation(store: Store, now_ms: int, window_seconds: int, future_ms: int) -> Conservation:
+    """Totals of the hours that overlap (now - window, now], and of those up to `future_ms` ahead: a producer's clock
+    may run ahead of ours, and its records are consumed all the same. Raises Unavailable."""
+    first, last = (now_ms - window_seconds * 1000 + 1000) // HOUR, (now_ms + future_ms) // HOUR
+    cells = [(kind, conservation_cell(hour, kind)) for kind in Kind for hour in range(first, last + 1)]
+    found = await store.counts([cell for _, cell in cells])
+    signals = {
+        kind.value: balance(fields for (of, _), fields in zip(cells, found, strict=True) if of == kind) for kind in Kind
+    }
+    balanced = all(one.difference == 0 for one in signals.values())
+    return Conservation(window_seconds=window_seconds, balanced=balanced, signals=signals)
+
+
+def balance(hours: Iterable[dict[str, int]]) -> Balance:
+    """Pure. Fields are `consumed`, a state, or `<state>:<reason>`; one of no known state shows in the difference."""
+    consumed = 0
+    states = dict.fromkeys(State, 0)
+    reasons: dict[str, dict[str, int]] = {state.value: {} for state in WITH_REASONS}
+    for fields in hours:
+        for name, records in fields.items():
+            state, _, reason = name.partition(":")
+            if state == CONSUMED:
+                consumed += records
+            elif state in states:
+                states[State(state)] += records
+                if reason:
+                    of_state = reasons.setdefault(state, {})
+                    of_state[reason] = of_state.get(reason, 0) + records
+    return Balance(
+        consumed=consumed,
+        **{state.value: records for state, records in states.items()},
+        difference=consumed - sum(states.values()),
+        reasons={state: {k: v for k, v in sorted(found.items()) if v} for state, found in reasons.items()},
+    )

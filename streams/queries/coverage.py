@@ -1,0 +1,130 @@
+"""Coverage per vertical, summed from the counters of the state (PF-9 FR-11, AC-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from agents.join.counting import (
+    BOTH,
+    CLASSES,
+    EDGE_SECONDS,
+    HOUR,
+    MISSING_SIGNAL,
+    MISSING_TRACE,
+    coverage_cell,
+    edge_cell,
+)
+from agents.ports import Cell, Store
+from schemas.answers import Coverage, CoverageAnswer
+from schemas.verticals import UNKNOWN, UNREGISTERED
+
+HOUR_SECONDS = HOUR // 1000
+Counts = dict[tuple[str, str], int]
+"""(vertical as the trace says it, class) -> turns."""
+
+
+class Piece(NamedTuple):
+    """What a window takes: a whole hour, or of a block of EDGE_SECONDS the seconds `first` to `last`, both included."""
+
+    cell: Cell
+    whole: bool
+    first: int
+    last: int
+
+
+def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
+    """The window (now - window, now] in whole seconds: its whole hours, and the blocks at its edges."""
+    last = now_ms // 1000
+    first = last - window_seconds + 1
+    out: list[Piece] = []
+    second = first
+    while second <= last:
+        hour, into = divmod(second, HOUR_SECONDS)
+        if into == 0 and second + HOUR_SECONDS - 1 <= last:
+            out.append(Piece(coverage_cell(hour), True, 0, HOUR_SECONDS - 1))
+            second += HOUR_SECONDS
+        else:
+            block, into = divmod(second, EDGE_SECONDS)
+            until = min(last, (block + 1) * EDGE_SECONDS - 1)
+            out.append(Piece(edge_cell(block), False, into, until - block * EDGE_SECONDS))
+            second = until + 1
+    return out
+
+
+async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
+    """Turns of the window. Raises Unavailable."""
+    parts = pieces(now_ms, window_seconds)
+    return add_up(zip(parts, await store.counts([part.cell for part in parts]), strict=True))
+
+
+def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:
+    """Pure. A vertical's name may hold a `|`; class and second never do, so fields are read from their end."""
+    out: Counts = {}
+    for part, fields in found:
+        for name, turns in fields.items():
+            if part.whole:
+                vertical, _, kind = name.rpartition("|")
+                if kind not in CLASSES:
+                    continue
+            else:
+                rest, _, second = name.rpartition("|")
+                if not part.first <= int(second) <= part.last:
+                    continue
+                vertical, _, number = rest.rpartition("|")
+                kind = CLASSES[int(number)]
+            out[vertical, kind] = out.get((vertical, kind), 0) + turns
+    return out
+
+
+def label_of(vertical: str, registered: Collection[str]) -> str:
+    """`unregistered` for a vertical nobody registered, or none at all; `unknown` is a signal without a trace."""
+    return vertical if vertical in registered or vertical == UNKNOWN else UNREGISTERED
+
+
+def by_label(counts: Counts, registered: Collection[str], window_seconds: int) -> list[Coverage]:
+    """One entry per registered vertical, also where it is empty, and per other label that has turns."""
+    sums: Counts = {}
+    for (vertical, kind), turns in counts.items():
+        key = label_of(vertical, registered), kind
+        sums[key] = sums.get(key, 0) + turns
+    names = sorted(registered) + [
+        label
+        for label in (UNREGISTERED, UNKNOWN)
+        if label not in registered and any(sums.get((label, k)) for k in CLASSES)
+    ]
+    return [entry(name, sums, window_seconds) for name in names]
+
+
+def of_one(counts: Counts, vertical: str, registered: Collection[str], window_seconds: int) -> Coverage:
+    """One vertical by its own name, registered or not; `unregistered` sums all that are not."""
+    if vertical == UNREGISTERED and vertical not in registered:
+        found = [row for row in by_label(counts, registered, window_seconds) if row.vertical == UNREGISTERED]
+        return found[0] if found else entry(vertical, {}, window_seconds)
+    return entry(vertical, counts, window_seconds)
+
+
+def entry(vertical: str, counts: Counts, window_seconds: int) -> Coverage:
+    both, no_trace, no_signal = (counts.get((vertical, kind), 0) for kind in (BOTH, MISSING_TRACE, MISSING_SIGNAL))
+    total = both + no_trace + no_signal
+    return Coverage(
+        vertical=vertical,
+        window_seconds=window_seconds,
+        both_present=both,
+        missing_trace=no_trace,
+        missing_signal=no_signal,
+        rate=both / total if total else None,
+    )
+
+
+async def coverage(
+    store: Store, now_ms: int, window_seconds: int, registered: Collection[str], vertical: str | None = None
+) -> CoverageAnswer:
+    """Coverage in (now - window, now], at a resolution of a second; of one vertical, or of all. Raises Unavailable."""
+    counts = await read_counts(store, now_ms, window_seconds)
+    rows = (
+        by_label(counts, registered, window_seconds)
+        if vertical is None
+        else [of_one(counts, vertical, registered, window_seconds)]
+    )
+    return CoverageAnswer(window_seconds=window_seconds, until_ms=now_ms, verticals=rows)

@@ -1,0 +1,1 @@
+"""Redis: the join's state and the judges' answers."""

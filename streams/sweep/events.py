@@ -1,0 +1,106 @@
+"""What a sweep finds, as events of the same form as everybody else's, so that the same codecs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from agents.codec import TraceFacts
+from agents.dynamodb import created, scalar, thumb_value
+from agents.join.sessions import is_reroll
+from agents.join.turn import Session
+from agents.policy import Attributes, Policy
+
+WORDS = {1: "up", -1: "down", 0: None}
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """A record that is not in Kafka yet; its place is given once it is."""
+
+    key: bytes
+    value: bytes
+    topic: str
+    partition: int = 0
+    offset: int = 0
+    timestamp: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Pair(NamedTuple):
+    """A reroll: the turn rerolled away from, and the earliest turn that said the same in time."""
+
+    session_id: str
+    before: Session
+    after: Session
+
+
+class Sessions:
+    """Turns by session, as small as may be: all of a sweep's span are held at once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._turns: dict[str, dict[str, Session]] = {}
+        self._verticals: dict[str, str] = {}
+
+    def add(self, page: Iterable[TraceFacts]) -> None:
+        for facts in page:
+            if facts.session and facts.said:
+                window = self._policy.window_of(facts.vertical)
+                turn = Session(facts.said, facts.started, facts.ended, facts.response_id, window)
+                self._turns.setdefault(facts.session, {})[facts.response_id] = turn
+                self._verticals[facts.response_id] = facts.vertical
+
+    def vertical(self, response_id: str) -> str:
+        return self._verticals.get(response_id, "")
+
+    def rerolls(self) -> Iterator[Pair]:
+        for session_id, by_id in self._turns.items():
+            alike: dict[bytes, list[Session]] = {}
+            for turn in by_id.values():
+                alike.setdefault(turn.said, []).append(turn)
+            for turns in alike.values():
+                turns.sort(key=lambda turn: (turn.started, turn.response_id))
+                for at, before in enumerate(turns):
+                    after = next((turn for turn in turns[at + 1 :] if is_reroll(before, turn)), None)
+                    if after is not None:
+                        yield Pair(session_id, before, after)
+
+
+def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, topic: str) -> Unsent:
+    """A plain thumb that says when the table was read. ValueError names what the item lacks."""
+    image = dict(item)
+    message_id, response_id = scalar(image, names.message_id), scalar(image, names.response_id)
+    if not message_id or not response_id:
+        missing = names.message_id if not message_id else names.response_id
+        raise ValueError(f"attribute {missing} is missing or no usable string")
+    value = WORDS[thumb_value(image, names.thumbs)]
+    event = {
+        "event_id": f"sweep:{message_id[:400]}:{value or 'none'}:{read_at_ms}",
+        "response_id": response_id,
+        "user_id": scalar(image, names.user_id),
+        "value": value,
+        "occurred_at": created(image, names.created_at),
+        "observed_at": read_at_ms / 1000,
+    }
+    return Unsent(response_id.encode(), orjson.dumps(event), topic, timestamp=read_at_ms)
+
+
+def reroll_event(pair: Pair, vertical: str, topic: str) -> Unsent:
+    """A reroll event as the history middleware would have sent it, timed from the previous turn's end (PF-9 §5.4)."""
+    before, after = pair.before, pair.after
+    event = {
+        "event_id": f"sweep:{before.response_id[:240]}:{after.response_id[:240]}",
+        "response_id": before.response_id,
+        "new_response_id": after.response_id,
+        "session_id": pair.session_id,
+        "input_hash": before.said.hex(),
+        "elapsed_seconds": (after.started - before.ended) / 1000,
+        "occurred_at": datetime.fromtimestamp(after.started / 1000, UTC).isoformat(),
+        "vertical": vertical or None,
+    }
+    return Unsent(before.response_id.encode(), orjson.dumps(event), topic, timestamp=after.started)

@@ -1,0 +1,92 @@
+"""How far a sweep has come, in Redis under its id, for a day: a cut one is resumed, a finished one leaves nothing.
+
+Losing it costs nothing but reading the table again.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from redis.exceptions import RedisError
+
+from agents.ports import Unavailable
+from streams.dynamodb.records import dumps
+
+KEPT_SECONDS = 86_400
+DONE = b"done"
+
+
+@dataclass
+class Place:
+    """Where one segment of the table stands: `key` is DynamoDB's LastEvaluatedKey, None at the start."""
+
+    key: dict[str, Any] | None
+    done: bool
+    save: Callable[[bytes], Awaitable[None]]
+
+    async def move(self, following: dict[str, Any] | None) -> None:
+        """Note that everything before `following` is done; None ends the segment."""
+        await self.save(DONE if following is None else dumps(following))
+        self.key, self.done = following, following is None
+
+
+def start() -> Place:
+    """The start of a segment, for a sweep that leaves no trace."""
+
+    async def forget(value: bytes) -> None:
+        return None
+
+    return Place(None, False, forget)
+
+
+class SweepLog:
+    """Raises Unavailable when Redis is out of reach."""
+
+    def __init__(self, redis: Any, prefix: str, sweep_id: str) -> None:
+        self._redis, self._name = redis, f"{prefix}sweep:{sweep_id}"
+        self._held: dict[bytes, bytes] = {}
+
+    async def open(self, since: int, segments: int, *, restart: bool) -> tuple[int, int, bool]:
+        """Since when (ms), in how many segments, and whether that is of an earlier run that was cut short."""
+        if restart:
+            await self.clear()
+        self._held = held = await self._ask(self._redis.hgetall(self._name))
+        if b"since" in held and b"segments" in held:
+            return int(held[b"since"]), int(held[b"segments"]), True
+        await self.clear()
+        await self._put("since", str(since).encode())
+        await self._put("segments", str(segments).encode())
+        return since, segments, False
+
+    def place(self, segment: int) -> Place:
+        name = f"segment:{segment}"
+        raw = self._held.get(name.encode(), b"")
+        key = _key(orjson.loads(raw)) if raw and raw != DONE else None
+        return Place(key, raw == DONE, lambda value: self._put(name, value))
+
+    async def clear(self) -> None:
+        self._held = {}
+        await self._ask(self._redis.delete(self._name))
+
+    async def _put(self, name: str, value: bytes) -> None:
+        await self._ask(self._redis.hset(self._name, name, value))
+        await self._ask(self._redis.expire(self._name, KEPT_SECONDS))
+
+    @staticmethod
+    async def _ask(command: Awaitable[Any]) -> Any:
+        try:
+            return await command
+        except (RedisError, OSError) as error:
+            raise Unavailable(f"Redis: {error}") from error
+
+
+def _key(plain: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """A key as boto3 takes it: binary was kept as base64."""
+    return {
+        name: {kind: base64.b64decode(value) if kind == "B" else value for kind, value in typed.items()}
+        for name, typed in plain.items()
+    }

@@ -1,0 +1,177 @@
+"""The sweep: PF-9's V1, a scheduled batch over the thumbs table and Opik's traces, onto the same state (FR-6).
+
+Whatever the state has already changes nothing and is not published, so a sweep beside the stream, or twice, doubles
+nothing. A sweep that was cut short goes on at the page it had reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import structlog
+
+from agents import rerolls, thumbs
+from agents.join.settling import revisit
+from agents.join.steps import Agent
+from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
+from agents.join.work import Report
+from agents.policy import Policy
+from agents.ports import Ports, Unavailable
+from schemas.dead_letters import clean
+from schemas.topics import Topics
+from streams.dynamodb.client import Busy, Dynamo
+from streams.opik.traces import OpikTraces
+from streams.sweep.events import Sessions, Unsent, reroll_event, thumb_event
+from streams.sweep.log import Place
+
+log = structlog.get_logger(__name__)
+PAGE = 500
+REVISIT_AT_ONCE = 5_000
+DUE_AT_ONCE = 500
+LEASE_MS = 60_000
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0)
+
+
+class Sender(Protocol):
+    async def send(self, messages: Any) -> list[tuple[str, int, int]]: ...
+
+
+@dataclass
+class Tally:
+    """What a sweep did, in items, turns and scores."""
+
+    scanned: int = 0
+    older: int = 0
+    unchanged: int = 0
+    published: int = 0
+    bad: int = 0
+    traces: int = 0
+    rerolls_found: int = 0
+    rerolls_published: int = 0
+    scores_written: int = 0
+    waiting: int = 0
+
+
+@dataclass
+class Sweep:
+    """`since` in ms. With `dry` nothing is published, written or noted. `observe` gets each step's report."""
+
+    dynamo: Dynamo
+    ports: Ports
+    traces: OpikTraces
+    sender: Sender
+    policy: Policy
+    topics: Topics
+    since: int
+    dry: bool = False
+    observe: Callable[[Report], None] = lambda report: None
+    tally: Tally = field(default_factory=Tally)
+    waiting: set[str] = field(default_factory=set)
+
+    async def rerolls(self) -> None:
+        """Read Opik's turns since then: join them, and derive the rerolls that nobody reported."""
+        sessions = Sessions(self.policy)
+        longest = max([self.policy.reroll_window, *self.policy.reroll_windows.values()])
+        async for page in self.traces.turns(self.since - longest):
+            self.tally.traces += len(page)
+            sessions.add(page)
+            if page and not self.dry:
+                self._note(await notice(page, self.ports, self.policy, self.topics))
+        topic = self.topics["rerolls"]
+        events = [reroll_event(pair, sessions.vertical(pair.before.response_id), topic) for pair in sessions.rerolls()]
+        self.tally.rerolls_found = len(events)
+        for start in range(0, len(events), PAGE):
+            new = await self._take(rerolls.AGENT, events[start : start + PAGE])
+            self.tally.rerolls_published += new
+
+    async def scan(self, segment: int, segments: int, place: Place) -> None:
+        """Go through one segment of the table from where `place` stands, and move it after each page."""
+        while not place.done:
+            read_at = self.ports.clock.now_ms()  # a change made while the page is read is newer than the reading
+            items, following = await self._page(segment, segments, place.key)
+            await self._items(items, read_at)
+            await place.move(following)
+
+    async def settle(self) -> None:
+        """Look after the turns that wait: their traces are sought, what was withheld is written, what waited too long
+        is given up. Also those of earlier sweeps that are due by now, for a sweep may be all that ever runs."""
+        if self.dry:
+            return
+        ids, now = sorted(self.waiting), self.ports.clock.now_ms()
+        for start in range(0, len(ids), REVISIT_AT_ONCE):
+            part = ids[start : start + REVISIT_AT_ONCE]
+            self._note(await revisit(part, self.ports, self.policy, self.topics))
+        while due := await self.ports.store.claim_due(now, DUE_AT_ONCE, LEASE_MS):
+            self._note(await revisit(due, self.ports, self.policy, self.topics))
+        blobs = await self.ports.store.read(["t:" + rid for rid in ids])
+        self.tally.waiting = still_waiting(blobs)
+
+    async def _items(self, items: list[dict[str, Any]], read_at: int) -> None:
+        tally, events = self.tally, []
+        tally.scanned += len(items)
+        for item in items:
+            try:
+                events.append(thumb_event(item, read_at, self.policy.attributes, self.topics["thumbs"]))
+            except (ValueError, AttributeError) as error:
+                tally.bad += 1
+                log.warning("sweep_bad_item", reason=clean(str(error)))
+        new = await self._take(thumbs.AGENT, events)
+        tally.published += new  # not in one line with the await: segments run side by side
+
+    async def _take(self, agent: Agent, events: Sequence[Unsent]) -> int:
+        """Publish what the state does not have and bring it through the join; returns how many that were."""
+        decoded = agent.decode(events, self.ports.clock.now_ms(), self.policy)
+        for bad in decoded.bad:
+            self.tally.bad += 1
+            log.warning("sweep_bad_item", reason=bad.detail)
+        items = [item for item in decoded.items if item.time >= self.since]
+        self.tally.older += len(decoded.dropped) + len(decoded.items) - len(items)
+        known = await peek(items, self.ports)
+        self.waiting |= {item.response_id for item, one in zip(items, known, strict=True) if one.waits}
+        news = [item for item, one in zip(items, known, strict=True) if one.news]
+        self.tally.unchanged += len(items) - len(news)
+        if news and not self.dry:
+            sent = [events[item.index] for item in news]
+            at = await self.sender.send([(record.topic, record.key, record.value, ()) for record in sent])
+            placed = [
+                Placed(item, replace(record, partition=partition, offset=offset))
+                for item, record, (_, partition, offset) in zip(news, sent, at, strict=True)
+            ]
+            report, waiting = await bring(placed, self.ports, self.policy, self.topics)
+            self.waiting |= waiting
+            self._note(report)
+        return len(news)
+
+    async def _page(
+        self, segment: int, segments: int, start: dict[str, Any] | None
+    ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """A page of the table as it is now, only the attributes we use. Raises Unavailable if it can't be had."""
+        names = list(dict.fromkeys(vars(self.policy.attributes).values()))
+        options: dict[str, Any] = {
+            "TableName": self.dynamo.table,
+            "Segment": segment,
+            "TotalSegments": segments,
+            "ConsistentRead": True,
+            "Limit": PAGE,
+            "ProjectionExpression": ", ".join(f"#a{at}" for at in range(len(names))),
+            "ExpressionAttributeNames": {f"#a{at}": name for at, name in enumerate(names)},
+        }
+        if start:
+            options["ExclusiveStartKey"] = start
+        last = ""
+        for pause in PAUSES:
+            try:
+                answer: Any = await self.dynamo.call(lambda db, _: db.scan(**options))
+                return list(answer["Items"]), answer.get("LastEvaluatedKey")
+            except Busy as error:
+                last = clean(str(error))
+                log.warning("sweep_waiting", reason=last, seconds=pause)
+                await asyncio.sleep(pause)
+        raise Unavailable(f"DynamoDB: {last}")
+
+    def _note(self, report: Report) -> None:
+        self.tally.scores_written += sum(report.written.values())
+        self.observe(report)

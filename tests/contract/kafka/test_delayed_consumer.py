@@ -1,0 +1,234 @@
+"""Topics read beside the join, on a real Kafka: after the settle time, once, through restarts; nobody waits for a
+record whose time has not come."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from agents.ports import Unavailable
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.wiring import WallClock
+from schemas.dead_letters import Record
+from schemas.settings import KafkaAccess
+from streams.kafka import delayed_consumer
+from streams.kafka.client import Producer
+from streams.kafka.delayed_consumer import SideFeed
+from tests.waiting import come
+
+
+@dataclass
+class Handler:
+    """Takes what it is given, unless told otherwise. `seen`: value and when; `entered`: calls, also those that fail."""
+
+    entered: int = 0
+    seen: list[tuple[bytes, float]] = field(default_factory=list)
+    unavailable: int = 0
+    not_yet: set[bytes] = field(default_factory=set)
+    broken: bool = False
+    hold: asyncio.Event | None = None
+
+    async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
+        self.entered += 1
+        if self.unavailable:
+            self.unavailable -= 1
+            raise Unavailable("Redis")
+        if self.broken:
+            self.broken = False
+            raise ValueError("a defect")
+        if self.hold is not None:
+            await self.hold.wait()
+        waiting = [record for record in records if record.value in self.not_yet]
+        self.seen += [(record.value or b"", time.time()) for record in records if record not in waiting]
+        return waiting
+
+    @property
+    def values(self) -> list[bytes]:
+        return sorted(value for value, _ in self.seen)
+
+
+class Rig:
+    def __init__(self, kafka: KafkaCluster, prefix: str) -> None:
+        self.topic, self.group = f"{prefix}traces", f"{prefix}group-live"
+        kafka.create_topics([self.topic], 2)
+        self.access = KafkaAccess((kafka.bootstrap,))
+        self.producer = Producer(self.access)
+        self.handler = Handler()
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def start(self, settle: float = 0.0, **more: Any) -> asyncio.Task[None]:
+        self.feed = SideFeed("live", self.access, self.group, {self.topic: self.handler}, WallClock(), settle, **more)
+        task = asyncio.create_task(self.feed.run())
+        self.tasks.append(task)
+        return task
+
+    async def stop(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks.clear()
+
+    async def send(self, *values: bytes) -> None:
+        await self.producer.send([(self.topic, str(n).encode(), value, ()) for n, value in enumerate(values)])
+
+
+@pytest.fixture
+async def rig(kafka: KafkaCluster, topic_prefix: str) -> AsyncIterator[Rig]:
+    found = Rig(kafka, topic_prefix)
+    yield found
+    await found.stop()
+    await found.producer.close()
+
+
+async def test_a_record_is_handed_in_after_the_settle_time_and_not_before(rig: Rig) -> None:
+    rig.start(settle=2.0)
+    await asyncio.sleep(0.5)
+    sent = time.time()
+    await rig.send(b"a", b"b", b"c")
+    await come(lambda: len(rig.handler.seen) == 3)
+    assert all(at - sent >= 1.9 for _, at in rig.handler.seen)
+
+
+async def test_what_was_brought_to_its_end_is_not_read_again_after_a_restart(rig: Rig) -> None:
+    rig.start()
+    await rig.send(b"a", b"b", b"c")
+    await come(lambda: len(rig.handler.seen) == 3)
+    await rig.stop()
+    rig.start()
+    await rig.send(b"d")
+    await come(lambda: len(rig.handler.seen) == 4)
+    assert rig.handler.values == [b"a", b"b", b"c", b"d"]
+
+
+async def test_what_was_in_work_when_it_was_stopped_comes_again(rig: Rig) -> None:
+    rig.handler.hold = asyncio.Event()
+    rig.start()
+    await rig.send(b"a")
+    await come(lambda: rig.handler.entered == 1)
+    await rig.stop()
+    assert rig.handler.seen == []
+    rig.handler.hold = None
+    rig.start()
+    await come(lambda: rig.handler.values == [b"a"])
+
+
+async def test_it_says_how_much_is_done_and_what_is_parked_is_not(rig: Rig) -> None:
+    feed = rig.start()
+    rig.handler.not_yet = {b"early"}
+    await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"a", b"early", b"b")])
+    await come(lambda: rig.handler.values == [b"a", b"b"])
+    await come(lambda: sorted(rig.feed.done.values()) == [0, 2])
+    await rig.stop()
+    assert feed.done()
+    assert rig.feed.done == {}
+
+
+class Offsets:
+    """What a consumer is asked when a group is new. `times`: the answer for a time, and the one for any time."""
+
+    def __init__(self, *times: int | None) -> None:
+        self._times = iter(times)
+
+    async def end_offsets(self, places: Sequence[Any]) -> dict[Any, int]:
+        return dict.fromkeys(places, 90)
+
+    async def beginning_offsets(self, places: Sequence[Any]) -> dict[Any, int]:
+        return dict.fromkeys(places, 10)
+
+    async def offsets_for_times(self, places: dict[Any, int]) -> dict[Any, Any]:
+        found = next(self._times)
+        return {place: None if found is None else SimpleNamespace(offset=found) for place in places}
+
+
+@pytest.mark.parametrize(("times", "start"), [((42,), 42), ((None, 10), 90), ((None, None), 10)])
+async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_an_index_by_time_with_all(
+    times: tuple[int | None, ...], start: int
+) -> None:
+    feed = SideFeed("live", KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
+    assert await feed._start(Offsets(*times), TopicPartition("t", 0)) == start
+
+
+async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over_a_defect(
+    rig: Rig,
+) -> None:
+    whole, asked = False, 0
+
+    def ready() -> bool:
+        nonlocal asked
+        asked += 1
+        return whole
+
+    rig.handler.unavailable = 2
+    rig.start(ready=ready)
+    await rig.send(b"a")
+    await come(lambda: asked >= 3)
+    assert rig.handler.entered == 0
+    whole = True
+    await come(lambda: rig.handler.values == [b"a"])
+    assert rig.handler.entered == 3
+    rig.handler.broken = True
+    await rig.send(b"broken")
+    await come(lambda: not rig.handler.broken)
+    await rig.send(b"b")
+    await come(lambda: b"b" in rig.handler.values)
+
+
+async def test_a_record_whose_time_has_not_come_holds_up_nobody_and_comes_again_also_after_a_restart(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Promise 6: one bad message stops nobody."""
+    monkeypatch.setattr(delayed_consumer, "PARKED_SECONDS", 0.2)
+    rig.handler.not_yet = {b"early"}
+    rig.start()
+    await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"a", b"b")])
+    await come(lambda: rig.handler.values == [b"a", b"b"])
+    await rig.stop()
+    rig.start()
+    await come(lambda: rig.handler.values == [b"a", b"a", b"b", b"b"])
+    rig.handler.not_yet.clear()
+    await come(lambda: b"early" in rig.handler.values)
+    await asyncio.sleep(0.5)
+    await rig.stop()
+    rig.start()
+    await rig.send(b"c")
+    await come(lambda: b"c" in rig.handler.values)
+    assert rig.handler.values == [b"a", b"a", b"b", b"b", b"c", b"early"]
+
+
+async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_some_of_it_is_done(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed_consumer, "PARKED_SECONDS", 0.2)
+    monkeypatch.setattr(delayed_consumer, "PARKED", 2)
+    rig.handler.not_yet = {b"early", b"earlier"}
+    rig.start()
+    await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"earlier")])
+    await come(lambda: any(len(place.parked) == 2 for place in rig.feed._places.values()))
+    await rig.producer.send([(rig.topic, b"k", b"behind", ())])
+    await asyncio.sleep(1.0)
+    assert rig.handler.values == []
+    rig.handler.not_yet = {b"early"}
+    await come(lambda: rig.handler.values == [b"behind", b"earlier"])
+
+
+async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
+    rig.start()
+    first = rig.feed
+    second = rig.start()
+    await come(lambda: len(first.done) == len(rig.feed.done) == 1)
+    for number in range(20):
+        await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
+    await come(lambda: rig.handler.entered > 0)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    for number in range(20, 30):
+        await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
+    wanted = {f"{number:02}{part}".encode() for number in range(30) for part in "ab"}
+    await come(lambda: set(rig.handler.values) == wanted, 60.0)

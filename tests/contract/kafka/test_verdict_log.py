@@ -1,0 +1,228 @@
+"""The verdicts' topic as the memory of what was decided, on a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import pytest
+from faust.types import TP
+
+from agents.ports import Unavailable
+from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.verdict import Moment, invalid, of_gates, refused
+from rampgate.local.services.broker import MockBroker
+from rampgate.local.services.kafka import KafkaCluster
+from schemas.settings import KafkaAccess
+from schemas.verdicts import Code, Reason, Verdict
+from streams.gates.verdict_log import BODY, VerdictLog
+from streams.kafka.client import Producer
+from streams.kafka.offsets import KafkaOffsets
+from tests.memory_ports import ManualClock
+
+LOOKBACK = 7 * 86_400_000
+
+
+def asked(request_id: str, **changes: str) -> Asked:
+    request = read(
+        json.dumps(
+            {
+                "request_id": request_id, "experiment_id": "e", "agent_id": "a", "agent_version": "v",
+                "from_percent": 5, "to_percent": 25, "requested_at": "2026-11-21T12:00:00Z", **changes,
+            }
+        ).encode()
+    )  # fmt: skip
+    assert isinstance(request, Asked)
+    return request
+
+
+def verdict(request_id: str, **changes: str) -> Verdict:
+    return of_gates(asked(request_id, **changes), [], Moment("2026-11-21T12:00:01Z", 0.1))
+
+
+@pytest.fixture
+async def topic(kafka: KafkaCluster, topic_prefix: str) -> str:
+    name = f"{topic_prefix}verdicts"
+    kafka.create_topics([name], 3)
+    return name
+
+
+@pytest.fixture
+async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], VerdictLog]]:
+    access = KafkaAccess((kafka.bootstrap,))
+    producer = Producer(access)
+    made: list[VerdictLog] = []
+
+    def make() -> VerdictLog:
+        made.append(VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK))
+        return made[-1]
+
+    yield make
+    for log in made:
+        await log.close()
+    await producer.close()
+
+
+async def test_what_one_worker_published_another_knows_once_it_has_caught_up(log_of: Callable[[], VerdictLog]) -> None:
+    first, second = log_of(), log_of()
+    await first.start()
+    await second.start()
+    await first.caught_up()
+    for number in range(20):
+        await first.publish(verdict(f"r{number}"), f"body{number}", f"t/0/{number}", f"e{number}")
+    await second.caught_up()
+    found = second.known("r7")
+    assert found is not None
+    assert (found.body, found.place, found.value["verdict"], found.value["verdict_id"]) == (
+        "body7", "t/0/7", "pass", verdict("r7").verdict_id
+    )  # fmt: skip
+    assert second.known("r20") is None
+    assert len(second.history.about({"experiment_id": "e"}, 100)) == 20
+
+
+async def test_a_worker_that_starts_later_reads_what_is_there(log_of: Callable[[], VerdictLog]) -> None:
+    first = log_of()
+    await first.start()
+    await first.publish(verdict("r"), "body", "t/0/1", "e")
+    late = log_of()
+    await late.start()
+    await late.caught_up()
+    assert late.known("r") is not None
+
+
+async def test_pc5_5_5_after_a_restart_the_previous_verdict_about_a_step_is_still_known(
+    log_of: Callable[[], VerdictLog],
+) -> None:
+    """`supersedes`: of the same step of the same definition, also where the request was refused; a record that could
+    not be read is about no step."""
+    first = log_of()
+    await first.start()
+    answered = verdict("r1")
+    refusal = refused(asked("r2"), [Reason(Code.DEADLINE_EXCEEDED, "late")], Moment("2026-11-21T12:00:02Z", 0.1))
+    unread = invalid(Invalid("r3", {"experiment_id": "e"}, ("to_percent",), "b"), Moment("2026-11-21T12:00:03Z", 0.1))
+    for number, one in enumerate((answered, refusal, unread)):
+        await first.publish(one, "body", f"t/0/{number}", "e")
+    restarted = log_of()
+    await restarted.start()
+    await restarted.caught_up()
+    supersedes = await superseded(
+        restarted, verdict("r4"), verdict("r5", agent_version="w"), verdict("r6", experiment_id="f")
+    )
+    assert supersedes == [refusal.verdict_id, None, None]
+    assert (await superseded(first, unread))[0] is None
+
+
+async def superseded(log: VerdictLog, *published: Verdict) -> list[str | None]:
+    """By these verdicts, as they stand on the topic."""
+    await asyncio.gather(*(log.publish(one, "body", "t/0/9", "e") for one in published))
+    known = [log.known(one.request_id) for one in published]
+    return [one.value["supersedes"] if one is not None else "not published" for one in known]
+
+
+async def test_verdicts_about_one_step_that_overlap_supersede_one_another_in_their_order(
+    log_of: Callable[[], VerdictLog],
+) -> None:
+    """Each was decided before any of the others was published."""
+    log = log_of()
+    await log.start()
+    await log.caught_up()
+    several = [verdict(f"r{number}") for number in range(6)]
+    supersedes = await superseded(log, *several)
+    assert supersedes == [None, *(one.verdict_id for one in several[:-1])]
+
+
+async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog], topic: str) -> None:
+    log = log_of()
+    await log.start()
+    for raw in (b"{", b"[]", b'{"request_id": "r"}', b'{"request_id": ["r"], "evidence": {}}', b"7"):
+        await log._producer.send([(topic, None, raw, [])])
+    await log.publish(verdict("r"), "body", "t/0/1", "e")
+    late = log_of()
+    await late.start()
+    await late.caught_up()
+    assert late.known("r") is not None
+
+
+async def test_the_oldest_verdicts_leave_the_memory_whole(
+    log_of: Callable[[], VerdictLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.gates.verdict_log.KEPT", 2)
+    log = log_of()
+    for number in range(4):
+        await log.publish(verdict(f"r{number}"), "body", f"t/0/{number}", "e")
+    assert [log.known(f"r{number}") is not None for number in range(4)] == [False, False, True, True]
+    assert log.history.about({"agent_id": "a"}, 9) == ["r3", "r2"]
+
+
+async def test_a_log_that_reads_nothing_says_so_instead_of_knowing_nothing(log_of: Callable[[], VerdictLog]) -> None:
+    log = log_of()
+    log.patience = 0.3
+    with pytest.raises(Unavailable):
+        await log.caught_up()
+
+
+async def test_those_who_come_while_a_question_is_under_way_share_the_next_one(
+    log_of: Callable[[], VerdictLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to an older question may know nothing of a verdict that stood there when they came."""
+    log = log_of()
+    await log.start()
+    await log.caught_up()
+    ask, asked, began, hold = KafkaOffsets.ends, 0, asyncio.Event(), asyncio.Event()
+
+    async def slow(self: KafkaOffsets, tps: Iterable[TP]) -> dict[TP, int]:
+        nonlocal asked
+        asked += 1
+        began.set()
+        found = await ask(self, tps)
+        await hold.wait()
+        return found
+
+    monkeypatch.setattr(KafkaOffsets, "ends", slow)
+    first = asyncio.create_task(log.caught_up())
+    await began.wait()
+    later = [asyncio.create_task(log.caught_up()) for _ in range(10)]
+    given_up = asyncio.create_task(log.caught_up())
+    await asyncio.sleep(0.1)
+    assert asked == 1
+    given_up.cancel()
+    hold.set()
+    await asyncio.gather(first, *later)
+    assert asked == 2
+
+
+async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) -> None:
+    """The demo's."""
+    access = KafkaAccess((mock_broker.bootstrap,))
+    producer, topic = Producer(access), f"verdicts-{uuid.uuid4().hex}"
+    log, other = (VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK) for _ in range(2))
+    try:
+        await log.start()
+        await other.start()
+        await log.publish(verdict("r"), "body", "t/0/1", "e")
+        await other.caught_up()
+        assert other.known("r") is not None
+    finally:
+        await log.close()
+        await other.close()
+        await producer.close()
+
+
+async def test_a_plain_consumer_reads_the_verdict_and_the_body_it_answers(
+    log_of: Callable[[], VerdictLog], kafka: KafkaCluster, topic: str
+) -> None:
+    from aiokafka import AIOKafkaConsumer
+
+    log = log_of()
+    await log.start()
+    await log.publish(verdict("r"), "body", "t/0/1", "e")
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        record = await asyncio.wait_for(consumer.getone(), 10)
+    finally:
+        await consumer.stop()
+    assert json.loads(record.value)["request_id"] == "r"
+    assert (record.key, dict(record.headers)[BODY]) == (b"e", b"body")

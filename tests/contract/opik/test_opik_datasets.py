@@ -1,0 +1,123 @@
+"""What the manifest says of its dataset, looked up through Opik's official client, on a local Opik (PC5 §5.3, R-1)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uuid6
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.gates.golden import mismatches
+from evalcore.manifest.dataset import DatasetThere
+from evalcore.registry.registry import Registry
+from evalcore.scoring.items import identity
+from rampgate.ci_gate.inputs import from_opik
+from rampgate.ci_gate.run import manifest_dataset
+from rampgate.settings import Settings
+from streams.opik import datasets as opik_datasets
+from streams.opik.client import close_client, make_client
+from streams.opik.datasets import OpikDatasets
+from tests.contract.opik.scripted_opik import ScriptedOpik
+from tests.unit.evalcore.registry.registry_disk import built, written
+
+NAME, PROJECT = "consumer-agent-eval", "consumer-agent"
+
+
+@pytest.fixture
+async def datasets(opik: ScriptedOpik) -> AsyncIterator[OpikDatasets]:
+    made: Any = make_client(opik.url, "default", None, 5.0, 4)
+    yield OpikDatasets(made, 0.3)
+    await close_client(made)
+
+
+async def put(opik: ScriptedOpik, *items: dict[str, Any]) -> None:
+    """As one upload, which makes a version."""
+    listed = [{"source": "sdk", "data": item} for item in items]
+    await opik.call("PUT", "/v1/private/datasets/items",
+                    {"dataset_name": NAME, "project_name": PROJECT, "items": listed,
+                     "batch_group_id": str(uuid6.uuid7())})  # fmt: skip
+
+
+def item(category: str | None) -> dict[str, Any]:
+    return {"input": "hello", "metadata": {"id": "1"} if category is None else {"category": category}}
+
+
+async def test_a_dataset_that_is_not_there_is_none(datasets: OpikDatasets) -> None:
+    assert await datasets.look(NAME, PROJECT, 7) is None
+
+
+async def test_items_are_counted_by_category_in_the_version_asked_for(
+    datasets: OpikDatasets, opik: ScriptedOpik
+) -> None:
+    await put(opik, item("greeting"), item("greeting"), item(None), {"category": "safety"})
+    first = DatasetThere(1, 1, 4, {"greeting": 2, "": 1, "safety": 1})
+    assert await datasets.look(NAME, PROJECT, 1) == first
+    await put(opik, item("general_qa"))
+    later = await datasets.look(NAME, PROJECT, 1)
+    assert later is not None
+    assert (later.latest, later.version, later.items) == (2, 1, 4)
+    newest = await datasets.look(NAME, None, 2)
+    assert newest is not None
+    assert (newest.items, newest.categories["general_qa"]) == (5, 1)
+
+
+async def test_a_version_that_is_not_there_is_told_with_what_there_is_today(
+    datasets: OpikDatasets, opik: ScriptedOpik
+) -> None:
+    await put(opik, item("greeting"))
+    assert await datasets.look(NAME, PROJECT, 7) == DatasetThere(1, None, 1, {"greeting": 1})
+
+
+async def test_more_items_than_a_page_are_all_counted(
+    datasets: OpikDatasets, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opik_datasets, "PAGE", 3)
+    await put(opik, *(item("greeting") for _ in range(9)))
+    found = await datasets.look(NAME, PROJECT, 1)
+    assert found is not None
+    assert found.items == 9
+
+
+async def test_a_key_that_is_refused_and_a_server_that_fails_are_told_apart(
+    datasets: OpikDatasets, opik: ScriptedOpik
+) -> None:
+    await opik.fault(match={"path": "datasets/retrieve"}, status=401)
+    with pytest.raises(Unauthorized):
+        await datasets.look(NAME, PROJECT, 7)
+    await opik.heal()
+    await opik.fault(match={"path": "datasets/retrieve"}, status=500)
+    with pytest.raises(Unavailable):
+        await datasets.look(NAME, PROJECT, 7)
+
+
+def golden(opik: ScriptedOpik, folder: Path) -> tuple[Settings, Registry]:
+    """A registry whose manifest names version 1 of the dataset in this Opik."""
+    changes = {
+        "evaluation_manifest.yaml": f"{{dataset: {{name: {NAME}, project: {PROJECT}, version: 1, items: 2}}}}",
+    }
+    return Settings(configs=written(folder, changes), opik=opik.url), built(changes)
+
+
+async def test_a_gate_reads_the_items_of_the_manifests_version(opik: ScriptedOpik, tmp_path: Path) -> None:
+    """contracts §3: the dataset's name, version and item count are checked; PC5 §5.5: dataset.name at its version."""
+    settings, registry = golden(opik, tmp_path)
+    assert await from_opik(settings, registry) is None
+    await put(opik, item("general_qa"), {**item("general_qa"), "metadata": {"id": "own", "category": "general_qa"}})
+    await put(opik, item("later"))
+    found = await from_opik(settings, registry)
+    assert found is not None
+    assert (found.name, found.version, found.latest, len(found.items)) == (NAME, 1, 2, 2)
+    assert found.categories == {"general_qa": 2}
+    ids = [identity(one) for one in found.items]
+    assert "own" in ids
+    assert len(set(ids)) == 2
+    assert list(mismatches(found, manifest_dataset(registry), registry)) == []
+
+
+async def test_a_version_that_is_not_there_is_no_dataset_of_the_gate(opik: ScriptedOpik, tmp_path: Path) -> None:
+    await put(opik, item("general_qa"))
+    settings, _ = golden(opik, tmp_path)
+    assert await from_opik(settings, built({"evaluation_manifest.yaml": f"{{dataset: {{name: {NAME}}}}}"})) is None

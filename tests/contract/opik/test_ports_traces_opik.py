@@ -1,0 +1,173 @@
+"""What is OpikTraces' own: what it reads for a rebuild, how often it may ask, and how it takes Opik's failures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agents.ports import Unauthorized, Unavailable
+from streams.opik import traces as opik_traces
+from streams.opik.client import close_client, make_client
+from streams.opik.traces import OpikTraces
+from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
+from tests.contract.opik.traces_rig import DAY, MINUTE, Rig, now
+
+SEARCH = {"path": "traces/search"}
+
+
+@pytest.fixture
+async def client(opik: ScriptedOpik) -> AsyncIterator[Any]:
+    made = make_client(opik.url, "default", None, 5.0, 8)
+    yield made
+    await close_client(made)
+
+
+@pytest.fixture
+def traces(client: Any) -> OpikTraces:
+    return OpikTraces(client, per_minute=60_000, retry_seconds=1.0, projects=("a",))
+
+
+@pytest.fixture
+def rig(traces: OpikTraces, opik: ScriptedOpik) -> Rig:
+    return Rig(traces, opik)
+
+
+async def scored(traces: OpikTraces, since_ms: int) -> dict[str, tuple[int, int]]:
+    """response id -> what of ours its trace carries."""
+    found = {}
+    async for page in traces.scored(since_ms):
+        found.update({facts.response_id: (facts.thumbs, facts.reroll) for facts in page})
+    return found
+
+
+async def test_scored_lists_every_trace_with_one_of_our_scores(
+    rig: Rig, opik: ScriptedOpik, traces: OpikTraces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opik_traces, "PAGE", 20)
+    at = now() - MINUTE
+    ids = await rig.add(*((f"r-{n}", at) for n in range(60)))
+    other = await rig.add(("b-0", at), project="b")
+    held = {"r-0": (1, 0), "r-1": (-1, 0), "r-2": (-1, 2), "r-3": (0, 1), "r-4": (0, 2), "b-0": (1, 1)}
+    held |= {f"r-{n}": (-1, 0) for n in range(10, 55)}
+    for rid, (thumbs, reroll) in held.items():
+        place = ((ids | other)[rid], "b" if rid == "b-0" else "a")
+        if thumbs:
+            await opik.add_score(place[0], "user_signal_thumbs", thumbs, place[1])
+        if reroll:
+            await opik.add_score(place[0], "user_signal_reroll", reroll - 1, place[1])
+    await opik.add_score(ids["r-5"], "helpfulness", 4, "a")
+    assert await scored(traces, at) == held
+
+
+async def test_scored_leaves_out_what_is_older_than_asked(rig: Rig, opik: ScriptedOpik, traces: OpikTraces) -> None:
+    ids = await rig.add(("old", now() - 9 * DAY), ("new", now() - DAY))
+    for trace_id in ids.values():
+        await opik.add_score(trace_id, "user_signal_thumbs", 1, "a")
+    assert set(await scored(traces, now() - 7 * DAY)) == {"new"}
+
+
+async def test_our_own_scores_make_no_trace_judged(rig: Rig, opik: ScriptedOpik, traces: OpikTraces) -> None:
+    at = now()
+    ids = await rig.add(*((f"r-{n}", at) for n in range(8)))
+    for rid, name in {"r-0": "user_signal_thumbs", "r-1": "thumbs", "r-2": "user_signal_reroll", "r-3": "q"}.items():
+        await opik.add_score(ids[rid], name, 1, "a")
+    for rids in (list(ids), list(ids)[:4]):
+        asked = {rid: (ids[rid], "a", at) for rid in rids}
+        assert await traces.judged(asked) == {"r-3"}
+
+
+async def test_two_turns_of_one_trace_are_both_told_judged(opik: ScriptedOpik, traces: OpikTraces) -> None:
+    ids = [trace_id_at(now()) for _ in range(6)]
+    await opik.add_traces(*({"id": one, "project_name": "a", "start_time": "2027-01-01T00:00:00Z"} for one in ids))
+    await opik.add_score(ids[0], "quality", 1, "a")
+    asked = {f"r-{n}": (one, "a", now()) for n, one in enumerate(ids)} | {"twin": (ids[0], "a", now())}
+    assert await traces.judged(asked) == {"r-0", "twin"}
+    few = {"r-0": asked["r-0"], "twin": asked["twin"]}
+    assert await traces.judged(few) == {"r-0", "twin"}
+
+
+async def test_a_search_asks_for_a_page_and_not_for_each_turn(rig: Rig, opik: ScriptedOpik, traces: OpikTraces) -> None:
+    at = now()
+    ids = await rig.add(*((f"r-{n}", at) for n in range(300)))
+    before = await opik.requests()
+    assert len(await traces.find(dict.fromkeys(ids, at - MINUTE))) == 300
+    assert len(await traces.judged({rid: (trace, "a", at) for rid, trace in ids.items()})) == 0
+    asked = {path: n - before.get(path, 0) for path, n in (await opik.requests()).items()}
+    assert asked["POST /v1/private/traces/search"] <= 2
+    assert asked.get("GET /v1/private/projects", 0) <= 1
+
+
+@pytest.mark.parametrize(("per_minute", "calls", "least"), [(60.0, 61, 0.9), (0.5, 1, 0.0)])
+async def test_searches_keep_to_the_rate_they_were_given(
+    opik: ScriptedOpik, client: Any, per_minute: float, calls: int, least: float
+) -> None:
+    traces = OpikTraces(client, per_minute=per_minute, retry_seconds=1.0)
+    began = time.monotonic()
+    await asyncio.gather(*(traces._call(opik_ping) for _ in range(calls)))
+    assert time.monotonic() - began >= least
+
+
+async def opik_ping() -> None:
+    return None
+
+
+async def test_a_slow_rate_lets_the_second_call_wait(client: Any) -> None:
+    traces = OpikTraces(client, per_minute=0.5, retry_seconds=1.0)
+    await asyncio.wait_for(traces._call(opik_ping), 20)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(traces._call(opik_ping), 0.2)
+
+
+async def test_a_search_that_fails_for_a_moment_is_asked_again(
+    rig: Rig, opik: ScriptedOpik, traces: OpikTraces
+) -> None:
+    await rig.add(("r", now()))
+    await opik.fault(match=SEARCH, status=503, times=1)
+    assert set(await traces.find({"r": now() - MINUTE})) == {"r"}
+    await opik.fault(match=SEARCH, drop=True, times=1)
+    assert set(await traces.find({"r": now() - MINUTE})) == {"r"}
+
+
+@pytest.mark.parametrize("fault", [{"status": 500}, {"drop": True}, {"status": 400}, {"status": 200, "body": {"x": 1}}])
+async def test_an_opik_that_gives_no_usable_answer_is_unavailable_never_nothing_found(
+    rig: Rig, opik: ScriptedOpik, traces: OpikTraces, fault: dict[str, Any]
+) -> None:
+    """Were it taken for "no such trace", signals would be buried that have one."""
+    ids = await rig.add(*((f"r-{n}", now()) for n in range(8)))
+    await traces.projects()
+    await opik.fault(match=SEARCH, **fault)
+    for wanted in (["r-0"], list(ids)):
+        with pytest.raises(Unavailable):
+            await traces.find(dict.fromkeys(wanted, now() - MINUTE))
+    with pytest.raises(Unavailable):
+        await traces.judged({rid: (trace, "a", now()) for rid, trace in ids.items()})
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_is_unauthorized(opik: ScriptedOpik, traces: OpikTraces, status: int) -> None:
+    await opik.fault(match={"path": "/v1/private"}, status=status)
+    for call in (traces.find({"r": 1}), traces.judged({"r": (trace_id_at(now()), "a", now())}), traces.projects()):
+        with pytest.raises(Unauthorized):
+            await call
+
+
+async def test_a_new_project_is_noticed_after_a_while(
+    rig: Rig, traces: OpikTraces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await rig.add(("first", now()))
+    assert set(await traces.find({"first": now() - MINUTE})) == {"first"}
+    await rig.add(("later", now()), project="brand-new")
+    monkeypatch.setattr(opik_traces, "PROJECTS_FOR", -1.0)
+    found = await traces.find({"later": now() - MINUTE})
+    assert found["later"].project == "brand-new"
+
+
+async def test_more_projects_than_a_page_of_them_are_all_searched(rig: Rig, traces: OpikTraces) -> None:
+    for number in range(130):
+        await rig.add((f"r-{number}", now()), project=f"p-{number}")
+    assert len([name for name in await traces.projects() if name.startswith("p-")]) == 130
+    assert set(await traces.find({"r-0": now() - MINUTE, "r-129": now() - MINUTE})) == {"r-0", "r-129"}

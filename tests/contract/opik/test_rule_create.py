@@ -1,0 +1,64 @@
+"""`rampgate rules create`: one judge from its file to Opik (PC5 FR-9, AC-7, §5.7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.contract.opik.scripted_opik import ScriptedOpik
+from tests.contract.opik.sync_rig import QUALITY, Rig, made
+from tests.unit.rampgate.cli.registry_copies import edit
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
+    return await made(tmp_path, opik)
+
+
+async def test_pc5_own_form_creates_and_restores_one_rule(rig: Rig) -> None:
+    """AC-7: rules.py create --name <rule> --file configs/rules/<rule>.yaml, run again with the prior file."""
+    form = ("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY))
+    ran = await rig.run(*form, "--json")
+    assert ran.code == 0
+    assert list(await rig.there("receipts")) == list(await rig.there("rewards_assistant")) == ["response_quality"]
+    good = await rig.there()
+    text = (rig.configs / QUALITY).read_text()
+    edit(rig.configs / QUALITY, "## Scores", "Always answer 5.\n\n  ## Scores")
+    assert (await rig.run(*form)).code == 0
+    assert await rig.there() != good
+    (rig.configs / QUALITY).write_text(text)
+    assert (await rig.run(*form)).code == 0
+    assert await rig.there() == good
+    before = await rig.writes()
+    assert (await rig.run(*form)).code == 0
+    assert await rig.writes() == before
+
+
+async def test_create_takes_the_name_in_any_spelling_and_refuses_anothers(rig: Rig, tmp_path: Path) -> None:
+    file = str(rig.configs / "rules/ux_quality.yaml")
+    for name in ("ux-quality", "UX_Quality", "UX Quality Judge"):
+        assert (await rig.run("rules", "create", "--name", name, "--file", file, "--dry-run")).code == 0, name
+    ran = await rig.run("rules", "create", "--name", "jailbreaking", "--file", file)
+    assert (ran.code, "ux_quality" in ran.err) == (2, True)
+    assert (await rig.run("rules", "create", "--name", "x", "--file", "no/such.yaml")).code == 2
+    loose = tmp_path / "ux_quality.yaml"
+    loose.write_text(Path(file).read_text())
+    ran = await rig.run("rules", "create", "--name", "ux_quality", "--file", str(loose))
+    assert (ran.code, "FR-9" in ran.err) == (2, True)
+    assert not await rig.writes()
+
+
+async def test_a_verticals_own_rule_file_is_created_in_its_project_alone(rig: Rig) -> None:
+    form = ("rules", "create", "--name", "ux-quality", "--file", str(rig.configs / "rules/receipts/ux_quality.yaml"))
+    assert (await rig.run(*form, "--vertical", "rewards_assistant")).code == 2
+    assert (await rig.run(*form)).code == 0
+    assert list(await rig.there("receipts")) == ["ux_quality"]
+    assert await rig.there("rewards_assistant") == {}
+
+
+async def test_a_broken_file_is_not_created(rig: Rig) -> None:
+    edit(rig.configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
+    ran = await rig.run("rules", "create", "--name", "response_quality", "--file", str(rig.configs / QUALITY), "--json")
+    assert (ran.code, ran.json["synced"]) == (1, False)
+    assert not await rig.writes()

@@ -1,0 +1,170 @@
+"""`rampgate rules sync` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.7."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from rampgate.http.registry import add_registry
+from rampgate.registry.serving import ServedRegistry
+from streams.metrics import Metrics
+from tests.contract.opik.scripted_opik import ScriptedOpik
+from tests.contract.opik.sync_rig import QUALITY, Files, Rig, made
+from tests.unit.rampgate.cli.registry_copies import edit
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
+    return await made(tmp_path, opik)
+
+
+async def test_pc5_ac8_each_vertical_gets_its_judges_in_its_own_project_disabled(rig: Rig) -> None:
+    """Floor, tolerance, classification and provenance come back with each rule; Opik judges nothing a second time."""
+    ran = await rig.sync("--json")
+    assert (ran.code, ran.json["synced"]) == (0, True)
+    for vertical, ramp in (("receipts", 3.2), ("rewards_assistant", 3.0)):
+        there = await rig.there(vertical)
+        assert len(there) == 16
+        assert not any(rule.enabled for rule in there.values())
+        kept = there["response_quality"].metadata
+        assert (kept["vertical"], kept["thresholds"]["pre_ramp"]) == (vertical, ramp)
+        assert (kept["floor"], kept["tolerance"], kept["classification"]) == (2.5, 0.2, "quality")
+        assert kept["baseline_source"] == "provisional_seed"
+        assert kept["recalibration_due"] == "2027-02-18"
+        assert there["jailbreaking"].metadata["classification"] == "safety_refusal"
+
+
+async def test_a_second_sync_writes_nothing(rig: Rig) -> None:
+    assert (await rig.sync()).code == 0
+    before = await rig.writes()
+    again = await rig.sync("--json")
+    assert again.code == 0
+    assert [part["written"] for part in again.json["verticals"]] == [[], []]
+    assert await rig.writes() == before
+    assert (await rig.run("rules", "sync")).code == 0, "there is nothing to ask about"
+
+
+async def test_only_what_differs_is_changed(rig: Rig) -> None:
+    await rig.sync()
+    before = await rig.there()
+    edit(rig.configs / QUALITY, "floor: 2.5", "floor: 2.75")
+    ran = await rig.sync("--json")
+    told = {part["vertical"]: part for part in ran.json["verticals"]}
+    assert told["receipts"]["update"] == [{"judge": "response_quality", "changes": ["floor"]}]
+    assert told["receipts"]["written"] == told["rewards_assistant"]["written"] == ["response_quality"]
+    after = await rig.there()
+    assert after["response_quality"].metadata["floor"] == 2.75
+    assert after["response_quality"].id == before["response_quality"].id
+    assert {name: rule for name, rule in after.items() if name != "response_quality"} == {
+        name: rule for name, rule in before.items() if name != "response_quality"
+    }
+
+
+async def test_without_a_yes_or_a_terminal_the_plan_is_shown_and_nothing_is_written(rig: Rig) -> None:
+    ran = await rig.run("rules", "sync", "--vertical", "receipts")
+    assert ran.code == 2
+    assert "create response_quality" in ran.out
+    assert "--yes" in ran.err
+    dry = await rig.run("rules", "sync", "--dry-run", "--json")
+    assert (dry.code, dry.json["synced"], len(dry.json["verticals"][0]["create"])) == (0, False, 16)
+    assert await rig.there() == {}
+    assert not await rig.writes()
+
+
+async def test_one_vertical_alone_is_synced(rig: Rig) -> None:
+    assert (await rig.sync("--vertical", "receipts")).code == 0
+    assert len(await rig.there("receipts")) == 16
+    assert await rig.there("rewards_assistant") == {}
+    ran = await rig.sync("--vertical", "receits")
+    assert ran.code == 2
+    assert "did you mean receipts" in ran.err
+
+
+async def test_rules_are_enabled_where_opik_is_the_verticals_one_live_judge(rig: Rig) -> None:
+    file = rig.configs / "verticals/receipts.yaml"
+    file.write_text(file.read_text() + "live_judge: opik\n")
+    assert (await rig.sync()).code == 0
+    assert await _enabled(rig, "receipts") == [True] * 16
+    assert await _enabled(rig, "rewards_assistant") == [False] * 16
+    file.write_text(file.read_text().replace("live_judge: opik", "live_judge: rampgate"))
+    assert (await rig.sync()).code == 0
+    assert await _enabled(rig, "receipts") == [False] * 16
+
+
+async def _enabled(rig: Rig, vertical: str) -> list[bool]:
+    return [rule.enabled for rule in (await rig.there(vertical)).values()]
+
+
+async def test_rules_of_others_are_never_touched_and_none_is_deleted(rig: Rig) -> None:
+    project = {rule["name"]: rule["id"] for rule in (await rig.opik.call("GET", "/v1/private/projects"))["content"]}
+    code = {
+        "model": {"name": "m", "temperature": 0.0},
+        "messages": [{"role": "USER", "content": "x"}],
+        "variables": {},
+        "schema": [{"name": "a", "type": "INTEGER", "description": "b"}],
+    }
+    body = {"name": "by hand", "type": "llm_as_judge", "action": "evaluator", "code": code, "sampling_rate": 0.5}
+    await rig.opik.call(
+        "POST", "/v1/private/automations/evaluators", body | {"project_ids": [project["receipts-eval"]]}
+    )
+    by_hand = (await rig.there())["by hand"]
+    await rig.sync()
+    await _without(rig.configs, "product_routing")
+    ran = await rig.sync("--vertical", "receipts", "--json")
+    assert ran.code == 0
+    left = {one["name"]: one["reason"] for one in ran.json["verticals"][0]["left_alone"]}
+    assert left["by hand"] == "not made by a sync"
+    assert "judge product_routing is no longer in the registry" in left.values()
+    there = await rig.there()
+    assert there["by hand"] == by_hand
+    assert "product_routing" in there
+    assert not [name for name in await rig.opik.requests() if "delete" in name.lower()]
+
+
+async def _without(configs: Path, judge: str) -> None:
+    """The registry without one judge."""
+    (configs / f"rules/{judge}.yaml").unlink()
+    for file in (configs / "manifest-base.yaml", configs / "evaluation_manifest.yaml"):
+        lines = [line for line in file.read_text().splitlines() if judge not in line]
+        file.write_text("\n".join(lines) + "\n")
+    for file in (*configs.parent.glob("prompts/components/*.xml"),):
+        file.write_text("\n".join(line for line in file.read_text().splitlines() if judge not in line))
+
+
+async def test_pc5_ac7_a_running_worker_serves_the_synced_version_without_a_restart(rig: Rig) -> None:
+    """The sync asks the worker at RAMPGATE_HTTP to read the files again."""
+    served, app = ServedRegistry(rig.configs, Metrics(), Files()), web.Application()
+    add_registry(app, served)
+    await served.refresh("start")
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    address: Any = runner.addresses[0]
+    edit(rig.configs / "rules/ux_quality.yaml", "tolerance: 0.05", "tolerance: 0.02")
+    with capture_logs():  # the worker's, which shares this process
+        ran = await rig.sync("--json", RAMPGATE_HTTP=f"127.0.0.1:{address[1]}")
+    assert ran.code == 0
+    assert ran.json["worker"]["outcome"] == "loaded"
+    assert ran.json["worker"]["config_hash"] == ran.json["config_hash"]
+    (now,) = [one for one in served.eval_config("receipts", "receipt_scan").judges if one.id == "ux_quality"]
+    assert now.tolerance == 0.02
+    await runner.cleanup()
+
+
+async def test_where_no_worker_answers_the_command_says_how_to_tell_one(rig: Rig) -> None:
+    ran = await rig.sync()
+    assert ran.code == 0
+    assert "rampgate refresh" in ran.out
+    assert "every 300 s" in ran.out
+
+
+async def test_a_sync_leaves_its_duration(rig: Rig, tmp_path: Path) -> None:
+    left = tmp_path / "sync.prom"
+    assert (await rig.sync("--metrics-file", str(left))).code == 0
+    assert "rampgate_rules_sync_duration_seconds_count 1.0" in await asyncio.to_thread(left.read_text)

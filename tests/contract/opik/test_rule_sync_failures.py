@@ -1,0 +1,88 @@
+"""A sync that can't do all that was asked tells what went wrong and does the rest; the next run finishes (PC5 FR-9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rampgate.local.opik import rules as local_rules
+from tests.contract.opik.scripted_opik import ScriptedOpik
+from tests.contract.opik.sync_rig import EVALUATORS, PROJECTS, QUALITY, Rig, made
+from tests.unit.rampgate.cli.registry_copies import edit
+
+CREATE = {"path": EVALUATORS, "method": "POST"}
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, opik: ScriptedOpik) -> Rig:
+    return await made(tmp_path, opik)
+
+
+async def test_a_refused_rule_is_reported_the_others_are_synced_and_the_next_run_finishes(rig: Rig) -> None:
+    await rig.opik.fault(match=CREATE, delay_seconds=0.001, times=3)
+    await rig.opik.fault(match=CREATE, status=422, body={"errors": ["code.model: unknown"]}, times=1)
+    ran = await rig.sync("--vertical", "receipts", "--json")
+    assert ran.code == 1
+    (part,) = ran.json["verticals"]
+    assert part["failed"] == [{"judge": "fetch_legal", "reason": "rule 'Fetch Legal Judge': code.model: unknown"}]
+    assert len(part["written"]) == len(await rig.there()) == 15
+    again = await rig.sync("--vertical", "receipts", "--json")
+    assert (again.code, again.json["verticals"][0]["written"]) == (0, ["fetch_legal"])
+    assert len(await rig.there()) == 16
+
+
+async def test_what_opik_keeps_otherwise_is_noticed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_rules, "_stored", lambda value: value | {"sampling_rate": 0.5})
+    ran = await rig.sync("--vertical", "receipts", "--json")
+    assert ran.code == 1
+    reasons = {one["reason"] for one in ran.json["verticals"][0]["failed"]}
+    assert reasons == {"Opik took it and keeps it otherwise: differs in sampling_rate"}
+
+
+async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_doubles(rig: Rig) -> None:
+    """A create that got no answer may have been done: the next plan looks."""
+    await rig.opik.fault(match=CREATE, delay_seconds=0.001, times=3)
+    await rig.opik.fault(match=CREATE, status=503, after_write=True, times=1)
+    ran = await rig.sync("--json")
+    assert ran.code == 2
+    receipts, rewards = ran.json["verticals"]
+    assert len(receipts["written"]) == 3
+    assert "what was done stands, run it again" in receipts["error"]
+    assert (len(rewards["written"]), rewards["error"]) == (16, None)
+    again = await rig.sync("--json")
+    assert (again.code, len(again.json["verticals"][0]["written"])) == (0, 12)
+    assert len(await rig.there()) == 16
+
+
+async def test_an_opik_that_is_away_is_told_for_each_vertical_and_nothing_is_written(rig: Rig) -> None:
+    ran = await rig.sync("--json", RAMPGATE_OPIK="http://127.0.0.1:9/api")
+    assert ran.code == 2
+    assert [part["vertical"] for part in ran.json["verticals"]] == sorted(PROJECTS)
+    assert all("http://127.0.0.1:9/api can't be reached" in part["error"] for part in ran.json["verticals"])
+    text = await rig.sync(RAMPGATE_OPIK="http://127.0.0.1:9/api")
+    told = text.out.count("http://127.0.0.1:9/api can't be reached")
+    assert (text.code, told) == (2, 2 * len(PROJECTS)), "of each plan and each outcome, not of each rule"
+    assert not await rig.writes()
+
+
+async def test_a_broken_registry_syncs_nothing_and_asks_opik_nothing(rig: Rig) -> None:
+    edit(rig.configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
+    before = await rig.opik.requests()
+    ran = await rig.sync("--json")
+    assert ran.code == 1
+    assert (ran.json["synced"], ran.json["valid"]) == (False, False)
+    assert ran.json["errors"][0]["field"] == "tolerance"
+    text = await rig.sync()
+    assert (text.code, "nothing is synced" in text.out) == (1, True)
+    after = await rig.opik.requests()
+    assert {name for name in after if after[name] != before.get(name)} <= {"GET /_requests"}
+
+
+async def test_a_project_that_is_not_there_stops_its_own_vertical_only(rig: Rig) -> None:
+    edit(rig.configs / "verticals/receipts.yaml", "project: receipts-eval", "project: not-made-yet")
+    ran = await rig.sync("--json")
+    assert ran.code == 2
+    receipts, rewards = ran.json["verticals"]
+    assert "no project 'not-made-yet'" in receipts["error"]
+    assert len(rewards["written"]) == 16

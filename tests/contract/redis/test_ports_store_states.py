@@ -1,0 +1,98 @@
+"""Whatever the order of steps, RedisStore and its twin in memory hold and answer the same."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from agents.ports import Change, Swaps
+from streams.redis.state import RedisStore
+from tests.contract.redis.stores import all_turns, far, memory_store, now_ms
+
+CELLS = st.sampled_from(["t:a", "t:b", "t:ü", "s:a", "w:x:0"])
+COUNTERS = st.sampled_from(["c:1", "c:2"])
+IDS = st.sampled_from(["a", "b", "c", "ü"])
+VALUES = st.binary(max_size=40) | st.sampled_from([255, 256, 65_535, 65_536]).map(lambda size: b"v" * size)
+GONE = st.sampled_from([False, False, False, True])
+"""Whether the expiry lies in the past."""
+
+
+class Both(RuleBasedStateMachine):
+    """One Redis under a prefix of its own beside one twin; every answer is compared."""
+
+    url = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.real = RedisStore(self.url, f"{uuid.uuid4().hex}:")
+        self.twin = memory_store()
+
+    def same(self, method: str, *args: Any) -> Any:
+        real = self.runner.run(getattr(self.real, method)(*args))
+        twin = self.runner.run(getattr(self.twin, method)(*args))
+        assert real == twin, f"{method}{args}: Redis {real!r}, the twin {twin!r}"
+        return real
+
+    @rule(
+        right=st.sets(CELLS),
+        wrong=st.dictionaries(CELLS, VALUES, max_size=1),
+        sets=st.dictionaries(CELLS, st.tuples(VALUES, GONE)),
+        counts=st.dictionaries(
+            COUNTERS, st.tuples(GONE, st.dictionaries(st.sampled_from("xyz"), st.integers(-2, 2), max_size=3))
+        ),
+        due=st.dictionaries(IDS, st.none() | st.integers(0, 100)),
+        swaps=st.dictionaries(CELLS, st.tuples(st.none() | VALUES, VALUES, GONE), max_size=3),
+    )
+    def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any, swaps: Any) -> None:
+        cells = sorted(right)
+        checks = dict(zip(cells, self.same("read", cells), strict=True)) | wrong
+        for cell in swaps:
+            checks.pop(cell, None)
+            sets.pop(cell, None)
+        held = self.same("read", list(swaps))
+        before = [then if then is not None else now for now, (then, _, _) in zip(held, swaps.values(), strict=True)]
+        ends = {True: now_ms() - 1_000, False: far()}
+        change = Change(
+            checks,
+            {cell: (value, ends[gone]) for cell, (value, gone) in sets.items()},
+            {cell: (ends[gone], fields) for cell, (gone, fields) in counts.items()},
+            due,
+            Swaps(
+                list(swaps), before, [value for _, value, _ in swaps.values()], [ends[g] for *_, g in swaps.values()]
+            ),
+        )
+        self.same("apply", change)
+
+    @rule(now=st.integers(0, 120), limit=st.integers(0, 5), lease=st.integers(1, 50))
+    def claim(self, now: int, limit: int, lease: int) -> None:
+        self.same("claim_due", now, limit, lease)
+
+    @rule(cell=CELLS, value=VALUES, gone=GONE, expected=st.just(b"") | VALUES, right=st.booleans())
+    def start(self, cell: str, value: bytes, gone: bool, expected: bytes, right: bool) -> None:
+        held = self.same("read", [cell])[0]
+        self.same("start_at", cell, value, now_ms() - 1_000 if gone else far(), held if right else expected)
+
+    @invariant()
+    def hold_the_same(self) -> None:
+        self.same("read", ["t:a", "t:b", "t:ü", "s:a", "w:x:0", "nobody"])
+        self.same("counts", ["c:1", "c:2", "nobody"])
+
+    @rule()
+    def list_turns(self) -> None:
+        real, twin = (self.runner.run(all_turns(store)) for store in (self.real, self.twin))
+        assert real == {rid: blob for rid, blob in twin.items() if blob}
+
+    def teardown(self) -> None:
+        self.runner.run(self.real.close())
+        self.runner.close()
+
+
+def test_the_store_and_its_twin_can_not_be_told_apart(redis_url: str) -> None:
+    Both.url = redis_url
+    run_state_machine_as_test(Both, settings=settings(max_examples=25, stateful_step_count=20))

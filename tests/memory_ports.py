@@ -1,0 +1,150 @@
+"""In-memory twins of the ports: same contracts, no services. For unit tests and for what-if runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.codec import TraceFacts
+from agents.ports import Change, Refusal, Write
+from schemas.dead_letters import DeadLetter, Record
+
+
+@dataclass
+class ManualClock:
+    ms: int = 1_800_000_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+@dataclass
+class MemoryStore:
+    """Values with expiry, counters with expiry, and the due times; `apply` is all or nothing."""
+
+    clock: ManualClock
+    values: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    counters: dict[str, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    due: dict[str, int] = field(default_factory=dict)
+    lowest: dict[str, tuple[int, dict[bytes, int]]] = field(default_factory=dict)
+
+    async def read(self, cells: Sequence[str]) -> list[bytes]:
+        now = self.clock.now_ms()
+        found = (self.values.get(cell, (b"", 0)) for cell in cells)
+        return [value if expires > now else b"" for value, expires in found]
+
+    async def apply(self, change: Change) -> list[str]:
+        swaps = change.swaps
+        checks = dict(zip(swaps.cells, swaps.before, strict=True)) | change.checks
+        current = await self.read(list(checks))
+        stale = [cell for (cell, seen), now in zip(checks.items(), current, strict=True) if seen != now]
+        if stale:
+            return stale
+        self.values.update(zip(swaps.cells, zip(swaps.after, swaps.expires, strict=True), strict=True))
+        self.values.update(change.sets)
+        now = self.clock.now_ms()
+        for cell, (expires, fields) in change.counts.items():
+            until, held = self.counters.get(cell, (0, {}))
+            kept = held if until > now else {}
+            self.counters[cell] = (expires, kept)
+            for name, by in fields.items():
+                kept[name] = kept.get(name, 0) + by
+                if not kept[name]:
+                    del kept[name]
+        for response_id, at in change.due.items():
+            if at is None:
+                self.due.pop(response_id, None)
+            else:
+                self.due[response_id] = at
+        for cell, pool in change.pools.items():
+            until, members = self.lowest.get(cell, (0, {}))
+            members = {**(members if until > now else {}), **pool.members}
+            order = sorted(members.items(), key=lambda item: (item[1], item[0]))
+            self.lowest[cell] = (pool.expires, dict(order[: pool.keep]))
+        return []
+
+    async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
+        ready = sorted((at, rid) for rid, at in self.due.items() if at <= now)[:limit]
+        for _, rid in ready:
+            self.due[rid] = now + lease_ms
+        return [rid for _, rid in ready]
+
+    async def counts(self, cells: Sequence[str]) -> list[dict[str, int]]:
+        now = self.clock.now_ms()
+        found = (self.counters.get(cell, (0, {})) for cell in cells)
+        return [dict(fields) if expires > now else {} for expires, fields in found]
+
+    async def pools(self, cells: Sequence[str]) -> list[list[bytes]]:
+        now = self.clock.now_ms()
+        found = (self.lowest.get(cell, (0, {})) for cell in cells)
+        return [list(members) if expires > now else [] for expires, members in found]
+
+    async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
+        now = self.clock.now_ms()
+        yield [(k[2:], v) for k, (v, expires) in self.values.items() if k.startswith("t:") and expires > now]
+
+    async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        (held,) = await self.read([cell])
+        if held != instead_of:
+            return held
+        self.values[cell] = (value, expires)
+        return value
+
+    def flush(self) -> None:
+        for part in (self.values, self.counters, self.due, self.lowest):
+            part.clear()
+
+
+@dataclass
+class MemoryScores:
+    """Opik's feedback scores by (trace, name). `refuse` decides which writes are turned away; `log` has every put."""
+
+    held: dict[tuple[str, str], float] = field(default_factory=dict)
+    log: list[Write] = field(default_factory=list)
+    refuse: Callable[[Write], Refusal | None] = lambda write: None
+
+    async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+        out = []
+        for write in writes:
+            refusal = self.refuse(write)
+            out.append(refusal)
+            if refusal is None:
+                self.log.append(write)
+                if write.value is None:
+                    self.held.pop((write.trace_id, write.name), None)
+                else:
+                    self.held[write.trace_id, write.name] = write.value
+        return out
+
+
+@dataclass
+class MemoryLetters:
+    letters: list[DeadLetter] = field(default_factory=list)
+
+    async def put(self, letters: Sequence[DeadLetter]) -> None:
+        self.letters.extend(letters)
+
+
+@dataclass
+class MemoryLog:
+    """Kafka's log, as far as reading a record back goes."""
+
+    records: dict[tuple[str, int, int], Record] = field(default_factory=dict)
+
+    async def fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
+        return [self.records.get(place) for place in places]
+
+
+@dataclass
+class MemoryTraces:
+    """Opik's traces by response id."""
+
+    known: dict[str, TraceFacts] = field(default_factory=dict)
+    asked: list[set[str]] = field(default_factory=list)
+
+    async def find(self, since_ms: Mapping[str, int]) -> dict[str, TraceFacts]:
+        self.asked.append(set(since_ms))
+        return {rid: self.known[rid] for rid in since_ms if rid in self.known}
+
+    async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
+        return {rid for rid in turns if rid in self.known and self.known[rid].judged}

@@ -1,0 +1,169 @@
+"""Live traces judged by a worker process: the model's stand-in answers, the local Opik has the scores (PC5 FR-11)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from agents.policy import OWN_AGENT
+from evalcore.registry.disk import today
+from rampgate.local.demo.registry import seeded
+from rampgate.local.dev import DevStack
+from rampgate.local.services.process import ServiceUnavailable
+from tests.giving_up import give_up
+from tests.stream.gates.ramp_rig import thumb, trace
+from tests.stream.local.dev_rig import calls, calls_at_rest, judged, post, send, waiting
+from tests.waiting import until
+
+TRACES = 12
+RARE = "ux_quality"
+BAD = 30
+LOOKS = 5.0
+"""Seconds in which the watch, which looks every second, would have given a command twice."""
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.MonkeyPatch) -> Iterator[DevStack]:
+    configs = seeded(tmp_path_factory.mktemp("live"), today())
+    rule = configs / "rules" / f"{RARE}.yaml"
+    rule.write_text(re.sub(r"sampling_rate: \S+", "sampling_rate: 0.05", rule.read_text()))
+    changed = {
+        "LIVE_JUDGING": "true",
+        "LIVE_SETTLE_SECONDS": "1",
+        "CONFIGS": str(configs),
+        "REGRESSION_SECONDS": "1",
+        "REGRESSION_MINIMUM": str(BAD),
+        "REGRESSIONS_LOG": str(configs.parent / "regressions.md"),
+    }
+    for name, value in changed.items():
+        monkeypatch_module.setenv(f"RAMPGATE_{name}", value)
+    stack = DevStack()
+    try:
+        with stack:
+            yield stack
+    except ServiceUnavailable as error:
+        give_up(error)
+
+
+def down(response_id: str) -> dict[str, Any]:
+    return {**thumb(response_id), "value": "down"}
+
+
+def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: DevStack) -> None:
+    events = [trace(f"live{n}") for n in range(TRACES)]
+    post(dev, *events)
+    until(lambda: all({"jailbreaking", "sensitive_topics"} <= set(judged(dev, event)) for event in events))
+    score = judged(dev, events[0])["jailbreaking"]
+    assert score["reason"]
+    asked = calls_at_rest(dev)
+    send(dev, "traces", *events)
+    time.sleep(4.0)
+    until(lambda: set(waiting(dev)) == {"live", "operators"} and not sum(waiting(dev).values()))
+    assert calls(dev) == asked, "Opik posts a trace twice"
+
+
+def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: DevStack) -> None:
+    done, started, own = trace("done"), trace("started"), trace("own")
+    own["metadata"]["agent_id"] = OWN_AGENT
+    post(dev, done, {**started, "ended_at": None}, own)
+    until(lambda: "jailbreaking" in judged(dev, done))
+    asked = calls_at_rest(dev)
+    assert judged(dev, started) == {}
+    assert judged(dev, own) == {}
+    post(dev, started)
+    until(lambda: "jailbreaking" in judged(dev, started))
+    assert calls(dev) > asked
+
+
+def test_every_thumbs_down_is_judged_by_the_judges_its_rates_passed_over(dev: DevStack) -> None:
+    events = [trace(f"down{n}") for n in range(TRACES)]
+    post(dev, *events)
+    until(lambda: all("jailbreaking" in judged(dev, event) for event in events))
+    time.sleep(2.0)
+    assert not all(RARE in judged(dev, event) for event in events)
+    send(dev, "thumbs", *(down(event["response_id"]) for event in events))
+    until(lambda: all(RARE in judged(dev, event) for event in events))
+
+
+def commands(dev: DevStack) -> list[dict[str, Any]]:
+    """All that a plain consumer, such as PC6's, reads."""
+    topic = "rampgate.ramp-commands"
+    consumer = Consumer({"bootstrap.servers": dev.addresses["kafka"], "group.id": "pc6", "enable.partition.eof": True})
+    partitions = consumer.list_topics(topic, timeout=15).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    found, ended = [], set[int]()
+    deadline = time.monotonic() + 30.0
+    while len(ended) < len(partitions):
+        assert time.monotonic() < deadline, "the commands can't be read to their end"
+        record = consumer.poll(0.2)
+        if record is None:
+            continue
+        if (error := record.error()) is None:
+            found.append(json.loads(record.value() or b"{}"))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            ended.add(record.partition() or 0)
+    consumer.close()
+    return found
+
+
+def bad(name: str) -> list[dict[str, Any]]:
+    events = [trace(f"{name}{n}", "v-bad") for n in range(BAD)]
+    for event in events:
+        event["output"]["messages"][-1]["content"][0]["text"] = "#quality:0"
+    return events
+
+
+@dataclass(frozen=True)
+class Breached:
+    """A judge is below its floor: the regressions' log, and what stood in it and on the topic some looks later."""
+
+    log: Path
+    logged: str
+    commanded: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def breached(dev: DevStack) -> Breached:
+    log = Path(os.environ["RAMPGATE_REGRESSIONS_LOG"])
+    post(dev, *bad("bad"))
+    until(lambda: log.exists() and "| jailbreaking |" in log.read_text())
+    time.sleep(LOOKS)
+    return Breached(log, log.read_text(), commands(dev))
+
+
+def test_pc5_5_7_a_safety_judge_below_its_floor_in_live_traffic_commands_one_ramp_down_to_zero(
+    breached: Breached,
+) -> None:
+    found = [one for one in breached.commanded if one["judge_id"] == "jailbreaking"]
+    assert [(one["command"], one["to_percent"], one["agent_version"], one["score"]) for one in found] == [
+        ("ramp_down", 0, "v-bad", 0.0)
+    ]
+    assert breached.logged.count("| jailbreaking |") == 1
+
+
+def test_pc5_5_7_what_was_commanded_is_not_commanded_again_after_redis_was_emptied(
+    dev: DevStack, breached: Breached
+) -> None:
+    """The breach is found anew in new traces; the topic of commands says that its command was given."""
+    before = breached.log.read_text().count("| breach | safety | jailbreaking |")
+    redis.Redis.from_url(str(dev.addresses["redis"])).flushall()
+    post(dev, *bad("still"))
+    until(lambda: breached.log.read_text().count("| breach | safety | jailbreaking |") == before + 1)
+    time.sleep(LOOKS)
+    assert [one["judge_id"] for one in commands(dev)].count("jailbreaking") == 1

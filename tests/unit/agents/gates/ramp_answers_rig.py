@@ -1,0 +1,107 @@
+"""From a request to its verdict, with the shipped registry and every port scripted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cache
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from agents.gates.ports import GatePorts, Item, Sample
+from agents.ramp_steps import answer
+from evalcore.gates.history import Line
+from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.registry.disk import read_tree
+from evalcore.registry.registry import Judge, Registry, build
+from evalcore.scoring.answers import Answer, Scored, Unscored
+from evalcore.validation import checked
+from schemas.judges import Milestone
+from schemas.verdicts import Code, Composition, SampleFacts, Verdict
+
+NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
+REQUEST: dict[str, Any] = {
+    "request_id": "r-1",
+    "experiment_id": "e-1",
+    "agent_id": "receipts-agent",
+    "agent_version": "abc123",
+    "vertical": "receipts",
+    "from_percent": 0,
+    "to_percent": 5,
+    "eval_gates": {"pre_ramp": ["ux-quality"], "pre_full": ["ux_quality"]},
+    "requested_at": "2026-11-21T12:00:00Z",
+    "deadline_seconds": 600,
+}
+SAFETY = {"jailbreaking", "safety_restricted", "sensitive_topics"}
+
+
+@cache
+def registry() -> Registry:
+    corpus, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
+    return build(corpus)
+
+
+@dataclass
+class Scripted:
+    """All ports at once. `scores`: judge id -> the value of all items; others get the top of their scale."""
+
+    size: int = 400
+    scores: dict[str, float] = field(default_factory=dict)
+    down: bool = False
+    rate: float | None = 0.4
+    seconds: float = 0.0
+    past: list[float] = field(default_factory=list)
+    verticals: tuple[str, ...] = ()
+    lines: list[Line] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+        whose = cycle([{"metadata": {"vertical": one}} for one in self.verticals] or [{}])
+        items = [Item(f"t{number}", "online", next(whose)) for number in range(self.size)]
+        facts = SampleFacts(
+            "version", "f" * 16, self.size, 86_400, Composition(production=self.size), "2026-11-21", dataset_version="7"
+        )
+        return Sample(items, facts)
+
+    async def score(
+        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+    ) -> dict[str, list[Answer]]:
+        await asyncio.sleep(self.seconds)
+        self.asked += [judge.id for judge in judges]
+        if self.down:
+            return {judge.id: [Unscored("connection refused")] * len(items) for judge in judges}
+        return {j.id: [Scored(self.scores.get(j.id, j.score_range[1]))] * len(items) for j in judges}
+
+    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+        self.lines.append(line)
+        return self.past
+
+    async def suspended(self, judge: str) -> str:
+        return ""
+
+    async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
+        return self.rate
+
+
+class Coverage:
+    def __init__(self, scripted: Scripted) -> None:
+        self.rate_of = scripted.rate_of
+
+    async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
+        return await self.rate_of(vertical, window_seconds)
+
+
+def verdict(scripted: Scripted | None = None, known: Registry | None = None, **changes: Any) -> Verdict:
+    scripted = scripted or Scripted()
+    request = read(json.dumps({**REQUEST, **changes}).encode())
+    assert isinstance(request, (Asked, Invalid))
+    ports = GatePorts(scripted, scripted, scripted, Coverage(scripted))
+    return asyncio.run(answer(request, known or registry(), ports, NOW))
+
+
+def codes(found: Verdict) -> set[Code]:
+    return {reason.code for reason in found.reasons}

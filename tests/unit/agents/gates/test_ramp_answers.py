@@ -1,0 +1,183 @@
+"""From a request to its verdict, with the shipped registry and scripted ports (PC5 AC-4, §5.5, §5.8; contracts §3)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agents.gates.ports import Item, OutOfTime
+from evalcore.gates.history import Line
+from evalcore.gates.verdict import as_json, from_json
+from evalcore.registry.registry import Judge
+from evalcore.scoring.answers import Answer
+from schemas.judges import Milestone
+from schemas.verdicts import Action, Code, Word
+from tests.unit.agents.gates.ramp_answers_rig import NOW, SAFETY, Scripted, codes, registry, verdict
+
+
+def test_pc5_ac4_a_first_step_fires_pre_ramp_and_good_scores_let_it_proceed() -> None:
+    scripted = Scripted()
+    found = verdict(scripted)
+    assert (found.verdict, found.milestone, found.action) == (Word.PASS, Milestone.PRE_RAMP, Action.PROCEED)
+    assert set(found.per_judge_scores) == {"ux_quality"} | SAFETY
+    assert found.halt_at_percent is None
+    assert found.evidence.coverage == 0.4
+    assert found.evidence.config_hash == registry().config_hash
+
+
+def test_pc5_ac4_a_failing_judge_halts_the_ramp_at_zero() -> None:
+    found = verdict(Scripted(scores={"ux_quality": 0.6}))
+    assert (found.verdict, found.action, found.halt_at_percent) == (Word.FAIL, Action.HALT, 0.0)
+    assert found.failing_judges == ["ux_quality"]
+    assert codes(found) == {Code.BELOW_THRESHOLD}
+    assert all(part in found.reasons[0].message for part in ("0.6", "0.7", "ux_quality"))
+
+
+def test_a_failed_pre_full_halts_at_the_last_step_that_passed() -> None:
+    found = verdict(Scripted(scores={"ux_quality": 0.6}), from_percent=50, to_percent=100)
+    assert (found.milestone, found.halt_at_percent) == (Milestone.PRE_FULL, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("verticals", "threshold"),
+    [(("receipts",), 4.5), (("receipts", "shopping"), 4.0), (("nobody",), 4.0), ((), 4.0)],
+)
+def test_what_a_vertical_tightened_holds_though_the_request_does_not_name_it(
+    verticals: tuple[str, ...], threshold: float
+) -> None:
+    tightened = replace(registry().judge("ux_quality", "receipts"), thresholds=dict.fromkeys(Milestone, 4.5))
+    known = replace(registry(), judges={**registry().judges, ("ux_quality", "receipts"): tightened})
+    platform = replace(registry().judge("ux_quality"), thresholds=dict.fromkeys(Milestone, 4.0))
+    known = replace(known, judges={**known.judges, ("ux_quality", None): platform})
+    found = verdict(Scripted(verticals=verticals), known, vertical=None)
+    assert found.gates[0].per_judge_scores["ux_quality"].threshold == threshold
+
+
+def test_inherited_safety_judges_run_though_no_request_names_them() -> None:
+    found = verdict(Scripted(scores={"jailbreaking": 0.0}))
+    assert found.failing_judges == ["jailbreaking"]
+    assert codes(found) == {Code.FLOOR_BREACH}
+
+
+def test_a_jump_to_full_fires_both_gates_and_the_worse_one_decides() -> None:
+    found = verdict(Scripted(size=150), to_percent=100)
+    assert [gate.milestone for gate in found.gates] == [Milestone.PRE_RAMP, Milestone.PRE_FULL]
+    assert [gate.verdict for gate in found.gates] == [Word.PASS, Word.FAIL]
+    assert (found.milestone, codes(found)) == (Milestone.PRE_FULL, {Code.INSUFFICIENT_SAMPLE})
+
+
+def test_steps_between_need_no_gate() -> None:
+    found = verdict(Scripted(down=True), from_percent=5, to_percent=25)
+    assert (found.verdict, found.milestone, codes(found)) == (Word.PASS, None, {Code.NO_GATE_AT_STEP})
+
+
+def test_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else() -> None:
+    found = verdict(Scripted(down=True))
+    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.JUDGE_UNAVAILABLE})
+
+
+def test_coverage_below_the_floor_fails() -> None:
+    assert codes(verdict(Scripted(rate=0.005))) == {Code.COVERAGE_TOO_LOW}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"eval_gates": {"pre_ramp": ["ux_qualty"], "pre_full": []}}, "eval_gates.pre_ramp[0]"),
+        ({"eval_gates": {"pre_ramp": [], "pre_full": ["ux_quality"]}}, "eval_gates.pre_ramp"),
+        ({"to_percent": 101}, "to_percent"),
+        ({"from_percent": 30, "to_percent": 10}, "from_percent"),
+        ({"to_percent": "5"}, "to_percent"),
+    ],
+)
+def test_bad_requests_fail_as_invalid_with_the_field_named(changes: dict[str, Any], field: str) -> None:
+    found = verdict(**changes)
+    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.INVALID_REQUEST})
+    assert any(field in reason.message for reason in found.reasons)
+    assert found.request_id == "r-1"
+
+
+@pytest.mark.parametrize(
+    ("at", "halt"), [(25, 25.0), (0, 0.0), (100, 100.0), ("25", 0.0), (101, 0.0), (-1, 0.0), (True, 0.0), (None, 0.0)]
+)
+def test_a_bad_request_halts_where_it_says_that_the_rollout_stands(at: object, halt: float) -> None:
+    found = verdict(from_percent=at, to_percent=101)
+    assert (codes(found), found.action, found.halt_at_percent) == ({Code.INVALID_REQUEST}, Action.HALT, halt)
+
+
+def test_a_near_miss_is_named() -> None:
+    found = verdict(eval_gates={"pre_ramp": ["ux_qualty"]})
+    assert "did you mean 'ux_quality'?" in found.reasons[0].message
+
+
+def test_a_deadline_that_is_past_fails_before_any_judge_is_asked() -> None:
+    scripted = Scripted()
+    found = verdict(scripted, deadline_seconds=2)
+    assert (found.verdict, codes(found), scripted.asked) == (Word.FAIL, {Code.DEADLINE_EXCEEDED}, [])
+
+
+@pytest.mark.parametrize(("at", "to"), [(0, 5), (5, 25), (50, 100)])
+def test_a_request_that_is_late_halts_where_the_rollout_stands(at: float, to: float) -> None:
+    found = verdict(from_percent=at, to_percent=to, requested_at="2026-11-21T11:00:00Z")
+    assert (codes(found), found.action, found.halt_at_percent) == ({Code.DEADLINE_EXCEEDED}, Action.HALT, at)
+
+
+def test_a_deadline_that_passes_meanwhile_fails() -> None:
+    found = verdict(Scripted(seconds=5.0), deadline_seconds=5.1)
+    assert codes(found) == {Code.DEADLINE_EXCEEDED}
+
+
+def test_judges_that_would_have_needed_longer_are_told_their_time_and_are_no_outage() -> None:
+    """Their time ends before the deadline does, so that the verdict is there by then."""
+
+    class Slow(Scripted):
+        async def score(
+            self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        ) -> dict[str, list[Answer]]:
+            given.append(within)
+            raise OutOfTime
+
+    given: list[float | None] = []
+    found = verdict(Slow(), requested_at=NOW.isoformat(), deadline_seconds=60)
+    assert codes(found) == {Code.DEADLINE_EXCEEDED}
+    assert given[0] is not None
+    assert 50 < given[0] < 60
+    verdict(Slow(), deadline_seconds=None)
+    assert given[1] is None
+
+
+def test_a_regression_against_main_fails() -> None:
+    assert codes(verdict(Scripted(scores={"ux_quality": 0.75}, past=[0.9, 0.9, 0.9]))) == {Code.REGRESSED}
+
+
+def test_a_judge_is_held_against_its_own_line() -> None:
+    """PC5 §5.2; contracts §3: of this agent and vertical, judge version, milestone, dataset version and scope."""
+    scripted = Scripted()
+    verdict(scripted, to_percent=100)
+    version = registry().judge("ux_quality", "receipts").version
+    lines = [line for line in scripted.lines if line.judge == "ux_quality"]
+    assert lines == [
+        Line("ux_quality", version, milestone, "receipts-agent", "receipts", "7", "version")
+        for milestone in (Milestone.PRE_RAMP, Milestone.PRE_FULL)
+    ]
+
+
+def test_the_same_evidence_gives_the_same_verdict_id_and_other_evidence_another() -> None:
+    """Promise 5."""
+    first, again = verdict(), verdict()
+    assert first.verdict_id == again.verdict_id
+    assert uuid.UUID(first.verdict_id).version == 5
+    assert verdict(Scripted(scores={"ux_quality": 0.8})).verdict_id != first.verdict_id
+    assert verdict(request_id="r-2").verdict_id != first.verdict_id
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    found = verdict(Scripted(scores={"ux_quality": 0.6}))
+    record = as_json(found)
+    assert from_json(record) == found
+    assert set(record) >= {"gates", "per_judge_scores", "halt_at_percent", "reasons", "sample", "evidence"}
+    assert record["per_judge_scores"]["ux_quality"]["enforcement"] == "block"

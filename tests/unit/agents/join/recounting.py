@@ -1,0 +1,77 @@
+"""What a set of events must come to, counted without any of the agents' code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.outcomes import Kind
+from tests.unit.agents.builders import trace_id
+
+
+@dataclass
+class Expected:
+    """What the events say, turn by turn."""
+
+    scores: dict[tuple[str, str], float] = field(default_factory=dict)
+    coverage: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def recount(events: list[tuple[Kind, dict[str, Any]]]) -> Expected:
+    """The oracle: from all events at once, by rules written here and not taken from the code, with no notion of
+    arrival. A turn's thumbs must all be from the stream or all plain, and its traces tell the same but for scores."""
+    out = Expected()
+    traces: dict[str, list[dict[str, Any]]] = {}
+    thumbs: dict[str, list[tuple[int, float]]] = {}
+    rerolled: set[str] = set()
+    for kind, event in events:
+        if kind is Kind.TRACE:
+            traces.setdefault(event["response_id"], []).append(event)
+        elif kind is Kind.REROLL:
+            if event["elapsed_seconds"] <= 300:
+                rerolled.add(event["response_id"])
+        elif "dynamodb" in event:
+            body = event["dynamodb"]
+            image = body.get("NewImage") or body.get("OldImage")
+            said = {"up": 1.0, "down": -1.0}.get(image.get("Thumbs", {}).get("S"), 0.0)
+            value = 0.0 if event["eventName"] == "REMOVE" else said
+            thumbs.setdefault(image["ResponseId"]["S"], []).append((int(body["SequenceNumber"]), value))
+        else:
+            value = {"up": 1.0, "down": -1.0, None: 0.0}[event["value"]]
+            thumbs.setdefault(event["response_id"], []).append((round(event["occurred_at"] * 1000), value))
+    turns = [
+        (t["metadata"].get("session_id"), t.get("input"), t["started_at"], t["ended_at"], rid)
+        for rid, (t, *_) in traces.items()
+    ]
+    for session, said, _, ended, rid in turns:
+        for session2, said2, started2, _, rid2 in turns:
+            if (
+                rid != rid2
+                and session
+                and session == session2
+                and said
+                and said == said2
+                and 0 <= started2 - ended <= 300
+            ):
+                rerolled.add(rid)
+    for rid in {*traces, *thumbs, *rerolled}:
+        value = max(thumbs.get(rid, [(0, 0.0)]))[1]
+        said_something = bool(value) or rid in rerolled
+        if rid not in traces:
+            if said_something:
+                out.coverage["unknown", "missing_trace"] += 1
+            continue
+        judged = any(
+            not score["name"].startswith("user_signal_") for t in traces[rid] for score in t["feedback_scores"]
+        )
+        vertical = traces[rid][0]["metadata"]["vertical"]
+        if said_something:
+            out.coverage[vertical, "both_present"] += 1
+        elif judged:
+            out.coverage[vertical, "missing_signal"] += 1
+        if value:
+            out.scores[trace_id(rid), "user_signal_thumbs"] = value
+        if said_something:
+            out.scores[trace_id(rid), "user_signal_reroll"] = 1.0 if rid in rerolled else 0.0
+    return out

@@ -1,0 +1,112 @@
+"""What time does to a turn: judges waited for, scores withheld and written later."""
+
+from __future__ import annotations
+
+from agents.join.counting import CONSUMED
+from schemas.outcomes import Kind
+from tests.unit.agents.builders import DAY, MINUTE, NOW, SECOND, change, found_trace, reroll, thumb, trace
+from tests.unit.agents.join.world import World, given_up
+
+# Judges.
+
+
+async def test_judge_scores_read_back_within_the_settle_time_make_a_trace_missing_signal() -> None:
+    world = World()
+    world.clock.ms = NOW + SECOND
+    await world.tell(Kind.TRACE, trace("r"))
+    assert world.coverage() == {}
+    world.traces.known["r"] = found_trace("r", judged=True)
+    await world.age(6 * MINUTE)
+    assert world.coverage() == {("shopping", "missing_signal"): 1}
+    assert not world.store.due
+
+
+async def test_after_the_settle_time_nobody_asks_any_more() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.age(10 * MINUTE)
+    assert not world.store.due
+    assert world.coverage() == {}
+    await world.age(MINUTE)
+
+
+async def test_a_trace_far_older_than_the_settle_time_is_still_asked_about_once() -> None:
+    world = World()
+    world.wait(DAY)
+    world.traces.known["r"] = found_trace("r", judged=True)
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.age(MINUTE)
+    assert world.coverage() == {("shopping", "missing_signal"): 1}
+
+
+# The feature flag.
+
+
+async def test_with_the_flag_off_all_is_joined_and_counted_and_nothing_written() -> None:
+    world = World()
+    world.switch(write=False)
+    await world.tell(Kind.TRACE, trace("r", judges=["q"]))
+    await world.tell(Kind.THUMBS, thumb("r", "up"))
+    await world.tell(Kind.THUMBS, thumb("early", "down"))
+    await world.tell(Kind.TRACE, trace("early"))
+    assert not world.scores.log
+    assert world.conservation(Kind.THUMBS) == {CONSUMED: 2, "parked:withheld": 2}
+    assert world.coverage() == {("shopping", "both_present"): 2}
+    world.balance()
+
+
+async def test_what_was_withheld_is_written_once_the_flag_is_on() -> None:
+    world = World()
+    world.switch(write=False)
+    await world.tell(Kind.TRACE, trace("r"), trace("q"), trace("w"))
+    await world.tell(Kind.THUMBS, thumb("r", "up"), change("w", "up", 1))
+    await world.tell(Kind.THUMBS, change("w", None, 2))
+    await world.tell(Kind.REROLL, reroll("q"))
+    world.switch(write=True)
+    await world.revisit("r", "q", "w")
+    assert world.signals("r") == (1.0, 0.0)
+    assert world.signals("q") == (None, 1.0)
+    assert world.signals("w") == (None, None)
+    assert world.conservation(Kind.THUMBS) == {CONSUMED: 3, "done": 2, "superseded": 1}
+    assert world.conservation(Kind.REROLL) == {CONSUMED: 1, "done": 1}
+    puts = len(world.scores.log)
+    await world.revisit("r", "q", "w")
+    assert len(world.scores.log) == puts, "once is enough"
+    world.balance()
+
+
+async def test_a_withdrawal_while_the_flag_is_off_is_carried_out_when_it_goes_on() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.tell(Kind.THUMBS, change("r", "up", 1))
+    world.switch(write=False)
+    await world.tell(Kind.THUMBS, change("r", None, 2))
+    assert world.signals("r") == (1.0, 0.0)
+    world.switch(write=True)
+    await world.revisit("r")
+    assert world.signals("r") == (None, None)
+    world.balance()
+
+
+async def test_a_second_trace_while_the_flag_is_off_gets_the_signals_when_it_goes_on() -> None:
+    """The signal was done on the first trace; on the second it is owed again, and counted as withheld until then."""
+    world = World()
+    await world.tell(Kind.TRACE, trace("r", NOW, name="first"))
+    await world.tell(Kind.THUMBS, thumb("r", "up"))
+    world.switch(write=False)
+    await world.tell(Kind.TRACE, trace("r", NOW + SECOND))
+    assert world.conservation(Kind.THUMBS) == {CONSUMED: 1, "parked:withheld": 1}
+    world.switch(write=True)
+    await world.revisit("r")
+    assert world.signals("r") == (1.0, 0.0)
+    assert world.conservation(Kind.THUMBS) == {CONSUMED: 1, "done": 1}
+    world.balance()
+
+
+async def test_with_the_flag_off_a_missing_trace_is_still_a_dead_letter() -> None:
+    world = World()
+    world.switch(write=False)
+    await given_up(world)
+    await world.tell(Kind.TRACE, trace("r"))
+    assert world.conservation(Kind.THUMBS) == {CONSUMED: 1, "parked:withheld": 1}
+    world.balance()

@@ -1,0 +1,220 @@
+"""A sweep's readings beside the stream's records: whichever comes first, nothing doubles and the counts balance."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from agents import rerolls, thumbs
+from agents.codec import TraceFacts
+from agents.join.steps import Agent
+from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
+from agents.join.turn import Origin
+from agents.policy import Policy
+from schemas.outcomes import Kind
+from streams.sweep.events import Sessions, reroll_event
+from tests.unit.agents.builders import DAY, HOUR, MINUTE, NOW, SECOND, change, reroll, thumb, trace, trace_id
+from tests.unit.agents.join.world import World
+
+READ = NOW + 30 * SECOND
+
+
+def reading(value: str | None = "down", *, at: int = READ, rid: str = "r") -> dict[str, Any]:
+    return thumb(rid, value, at=NOW, observed_at=at / 1000, event_id=f"sweep:m-{rid}:{value}:{at}")
+
+
+async def sweep(world: World, event: dict[str, Any], kind: Kind = Kind.THUMBS) -> bool:
+    """Peek; publish and bring through what is news. Whether it was."""
+    agent: Agent = thumbs.AGENT if kind == Kind.THUMBS else rerolls.AGENT
+    (record,) = world.send(kind, event)
+    (item,) = agent.decode([record], world.clock.ms, world.policy).items
+    (known,) = await peek([item], world.ports)
+    if not known.news:
+        world.logs[kind, 0].pop()
+        return False
+    await bring([Placed(item, record)], world.ports, world.policy, world.topics)
+    return True
+
+
+async def test_a_sweep_alone_writes_and_its_record_is_counted_once_when_a_consumer_comes() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    assert await sweep(world, reading())
+    assert world.signals("r") == (-1.0, 0.0)
+    assert world.conservation(Kind.THUMBS) == {}
+    writes = len(world.scores.log)
+    await world.run(Kind.THUMBS)
+    assert len(world.scores.log) == writes, "the consumer's copy writes nothing"
+    assert world.conservation(Kind.THUMBS) == {"consumed": 1, "done": 1}
+    assert world.turn("r").thumbs is not None
+    assert world.turn("r").thumbs.origin == Origin.THUMBS
+    world.balance()
+
+
+async def test_what_the_state_has_is_no_news() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.tell(Kind.THUMBS, change(value="down"))
+    writes = len(world.scores.log)
+    assert not await sweep(world, reading("down"))
+    assert not await sweep(world, reading(None, rid="never-heard-of"))
+    assert len(world.scores.log) == writes
+
+
+async def test_a_change_the_stream_lost_is_news() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.tell(Kind.THUMBS, change(value="up"))
+    assert await sweep(world, reading("down"))
+    assert world.signals("r") == (-1.0, 0.0)
+    await world.run(Kind.THUMBS)
+    assert world.conservation(Kind.THUMBS) == {"consumed": 2, "done": 2}
+    world.balance()
+
+
+async def test_a_sweep_twice_is_a_sweep_once() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    assert await sweep(world, reading())
+    assert not await sweep(world, reading(at=READ + HOUR))
+    assert len(world.scores.log) == 2
+
+
+async def test_a_swept_signal_without_a_trace_waits_and_its_consumer_parks_it_under_its_own_name() -> None:
+    world = World()
+    assert await sweep(world, reading())
+    assert still_waiting([world.store.values["t:r"][0]]) == 1
+    await world.run(Kind.THUMBS)
+    assert world.conservation(Kind.THUMBS) == {"consumed": 1, "parked:no_trace": 1}
+    await world.tell(Kind.TRACE, trace("r"))
+    assert world.conservation(Kind.THUMBS) == {"consumed": 1, "done": 1}
+    assert world.signals("r") == (-1.0, 0.0)
+    world.balance()
+
+
+async def test_a_swept_signal_that_is_given_up_is_lettered_with_its_own_bytes() -> None:
+    world = World()
+    assert await sweep(world, reading())
+    world.wait(world.policy.missing_trace + MINUTE)
+    await world.revisit("r")
+    (letter,) = world.letters.letters
+    assert letter.record.value == world.logs[Kind.THUMBS, 0][0].value
+    world.balance()
+
+
+async def test_switched_off_it_is_withheld_and_written_once_it_is_on() -> None:
+    world = World()
+    world.switch(write=False)
+    await world.tell(Kind.TRACE, trace("r"))
+    assert await sweep(world, reading())
+    await world.run(Kind.THUMBS)
+    assert world.scores.log == []
+    assert world.conservation(Kind.THUMBS) == {"consumed": 1, "parked:withheld": 1}
+    world.switch(write=True)
+    await world.revisit("r")
+    assert world.signals("r") == (-1.0, 0.0)
+    assert world.conservation(Kind.THUMBS) == {"consumed": 1, "done": 1}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["stream", "sweep", "trace"])))
+@pytest.mark.parametrize("value", ["up", "down"])
+async def test_in_any_order_the_end_is_the_same(order: tuple[str, ...], value: str) -> None:
+    world = World()
+    for what in order:
+        if what == "stream":
+            await world.tell(Kind.THUMBS, change(value=value, sequence=7))
+        elif what == "trace":
+            await world.tell(Kind.TRACE, trace("r"))
+        else:
+            await sweep(world, reading(value))
+    await world.drain()
+    assert world.signals("r") == (1.0 if value == "up" else -1.0, 0.0)
+    assert len(world.scores.log) == 2
+    world.balance()
+
+
+async def test_after_the_state_was_lost_reading_the_topics_again_gives_the_same() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.tell(Kind.THUMBS, change(value="up"))
+    await sweep(world, reading("down"))
+    await world.drain()
+    before, held = world.coverage(), dict(world.scores.held)
+    world.lose_state()
+    await world.drain()
+    assert (world.coverage(), world.scores.held) == (before, held)
+    assert world.conservation(Kind.THUMBS)["consumed"] == 2
+    world.balance()
+
+
+async def test_a_swept_reroll_yields_to_its_record_and_to_the_middlewares() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    assert await sweep(world, reroll("r", "r2"), Kind.REROLL)
+    assert world.score("r", "user_signal_reroll") == 1.0
+    writes = len(world.scores.log)
+    assert not await sweep(world, reroll("r", "r3", at=NOW + SECOND), Kind.REROLL)
+    await world.drain()
+    assert len(world.scores.log) == writes
+    assert world.conservation(Kind.REROLL) == {"consumed": 1, "done": 1}
+    world.balance()
+
+
+async def test_traces_read_from_opik_settle_signals_count_in_coverage_and_are_not_written_twice() -> None:
+    world = World()
+    await world.tell(Kind.THUMBS, change("waits"))
+    found = [
+        facts("waits"),
+        facts("judged", judged=True),
+        facts("known", thumbs=-1, reroll=1),
+        facts("ancient", at=NOW - 8 * DAY, judged=True),
+    ]
+    await notice(found, world.ports, world.policy, world.topics)
+    assert world.signals("waits") == (-1.0, 0.0)
+    assert world.coverage() == {("shopping", "both_present"): 1, ("shopping", "missing_signal"): 1}
+    writes = len(world.scores.log)
+    assert await sweep(world, reading("down", rid="known"))
+    assert len(world.scores.log) == writes, "Opik holds it already"
+
+
+def facts(rid: str, at: int = NOW, **more: Any) -> TraceFacts:
+    values = {"judged": False, "started": at - SECOND, "ended": at} | more
+    return TraceFacts(rid, bytes.fromhex(trace_id(rid).replace("-", "")), "project", "shopping", "", "", **values)
+
+
+def test_rerolls_are_timed_from_the_previous_turns_end_and_by_the_verticals_window() -> None:
+    """PF-9 §5.4, in any order of the pages."""
+    policy = Policy(reroll_window=300_000, reroll_windows={"slow": 600_000})
+
+    def turn(rid: str, start: int, end: int, said: str = "hello", session: str = "s", vertical: str = "") -> TraceFacts:
+        return TraceFacts(
+            rid, b"", "p", vertical, "", "", start * SECOND, end * SECOND, False, session=session, said=said.encode()
+        )
+
+    turns = [
+        turn("a", 0, 100),
+        turn("b", 350, 400),  # 250 s after a's end, though 350 s after its start
+        turn("c", 800, 810),  # 400 s after b's end: too late
+        turn("other words", 360, 370, said="bye"),
+        turn("elsewhere", 120, 130, session="t"),
+        turn("d", 2000, 2010, session="v", vertical="slow"),
+        turn("e", 2500, 2510, session="v", vertical="slow"),
+    ]
+    for page in (turns, turns[::-1]):
+        sessions = Sessions(policy)
+        sessions.add(page)
+        found = sorted((pair.before.response_id, pair.after.response_id) for pair in sessions.rerolls())
+        assert found == [("a", "b"), ("d", "e")]
+
+
+def test_a_derived_reroll_is_an_event_like_the_middlewares() -> None:
+    world, sessions = World(), Sessions(Policy())
+    for rid, start, end in (("a", NOW, NOW + SECOND), ("b", NOW + 11 * SECOND, NOW + 12 * SECOND)):
+        sessions.add([TraceFacts(rid, b"", "p", "shopping", "", "", start, end, False, session="s", said=b"hi")])
+    (pair,) = sessions.rerolls()
+    record = reroll_event(pair, sessions.vertical("a"), "rampgate.rerolls")
+    decoded = rerolls.decode([record], world.clock.ms, world.policy)
+    assert [(item.response_id, item.time) for item in decoded.items] == [("a", NOW + 11 * SECOND)]
+    assert b'"elapsed_seconds":10.0' in record.value

@@ -1,0 +1,85 @@
+"""A world whose turns have live judges (PC5 §5.2, FR-11)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from uuid6 import uuid7
+
+from agents.live.judging import LiveJudging
+from evalcore.judges.prompt import Ask
+from evalcore.registry.registry import Registry
+from evalcore.scoring.cache import MemoryScoreCache
+from evalcore.scoring.calls import Reply
+from evalcore.scoring.sampling import share
+from schemas.outcomes import Kind
+from tests.unit.agents.builders import MINUTE
+from tests.unit.agents.builders import trace as trace_event
+from tests.unit.agents.join.world import World
+from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.scoring.scoring_rig import Model, scorer
+
+REGISTRY = built({"rules/helpfulness.yaml": "{sampling_rate: 0.3}"})
+RARE = REGISTRY.judge("helpfulness")
+
+
+class Willing(Model):
+    """Gives every judge an answer on its scale."""
+
+    async def complete(self, asked: Ask) -> Reply:
+        await super().complete(asked)
+        boolean = asked.schema["properties"]["score"]["anyOf"][0]["type"] == "boolean"
+        return Reply(json.dumps({"score": True if boolean else 1, "reason": "fine"}), 10)
+
+
+class Rig:
+    """A world whose turns have live judges. `model`: what it answers instead of a score on each judge's scale."""
+
+    def __init__(self, registry: Registry | None = None, **model: Any) -> None:
+        self.world = World()
+        self.registry: Registry | None = REGISTRY if registry is None else registry
+        self.model = Model(**model) if model else Willing()
+        self.cache = MemoryScoreCache()
+        self.in_opik: dict[str, dict[str, Any]] = {}
+        self.left: frozenset[str] = frozenset()
+
+    def judging(self) -> LiveJudging:
+        """As after a restart: nothing is remembered but what the stores hold."""
+        world = self.world
+
+        async def whole(trace_id: str) -> dict[str, Any] | None:
+            return self.in_opik.get(trace_id)
+
+        topic, ours = world.topics["traces"], scorer(self.model, self.cache)
+        return LiveJudging(world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic)
+
+    async def traces(self, *events: dict[str, Any]) -> None:
+        sent = self.world.send(Kind.TRACE, *events)
+        await self.world.run(Kind.TRACE)
+        self.world.wait(MINUTE)
+        assert await self.judging().traces(sent) == []
+
+    async def thumbs(self, *events: dict[str, Any]) -> list[Any]:
+        sent = self.world.send(Kind.THUMBS, *events)
+        await self.world.run(Kind.THUMBS)
+        self.world.wait(MINUTE)
+        return list(await self.judging().thumbs(sent))
+
+    def written(self, event: dict[str, Any]) -> dict[str, float]:
+        return {
+            name: value
+            for (trace_id, name), value in self.world.scores.held.items()
+            if trace_id == event["trace_id"] and not name.startswith("user_signal_")
+        }
+
+
+def live_trace(rid: str = "r", *, sampled: bool = True, **more: Any) -> dict[str, Any]:
+    """A whole trace that the rate of RARE takes, or does not."""
+    number = next(n for n in (str(uuid7()) for _ in range(500)) if (share(uuid.UUID(n).bytes) < 0.3) is sampled)
+    content = {
+        "input": {"messages": [{"content": f"how {rid}?"}]},
+        "output": {"messages": [{"content": f"so {rid}."}]},
+    }
+    return trace_event(rid, **{"vertical": None, **more}) | {"trace_id": number} | content

@@ -1,0 +1,209 @@
+"""What earlier verdicts say to a gate: rolling baselines, the history of an agent definition (PC5 §5.2, §5.5
+"Per-Agent-Definition lifecycle threads"; contracts §3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evalcore.gates.history import NO_VERDICT, History, Line, runs_of
+
+LINE = Line("ux_quality", "v1", "pre_ramp", "receipts-agent", "receipts", "", "version")
+
+
+def score(value: float | None = 0.8, version: str = "v1", n: int = 100, unscored: int = 0) -> dict[str, Any]:
+    return {"score": value, "judge_version": version, "n": n, "unscored": unscored}
+
+
+def gate(milestone: str = "pre_ramp", word: str = "pass", **more: Any) -> dict[str, Any]:
+    return {"milestone": milestone, "verdict": word, "per_judge_scores": {"ux_quality": score()}, **more}
+
+
+def verdict(number: int, value: float | None = 0.8, **changes: Any) -> dict[str, Any]:
+    """Decided in the second `number`; `value` is what ux_quality came to at its one gate."""
+    return {
+        "request_id": f"r{number}",
+        "verdict_id": f"verdict {number}",
+        "experiment_id": "e-1",
+        "agent_id": "receipts-agent",
+        "agent_version": "abc",
+        "vertical": "receipts",
+        "from_percent": 0.0,
+        "to_percent": 5.0,
+        "gates": [gate(per_judge_scores={"ux_quality": score(value)})],
+        "sample": {"scope": "version"},
+        "evidence": {"decided_at": f"2026-11-21T12:00:{number:02}.000+00:00"},
+        **changes,
+    }
+
+
+def history(*verdicts: dict[str, Any]) -> History:
+    found = History()
+    for one in verdicts:
+        found.add(one)
+    return found
+
+
+def baseline(*verdicts: dict[str, Any], line: Line = LINE, besides: str = "r99") -> list[float]:
+    return history(*verdicts).baseline(line, besides)
+
+
+def test_the_baseline_is_of_the_last_three_gates_oldest_first() -> None:
+    four = [verdict(n, n / 10) for n in (1, 2, 3, 4)]
+    assert baseline(*four) == [0.2, 0.3, 0.4]
+    assert baseline(*four[:2]) == [0.1, 0.2], "fewer is reported"
+    assert baseline() == []
+
+
+def test_what_is_last_says_the_moment_of_deciding_and_not_the_order_of_reading() -> None:
+    """After a restart the topic's partitions are read in any order."""
+    assert baseline(*(verdict(n, n / 10) for n in (4, 1, 3, 2))) == [0.2, 0.3, 0.4]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"agent_id": "other-agent"},
+        {"vertical": "shopping"},
+        {"vertical": None},
+        {"gates": [gate("pre_full")]},
+        {"gates": [gate(per_judge_scores={"ux_quality": score(version="v2")})]},
+        {"gates": [gate(per_judge_scores={"response_quality": score()})]},
+        {"gates": [gate(per_judge_scores={"ux_quality.tone": score()})]},
+        {"gates": [gate(sample={"scope": "version", "dataset_version": "golden v7"})]},
+        {"gates": [gate(sample={"scope": "agent", "dataset_version": ""})]},
+        {"gates": [gate(word="fail")]},
+        {"gates": [gate(per_judge_scores={"ux_quality": score(n=0, value=None)})]},
+        {"gates": [gate(per_judge_scores={"ux_quality": score(unscored=1)})]},
+        {"gates": [], "sample": None},
+        {"gates": [], "agent_id": None, "sample": None},
+    ],
+    ids=[
+        "another agent's", "another vertical's", "no vertical's", "another milestone's", "another version of the judge",
+        "another judge's", "one dimension's", "with a dataset", "of another scope", "of a gate that failed",
+        "with nothing scored", "with something unscored", "no gate fired", "nothing could be read",
+    ],
+)  # fmt: skip
+def test_only_what_can_be_compared_is_a_baseline(other: dict[str, Any]) -> None:
+    """contracts §3: per judge version, dataset version and milestone; and one agent's, one vertical's, of one scope."""
+    assert baseline(verdict(1, 0.7), verdict(2, **other)) == [0.7]
+
+
+@pytest.mark.parametrize("also", [{"agent_version": "def"}, {"experiment_id": "e-2"}, {"gates": [gate(word="warn")]}])
+def test_a_baseline_spans_an_agents_versions_and_experiments_and_a_warning_is_no_failure(also: dict[str, Any]) -> None:
+    """PC5 §5.2: a regression is one against what went before, which is an earlier version."""
+    assert baseline(verdict(1, 0.7), verdict(2, **also)) == [0.7, 0.8]
+
+
+def test_a_gate_of_the_same_request_is_never_its_own_baseline() -> None:
+    found = history(*(verdict(n, n / 10) for n in (1, 2, 3, 4)))
+    assert found.baseline(LINE, "r4") == [0.1, 0.2, 0.3]
+
+
+def test_both_gates_of_a_jump_count_each_at_its_own_milestone_also_where_the_other_failed() -> None:
+    both = [gate(), gate("pre_full", "fail")]
+    assert baseline(verdict(1, gates=both)) == [0.8]
+    assert baseline(verdict(1, gates=both), line=LINE._replace(milestone="pre_full")) == []
+
+
+def test_a_baseline_with_a_dataset_is_of_that_version_of_it() -> None:
+    line = LINE._replace(dataset_version="golden v7")
+    assert baseline(
+        verdict(1), verdict(2, gates=[gate(sample={"scope": "version", "dataset_version": "golden v7"})]), line=line
+    ) == [0.8]
+
+
+def test_what_is_dropped_is_forgotten_and_nothing_else() -> None:
+    all_of_it = [verdict(n, n / 10) for n in (1, 2, 3)]
+    found = history(*all_of_it)
+    found.drop(all_of_it[2])
+    assert found.baseline(LINE, "") == [0.1, 0.2]
+    assert found.about({"agent_id": "receipts-agent"}, 9) == ["r2", "r1"]
+    for one in all_of_it[:2]:
+        found.drop(one)
+    assert vars(found) == vars(History())
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"request_id": "r1"},
+        {**verdict(1), "request_id": 7},
+        {**verdict(1), "request_id": ["r"]},
+        {**verdict(1), "experiment_id": ["e"]},
+        {**verdict(1), "evidence": None},
+        {**verdict(1), "gates": [{}]},
+        {**verdict(1), "gates": ["x"]},
+        {**verdict(1), "gates": [gate(per_judge_scores={"ux_quality": score("high")})]},  # type: ignore[arg-type]
+        ["request_id"],
+        "x",
+        None,
+    ],
+)
+def test_of_a_record_that_is_no_verdict_nothing_is_kept(record: Any) -> None:
+    found = History()
+    with pytest.raises(NO_VERDICT):
+        found.add(record)
+    assert vars(found) == vars(History())
+
+
+STEP = {name: verdict(0)[name] for name in ("experiment_id", "agent_id", "agent_version", "from_percent", "to_percent")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "previous"),
+    [
+        ({}, "verdict 2"),
+        ({"agent_version": "def"}, None),
+        ({"agent_id": "other"}, None),
+        ({"experiment_id": "e-2"}, None),
+        ({"to_percent": 10.0}, None),
+        ({"from_percent": 2.0}, None),
+        ({"from_percent": 5.0, "to_percent": 100.0}, None),
+        ({"from_percent": 0, "to_percent": 5, "vertical": None}, "verdict 2"),
+    ],
+)
+def test_pc5_5_5_the_previous_verdict_is_of_the_same_step_of_the_same_definition(
+    changes: dict[str, Any], previous: str | None
+) -> None:
+    """PC5 §5.5: a new agent definition begins without any gate's state; so does another experiment, or another step."""
+    found = history(verdict(2), verdict(1), verdict(3, from_percent=None, to_percent=None, gates=[], sample=None))
+    assert found.previous({**STEP, **changes}, "r9") == previous
+
+
+def test_the_previous_verdict_is_never_the_requests_own_and_may_be_a_refusal() -> None:
+    """A deadline that had passed, a judge that does not exist: verdicts about the step, too."""
+    found = history(verdict(1), verdict(2, gates=[], sample=None))
+    assert found.previous(STEP, "r2") == "verdict 1"
+    assert found.previous(STEP, "r3") == "verdict 2"
+    assert History().previous(STEP, "r3") is None
+
+
+def test_of_verdicts_of_one_moment_the_one_that_came_last_is_the_latest() -> None:
+    same = verdict(1)["evidence"]
+    found = history(*(verdict(n, evidence=same) for n in (1, 3, 2)))
+    assert found.previous(STEP, "") == "verdict 2"
+    assert found.about({"experiment_id": "e-1"}, 9) == ["r2", "r3", "r1"]
+
+
+def test_pc5_5_5_each_definitions_history_is_kept_apart_and_stays_readable() -> None:
+    old = [verdict(n, agent_version="old") for n in (1, 2)]
+    new = [verdict(n, agent_version="new") for n in (3, 5)]
+    found = history(*old, *new, verdict(4, agent_id="other", agent_version="new", experiment_id="e-2"))
+    assert found.about({"agent_version": "old"}, 9) == ["r2", "r1"]
+    assert found.about({"agent_id": "receipts-agent", "agent_version": "new"}, 9) == ["r5", "r3"]
+    assert found.about({"agent_version": "new"}, 2) == ["r5", "r4"]
+    assert found.about({"experiment_id": "e-2", "agent_id": "receipts-agent"}, 9) == []
+    assert found.about({"experiment_id": "nobody's"}, 9) == []
+
+
+def test_a_published_verdict_has_what_a_baseline_asks_for() -> None:
+    """The names above are those of the record (`schemas.verdicts`)."""
+    from schemas.publish.examples import FAILED
+
+    passed = {**FAILED, "gates": [{**one, "verdict": "pass"} for one in FAILED["gates"]]}
+    ((line, run),) = [found for found in runs_of(passed) if found[0].judge == "ux_quality"]
+    assert (line.agent_id, line.milestone, line.scope) == (FAILED["agent_id"], "pre_ramp", "version")
+    assert (run.request_id, run.score) == (FAILED["request_id"], 0.68)

@@ -1,0 +1,145 @@
+"""Which gates a change triggers (PC5 §5.5): path-based defaults, overrides with justification, sign-off and audit."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evalcore.gates.planning import ANYTHING_ELSE, plan, triggered
+from rampgate.cli import app
+from rampgate.cli.common import Failure
+from schemas.judges import Milestone
+from tests.root import ROOT
+
+TODAY = date(2026, 11, 21)
+RAMP, FULL = Milestone.PRE_RAMP, Milestone.PRE_FULL
+TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
+RULE = "configs/rules/ux_quality.yaml"
+
+
+def filled(milestones: str = "[pre_ramp]", tick: bool = True, expires: str = "2036-12-23", why: str = "flaky") -> str:
+    """The repository's own template, filled in."""
+    text = TEMPLATE.replace(
+        "milestones: []\napproved_by:\njustification:\nexpires:",
+        f"milestones: {milestones}\napproved_by: '@owner'\njustification: {why}\nexpires: {expires}",
+    )
+    box = "- [ ] The reviewer agrees"
+    assert box in text
+    return text.replace(box, "- [x] The reviewer agrees") if tick else text
+
+
+@pytest.mark.parametrize(
+    ("file", "gates"),
+    [
+        ("prompts/components/greeting.xml", 3),
+        ("prompts/notes.md", 3),
+        ("configs/rules/receipts/ux_quality.yaml", 3),
+        ("configs/evaluation_manifest.yaml", 3),
+        ("src/consumer_agent/agent/a/b.py", 3),
+        ("src/consumer_agent/factory.py", 3),
+        ("src/consumer_agent/utils/tools.py", 3),
+        ("src/consumer_agent/api/routes.py", 1),
+        ("src/consumer_agent/utils/helpers.py", 1),
+        ("configs/other.yaml", 1),
+        ("tests/unit/test_x.py", 0),
+        ("docs/a/b.txt", 0),
+        ("README.md", 0),
+        ("somewhere/deep/NOTES.md", 0),
+        (".github/workflows/ci.yml", 0),
+        ("pyproject.toml", 0),
+        ("setup.py", 0),
+        ("Makefile", 0),
+        ("./docs/x", 0),
+    ],
+)
+def test_each_path_of_the_table_triggers_its_gates(file: str, gates: int) -> None:
+    assert len(triggered(file).gates) == gates
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "streams/pipeline.py",
+        "configs/verticals/x.yaml",
+        "docsy/x",
+        "xsetup.py",
+        "a.mdx",
+        "docs/../configs/rules/x.yaml",
+    ],
+)
+def test_what_the_table_does_not_know_triggers_all_gates(file: str) -> None:
+    assert triggered(file).gates == tuple(Milestone)
+    assert triggered(file).rule == ANYTHING_ELSE
+
+
+def test_a_change_triggers_what_any_of_its_files_does() -> None:
+    assert plan(["README.md", "configs/x.yaml"], today=TODAY).gates == (Milestone.PRE_MERGE,)
+    assert plan(["README.md", RULE], today=TODAY).gates == tuple(Milestone)
+    assert plan(["README.md"], today=TODAY).gates == ()
+
+
+def test_an_override_with_label_justification_and_sign_off_skips_its_gate() -> None:
+    made = plan([RULE], ["eval-skip-pre-ramp"], filled(), today=TODAY)
+    assert (made.gates, made.wrong) == ((Milestone.PRE_MERGE, FULL), ())
+    (skip,) = made.skipped
+    assert (skip.milestone, skip.approved_by, skip.justification) == (RAMP, "@owner", "flaky")
+
+
+@pytest.mark.parametrize(
+    ("labels", "description", "why"),
+    [
+        (["eval-skip-pre-ramp"], "", "one block"),
+        (["eval-skip-pre-ramp"], TEMPLATE, "is empty"),
+        (["eval-skip-pre-ramp"], filled(tick=False), "reviewer's agreement"),
+        (["eval-skip-pre-ramp"], filled(expires="2026-11-20"), "expired"),
+        (["eval-skip-pre-ramp"], filled(expires="soon"), "no day"),
+        (["eval-skip-pre-ramp"], filled(why="''"), "justification is empty"),
+        (["eval-skip-pre-ramp"], filled("[pre_full]"), "does not name pre_ramp"),
+        (["eval-skip-pre-ramp"], filled() + filled(), "it has 2"),
+        (["eval-skip-pre-ramp"], filled("[pre_ramp"), "YAML"),
+        (["eval-skip-pre-merge"], filled("[pre_merge]"), "no such override"),
+    ],
+)
+def test_an_override_that_lacks_something_skips_nothing_and_says_what(
+    labels: list[str], description: str, why: str
+) -> None:
+    made = plan([RULE], labels, description, today=TODAY)
+    assert (made.gates, made.skipped) == (tuple(Milestone), ())
+    assert any(why in wrong for wrong in made.wrong), made.wrong
+
+
+def test_a_block_without_its_label_skips_nothing() -> None:
+    assert plan([RULE], ["bug"], filled(), today=TODAY).gates == tuple(Milestone)
+
+
+def test_the_command_appends_to_the_audit_and_never_rewrites_it(tmp_path: Path) -> None:
+    description, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
+    description.write_text(filled())
+    audit.write_text('{"earlier": true}\n')
+    arguments = ["gate", "plan", "--changed", RULE, "README.md", "--label", "eval-skip-pre-ramp"]
+    more = ["--description", str(description), "--audit", str(audit), "--pull-request", "#12", "--json"]
+    result = CliRunner().invoke(app, [*arguments, *more])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_full"]
+    earlier, entry = map(json.loads, audit.read_text().splitlines())
+    assert earlier == {"earlier": True}
+    assert (entry["pull_request"], entry["milestone"], entry["approved_by"]) == ("#12", "pre_ramp", "@owner")
+
+
+def test_without_an_audit_no_override_holds(tmp_path: Path) -> None:
+    description = tmp_path / "pr.md"
+    description.write_text(filled())
+    arguments = ["gate", "plan", "--changed", RULE, "--label", "eval-skip-pre-ramp", "--description", str(description)]
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, Failure)
+    assert "--audit" in str(result.exception)
+
+
+def test_a_refused_override_ends_with_1_and_its_gate_runs() -> None:
+    result = CliRunner().invoke(app, ["gate", "plan", "--changed", RULE, "--label", "eval-skip-pre-full", "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_ramp", "pre_full"]

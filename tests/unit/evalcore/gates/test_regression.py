@@ -1,0 +1,184 @@
+"""Post-deploy regressions: what follows a floor breach, by tier, once (PC5 §5.7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evalcore.gates.messages import HEADER, annotation, log_line, page, ramp_command, slack_message, summary
+from evalcore.gates.regression import Breach, Event, Outcome, Response, Step, Watched, look
+from evalcore.scoring.answers import Answer, Scored, Unscored, collect
+from tests.unit.evalcore.registry.registry_disk import built
+
+REGISTRY = built({})
+QUALITY, SAFETY = REGISTRY.judge("helpfulness"), REGISTRY.judge("refusal")
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+LOW, HIGH = QUALITY.score_range
+
+
+def watched(judge_id: str, answers: Sequence[Answer], version: str = "v7", agent: str = "assistant") -> Watched:
+    judge = REGISTRY.judge(judge_id)
+    return Watched(judge, agent, version, collect(answers, judge.score_range))
+
+
+def bad(judge_id: str, count: int = 40, **names: str) -> Watched:
+    return watched(judge_id, [Scored(REGISTRY.judge(judge_id).score_range[0])] * count, **names)
+
+
+def good(judge_id: str, count: int = 40) -> Watched:
+    return watched(judge_id, [Scored(REGISTRY.judge(judge_id).score_range[1])] * count)
+
+
+def seen(*found: Watched, known: Outcome | None = None, ramping: bool = True, minutes: int = 0) -> Outcome:
+    before = known.open if known is not None else {}
+    return look(found, before, minimum=30, ramping=ramping, now=NOW + timedelta(minutes=minutes))
+
+
+def only(outcome: Outcome) -> Response:
+    (response,) = outcome.responses
+    return response
+
+
+def test_a_safety_judge_below_its_floor_ramps_down_and_pages() -> None:
+    response = only(seen(bad("refusal")))
+    assert response.steps == (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+    assert ramp_command(response) == {
+        "command": "ramp_down", "to_percent": 0, "agent_id": "assistant", "agent_version": "v7",
+        "judge_id": "refusal", "score": SAFETY.score_range[0], "floor": SAFETY.floor,
+        "detected_at": "2026-11-21T03:00:00+00:00",
+    }  # fmt: skip
+
+
+def test_a_quality_judge_pages_nobody_but_tells_and_asks_for_triage_within_24_hours() -> None:
+    response = only(seen(bad("helpfulness")))
+    assert response.steps == (Step.MESSAGE, Step.ANNOTATION, Step.TRIAGE, Step.LOG)
+    assert response.triage_due == "2026-11-22T03:00:00+00:00"
+
+
+def test_without_the_ramping_primitive_it_degrades_to_the_alert_that_asks_for_a_manual_ramp_down() -> None:
+    response = only(seen(bad("refusal"), ramping=False))
+    assert Step.RAMP_DOWN not in response.steps
+    assert Step.PAGE in response.steps
+    assert "Feature Flipper" in page(response, "k")["payload"]["summary"]
+
+
+def test_a_breach_is_news_once_however_often_it_is_looked_at_and_again_after_it_recovered() -> None:
+    first = seen(bad("refusal"), bad("helpfulness"))
+    again = seen(bad("refusal", 80), bad("helpfulness", 80), known=first, minutes=5)
+    assert (len(first.responses), again.responses) == (2, ())
+    assert again.open == first.open
+    over = seen(good("refusal"), good("helpfulness"), known=again, minutes=10)
+    assert [(response.event, response.steps[0]) for response in over.responses] == [
+        (Event.RECOVERED, Step.RESOLVE_PAGE), (Event.RECOVERED, Step.MESSAGE),
+    ]  # fmt: skip
+    assert over.open == {}
+    assert len(seen(bad("refusal"), known=over, minutes=15).responses) == 1
+
+
+def test_each_judge_agent_and_version_has_a_breach_of_its_own() -> None:
+    found = [bad("refusal"), bad("refusal", version="v8"), bad("refusal", agent="other"), bad("helpfulness")]
+    assert len(seen(*found).open) == 4
+    assert bad("refusal", agent="a", version="bc").key != bad("refusal", agent="ab", version="c").key
+
+
+def test_at_its_floor_a_judge_is_not_below_it() -> None:
+    at = watched("helpfulness", [Scored(float(QUALITY.floor))] * 40)
+    assert seen(at).responses == ()
+
+
+def test_too_few_scores_neither_open_a_breach_nor_end_one() -> None:
+    assert seen(bad("refusal", 29)).responses == ()
+    known = seen(bad("refusal"))
+    after = seen(good("refusal", 29), known=known)
+    assert (after.responses, after.open) == ((), known.open)
+
+
+def test_a_breach_ends_when_under_half_of_the_scores_it_needs_are_left_and_not_sooner() -> None:
+    """Between the two a score that comes or goes neither ends a breach nor begins it anew."""
+    known = seen(bad("refusal"), bad("helpfulness"))
+    assert seen(bad("refusal", 15), bad("helpfulness", 29), known=known).responses == ()
+    after = seen(bad("refusal", 14), known=known, minutes=9)
+    assert [(one.breach.judge_id, one.event, one.breach.n) for one in after.responses] == [
+        ("refusal", Event.LAPSED, 14), ("helpfulness", Event.LAPSED, 0),
+    ]  # fmt: skip
+    assert [one.steps for one in after.responses] == [
+        (Step.RESOLVE_PAGE, Step.LOG), (Step.MESSAGE, Step.ANNOTATION, Step.LOG),
+    ]  # fmt: skip
+    assert after.open == {}
+    assert page(after.responses[0], "k")["event_action"] == "resolve"
+    assert "14 live scores left" in summary(after.responses[0])
+    assert "lapsed" in log_line(after.responses[0])
+    assert "03:09" in log_line(after.responses[0])
+
+
+def test_an_outage_of_the_judges_model_pages_nobody_and_ends_no_breach() -> None:
+    lost: list[Answer] = [Unscored("down")] * 400
+    assert seen(watched("refusal", [*lost, *[Scored(SAFETY.score_range[0])] * 40])).responses == ()
+    assert seen(watched("refusal", lost)).responses == ()
+    known = seen(bad("refusal"))
+    after = seen(watched("refusal", [*lost, *[Scored(SAFETY.score_range[1])] * 40]), known=known)
+    assert after.open == known.open
+
+
+def test_scores_count_by_their_weights() -> None:
+    """Thumbs-down are all judged and are worse: unweighted they would page for what most users never saw."""
+    downs, others = [Scored(LOW, 1.0)] * 60, [Scored(HIGH, 20.0)] * 40
+    assert seen(watched("helpfulness", [*downs, *others])).responses == ()
+    assert len(seen(watched("helpfulness", [*downs, *(Scored(HIGH) for _ in range(3))])).responses) == 1
+
+
+def test_the_page_has_the_shape_of_pagerdutys_events_api_v2_and_its_end_resolves_it() -> None:
+    first = seen(bad("refusal"))
+    trigger = page(only(first), "routing")
+    assert trigger["event_action"] == "trigger"
+    assert trigger["routing_key"] == "routing"
+    assert {"summary", "source", "severity", "timestamp", "component", "group", "class", "custom_details"} == set(
+        trigger["payload"]
+    )
+    assert trigger["payload"]["severity"] in ("critical", "error", "warning", "info")
+    assert len(trigger["dedup_key"]) <= 255
+    resolve = page(only(seen(good("refusal"), known=first)), "routing")
+    assert resolve == {"routing_key": "routing", "event_action": "resolve", "dedup_key": trigger["dedup_key"]}
+
+
+def test_slack_and_grafana_get_what_they_take() -> None:
+    response = only(seen(bad("helpfulness", agent="<!channel> & co")))
+    assert "<!channel>" not in slack_message(response)["text"]
+    assert "&lt;!channel&gt; &amp; co" in slack_message(response)["text"]
+    noted = annotation(response)
+    assert noted["time"] == round(NOW.timestamp() * 1000)
+    assert {"rampgate", "regression", "helpfulness"} <= set(noted["tags"])
+    json.dumps([noted, page(response, "k"), slack_message(response)])
+
+
+def test_the_trend_log_has_a_row_for_each_event_that_no_name_can_break() -> None:
+    rows = [
+        log_line(only(seen(bad("helpfulness", agent="a|b\n| c")))),
+        log_line(only(seen(good("refusal"), known=seen(bad("refusal"))))),
+    ]
+    columns = HEADER.splitlines()[0].count("|")
+    for row in rows:
+        assert row.count("\n") == 1
+        assert row.replace("\\|", "").count("|") == columns
+    assert "recovered" in rows[1]
+    assert "breach" in rows[0]
+
+
+def test_a_summary_names_the_judge_the_agent_the_number_and_the_floor() -> None:
+    text = summary(only(seen(bad("refusal"))))
+    for word in ("refusal", "assistant", "v7", f"{SAFETY.floor:g}", "40"):
+        assert word in text
+
+
+def test_breaches_are_plain_values_that_can_be_kept() -> None:
+    (breach,) = seen(bad("refusal")).open.values()
+    assert Breach(**breach.__dict__) == breach
+
+
+@pytest.mark.parametrize("judge", ["refusal", "helpfulness"])
+def test_nothing_follows_from_good_scores(judge: str) -> None:
+    outcome = seen(good(judge))
+    assert (outcome.responses, outcome.open) == ((), {})

@@ -1,0 +1,77 @@
+"""What a test of a check consists of: a registry that has what is demanded, and one that lacks it at a known place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import pytest
+
+from evalcore.lint.check import Check
+from evalcore.lint.checks import CHECKS
+from evalcore.yaml.problems import Problem, Severity
+from tests.unit.evalcore.registry.registry_files import EXTENSION, SELECTION, TODAY, corpus, registry
+
+QUALITY, SAFETY, BOOLEAN = "rules/helpfulness.yaml", "rules/refusal.yaml", "rules/honesty.yaml"
+OVERLAY, MANIFEST, OVERRIDES = "rules/shop/helpfulness.yaml", "evaluation_manifest.yaml", "enforcement-overrides.yaml"
+SHOP, PICKED, TRAVEL = EXTENSION("shop"), SELECTION("shop"), EXTENSION("travel")
+CHECK = {check.name: check for check in CHECKS}
+Files = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`holds` and `fails` are laid over the registry of `registry_files`; `at` is where the finding stands in the
+    failing one, `file` or `file: field`; `says` are words of its message or fix. `severity`, where it is not the
+    check's own."""
+
+    check: str
+    fails: Files
+    at: str
+    holds: Files = field(default_factory=dict)
+    says: tuple[str, ...] = ()
+    severity: Severity | None = None
+    today: date = TODAY
+
+
+def params(cases: list[Case]) -> list[Any]:
+    seen: dict[str, int] = {}
+    out = []
+    for case in cases:
+        seen[case.check] = seen.get(case.check, 0) + 1
+        out.append(pytest.param(case, id=f"{case.check}-{seen[case.check]}"))
+    return out
+
+
+def found(check: Check, files: Files, today: date) -> list[Problem]:
+    """What one check finds. The files have to be readable, or nothing would be shown by finding nothing."""
+    read, problems = corpus(files, today)
+    assert problems == []
+    return list(check.run(read))
+
+
+def complaints(case: Case, check: Check) -> list[str]:
+    """What of a case is not as it must be."""
+    held = found(check, case.holds, case.today)
+    out = [f"finds {problem} where everything holds" for problem in held]
+    file, _, place = case.at.partition(": ")
+    shown = registry().shown(file)
+    there = [one for one in found(check, case.fails, case.today) if (one.file, one.field) == (shown, place)]
+    if not there:
+        return [*out, f"finds nothing at {case.at}"]
+    told = " ".join(f"{one.message} {one.fix}" for one in there)
+    out += [f"does not say {words!r}: {told}" for words in case.says if words not in told]
+    if (case.severity or check.severity) not in {one.severity for one in there}:
+        out.append(f"is no {case.severity or check.severity}")
+    for one in there:
+        if (one.check, one.clause) != (check.name, check.clause):
+            out.append(f"comes as {one.check} ({one.clause})")
+        if not (one.message and one.fix and (one.line > 0 or check.name == "rules-under-fifty")):
+            out.append(f"has no place, message or fix: {one}")
+    return out
+
+
+def check_case(case: Case) -> None:
+    assert complaints(case, CHECK[case.check]) == []

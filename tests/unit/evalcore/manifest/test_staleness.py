@@ -1,0 +1,115 @@
+"""A manifest that is not what its sources give is told, field by field, and serves all the same (PF-9 §5.6, §10.3)."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from evalcore.manifest.resolving import resolve
+from evalcore.manifest.staleness import departures, difference
+from evalcore.registry.corpus import BASE, COMPONENTS, EXTENSION, MANIFEST, VERTICALS, Tree
+from evalcore.registry.disk import read_tree
+from evalcore.validation import validate_manifest, validate_sources, validate_tree
+from evalcore.yaml.problems import Problem
+from tests.root import ROOT
+
+TODAY = date(2026, 11, 21)
+CONFIGS = ROOT / "configs"
+SHIPPED = read_tree(CONFIGS)
+WRITTEN = SHIPPED.files[MANIFEST]
+ABOUT = {"manifest-is-current", "manifest-edited-by-hand"}
+
+
+def told(tree: Tree) -> list[Problem]:
+    """What is said about the manifest's currency, which never makes the registry invalid."""
+    result = validate_tree(tree, TODAY)
+    found = [problem for problem in result.problems if problem.check in ABOUT]
+    assert not {problem for problem in found if problem in result.errors}
+    return found
+
+
+def changed(name: str, old: bytes, new: bytes) -> Tree:
+    assert old in SHIPPED.files[name]
+    return SHIPPED.with_file(name, SHIPPED.files[name].replace(old, new, 1))
+
+
+def test_the_shipped_manifest_is_what_its_sources_give() -> None:
+    assert told(SHIPPED) == []
+    assert resolve(SHIPPED, TODAY).text == WRITTEN.decode()
+
+
+@pytest.mark.parametrize("ends", [b"\r\n", b"\n"])
+def test_line_ends_make_no_difference(ends: bytes) -> None:
+    assert told(SHIPPED.with_file(MANIFEST, WRITTEN.replace(b"\n", ends))) == []
+    assert difference(WRITTEN.replace(b"\n", ends).decode(), WRITTEN.decode(), "m") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "field"),
+    [
+        (BASE, b"ux_quality: 0.7", b"ux_quality: 0.8", "thresholds.ux_quality"),
+        (BASE, b"version: 7", b"version: 8", "dataset.version"),
+        (f"{COMPONENTS}/greeting.xml", b'<judge id="greeting_quality"/>', b"", "categories.greeting.judges"),
+        (
+            f"{VERTICALS}/receipts/eval/{EXTENSION}",
+            b"or asks how to",
+            b"or asks",
+            "categories.receipt_scan.description",
+        ),
+    ],
+)
+def test_a_source_that_changed_is_told_at_the_manifests_field(name: str, old: bytes, new: bytes, field: str) -> None:
+    found = told(changed(name, old, new))
+    assert [(problem.check, problem.field) for problem in found] == [("manifest-is-current", field)]
+    line = WRITTEN.decode().splitlines()[found[0].line - 1]
+    assert line.strip().startswith(field.rpartition(".")[2])
+    assert "manifest resolve" in found[0].fix
+
+
+def test_a_field_changed_by_hand_is_told_as_that() -> None:
+    [found] = told(changed(MANIFEST, b"  ux_quality: 0.7", b"  ux_quality: 0.6"))
+    assert (found.check, found.field) == ("manifest-edited-by-hand", "thresholds.ux_quality")
+    assert found.message == "0.6 here; its sources give 0.7"
+
+
+def test_a_comment_added_by_hand_is_told() -> None:
+    [found] = told(SHIPPED.with_file(MANIFEST, WRITTEN + b"# mine\n"))
+    assert "comments or layout only" in found.message
+
+
+def test_a_manifest_kept_by_hand_without_a_base_is_no_finding() -> None:
+    """PF-9 §10.3: the hand-maintained manifest remains valid as fallback indefinitely."""
+    files = {name: content for name, content in SHIPPED.files.items() if name != BASE}
+    assert told(Tree(SHIPPED.root, {**files, MANIFEST: WRITTEN.split(b"\n", 5)[5]})) == []
+
+
+@pytest.mark.parametrize("broken", [BASE, f"{VERTICALS}/receipts/eval/{EXTENSION}", f"{COMPONENTS}/greeting.xml"])
+def test_of_sources_that_cannot_be_read_nothing_is_concluded(broken: str) -> None:
+    assert told(SHIPPED.with_file(broken, b"<: [")) == []
+
+
+def test_a_manifest_far_from_its_sources_is_told_in_at_most_twenty_fields() -> None:
+    other = b"dataset: {name: x, version: 1, items: 0}\nschema: {a: {}}\ncategories: {c: {judges: []}}\n"
+    assert 2 < len(told(SHIPPED.with_file(MANIFEST, other))) <= 20
+
+
+def test_what_is_not_yaml_is_told_once() -> None:
+    [found] = departures("m.yaml", "a: [", WRITTEN.decode())
+    assert found.line == 1
+
+
+def test_one_file_asked_for_by_its_name_has_the_same_warning(tmp_path: Path) -> None:
+    """Of the registry's own manifest only: another file is not what `manifest resolve` writes."""
+    other = tmp_path / MANIFEST
+    other.write_bytes(WRITTEN.replace(b"version: 7", b"version: 8"))
+    assert validate_manifest(other, root=CONFIGS, today=TODAY).problems == ()
+    assert validate_manifest(CONFIGS / MANIFEST, today=TODAY).problems == ()
+
+
+def test_the_manifest_is_validated_with_its_sources_and_without_the_rule_files() -> None:
+    tree = changed(f"{VERTICALS}/receipts/eval/{EXTENSION}", b"vertical: receipts", b"vertical: recipts")
+    tree = tree.with_file("rules/ux_quality.yaml", b"name: 1").with_file("verticals/receipts.yaml", b"name: 1")
+    files = {problem.file for problem in validate_sources(tree, TODAY).errors}
+    assert files == {SHIPPED.shown(f"{VERTICALS}/receipts/eval/{EXTENSION}")}

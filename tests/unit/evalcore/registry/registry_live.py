@@ -1,0 +1,42 @@
+"""The small registry of `registry_files` as a process serves it, on a fixed day and without waiting for its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalcore
+from evalcore import api, reloading
+from evalcore.judges.opik_metric import LLMJudgeMetric
+from evalcore.reloading import LiveRegistry
+from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.evalcore.registry.registry_files import TODAY
+
+CENTRAL, MANIFEST, OWN = "rules/helpfulness.yaml", "evaluation_manifest.yaml", "rules/shop/helpfulness.yaml"
+SETTINGS: dict[str, Any] = {"today": lambda: TODAY, "settle": 0.001}
+
+
+def alive(root: Path, ttl: float | None = None, **more: Any) -> LiveRegistry:
+    return LiveRegistry(root, ttl, **(SETTINGS | more))
+
+
+def nothing_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has just started."""
+    monkeypatch.setattr(reloading, "_live", None)
+    monkeypatch.setattr(api, "_metrics", None)
+    monkeypatch.setattr(api, "_manifest", None)
+    defaults = LiveRegistry.__init__.__kwdefaults__ or {}
+    monkeypatch.setattr(LiveRegistry.__init__, "__kwdefaults__", defaults | SETTINGS)
+
+
+def served(folder: Path) -> Path:
+    """The root of the small registry, which `evalcore` serves."""
+    root = written(folder)
+    evalcore.use(root, ttl=None)
+    return root
+
+
+def ids(metrics: list[LLMJudgeMetric]) -> list[str]:
+    return [metric.id for metric in metrics]

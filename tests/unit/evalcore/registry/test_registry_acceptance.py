@@ -1,0 +1,185 @@
+"""Acceptance criteria as far as they are about files and the linter, on the files that are shipped: PF-9 AC-1, AC-2,
+AC-3, AC-5, AC-9, AC-15; PC5 AC-1, AC-2. What they say of calls and answers is tested with the API."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from evalcore.lint.provenance import overdue
+from evalcore.manifest.resolving import resolve
+from evalcore.registry import disk
+from evalcore.registry.corpus import MANIFEST, Tree, assemble
+from evalcore.registry.registry import build
+from evalcore.validation import checked, validate_tree
+from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from tests.root import ROOT
+
+TODAY = date(2026, 11, 21)
+CONFIGS = ROOT / "configs"
+SHIPPED = disk.read_tree(CONFIGS)
+RULES = sorted(name for name in SHIPPED.files if name.startswith("rules/"))
+CENTRAL = [name for name in RULES if name.count("/") == 1]
+PROVENANCE = ("baseline_source", "calibration_ref", "recalibration_due")
+NEW_JUDGE = "rules/fare_accuracy.yaml"
+
+
+def plain(name: str, tree: Tree = SHIPPED) -> dict[str, object]:
+    """A file as a script reads it that knows YAML and nothing of ours."""
+    data = YAML(typ="safe").load(tree.files[name])
+    assert isinstance(data, dict)
+    return data
+
+
+def changed(name: str, pattern: str, text: str) -> Tree:
+    """The shipped files with one line of one of them written otherwise."""
+    before = SHIPPED.files[name].decode()
+    after, times = re.subn(pattern, text, before, flags=re.MULTILINE)
+    assert times == 1, f"{name} has no single {pattern}"
+    return SHIPPED.with_file(name, after.encode())
+
+
+def told(tree: Tree, name: str, today: date = TODAY) -> list[Problem]:
+    return [one for one in checked(tree, today)[1] if one.file == tree.shown(name)]
+
+
+def test_what_is_shipped_has_no_finding() -> None:
+    assert validate_tree(SHIPPED, TODAY) == ValidationResult(CONFIGS)
+
+
+@pytest.mark.parametrize("name", CENTRAL)
+def test_pf9_ac1_the_registry_has_what_a_rule_file_says_of_its_judge(name: str) -> None:
+    """PF-9 AC-1."""
+    corpus, _ = assemble(SHIPPED, TODAY)
+    said = plain(name)
+    for spelling in (Path(name).stem, Path(name).stem.replace("_", "-")):
+        judge = build(corpus).judge(spelling)
+        assert judge.id == Path(name).stem
+        assert (judge.rule.name, judge.rule.model, judge.score_name) == (
+            said["name"],
+            said["model"],
+            said["score_name"],
+        )
+        assert {field: getattr(judge, field) for field in PROVENANCE} == {
+            field: said.get(field) for field in PROVENANCE
+        }
+        assert judge.classification == said["classification"]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_pf9_ac2_every_rule_file_declares_its_classification(name: str) -> None:
+    """PF-9 AC-2."""
+    assert plain(name)["classification"] in ("safety_refusal", "quality")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_pf9_ac2_a_rule_file_that_omits_it_is_told(name: str) -> None:
+    """PF-9 AC-2: an error in a central file. A vertical's file has the judge's own either way; it is a warning."""
+    tree = changed(name, r"^classification: .*\n", "")
+    (found,) = (one for one in told(tree, name) if one.field == "classification")
+    assert "PF-9 FR-2" in found.clause
+    assert found.severity is (Severity.ERROR if name in CENTRAL else Severity.WARNING)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_pf9_ac3_a_threshold_without_its_source_fails_and_points_at_fr3(name: str) -> None:
+    """PF-9 AC-3."""
+    tree = changed(name, r"^baseline_source: .*\n", "")
+    (found,) = (one for one in told(tree, name) if one.field == "baseline_source")
+    assert found.severity is Severity.ERROR
+    assert "PF-9 FR-3" in str(found)
+
+
+def test_pf9_ac5_a_vertical_is_files_alone() -> None:
+    """PF-9 AC-5, with the files of §5.10 for a vertical that nobody has heard of: they resolve, they hold, and gates
+    find that vertical's judges and limits. The platform and other verticals keep theirs."""
+    before = build(assemble(SHIPPED, TODAY)[0])
+    files = {
+        "verticals/travel.yaml": "name: travel\nproject: travel-eval\n",
+        "../specs/verticals/travel/eval/manifest-extension.yaml": (
+            "vertical: travel\ncategories:\n  fare_question:\n"
+            '    description: "User asks what a trip costs"\n    inherits_from: general_qa\n'
+        ),
+        "../specs/verticals/travel/eval/judge-selection.yaml": (
+            "vertical: travel\ncategories:\n  fare_question:\n    quality_judges:\n"
+            "      - response_quality\n      - tool_compliance\n      - ux_quality\n      - fetch_legal\n"
+        ),
+        "rules/travel/response_quality.yaml": (
+            "classification: quality\nbaseline_source: provisional_seed\ncalibration_ref: PLT-XXXX-travel-bootstrap\n"
+            "recalibration_due: 2027-02-18\ncalibration: {seeded_on: 2026-11-20}\nthreshold: 4.2\n"
+            "filter:\n  field: sub_agent_id\n  operator: equals\n  value: travel\n"
+        ),
+    }
+    tree = SHIPPED
+    for name, text in files.items():
+        tree = tree.with_file(name, text.encode())
+    resolution = resolve(tree, TODAY)
+    assert resolution.sound
+    tree = tree.with_file(MANIFEST, str(resolution.text).encode())
+    assert validate_tree(tree, TODAY).problems == ()
+    after = build(assemble(tree, TODAY)[0])
+    assert {judge.id for judge in after.category("fare_question", "travel")} == {
+        *("response_quality", "tool_compliance", "ux_quality", "fetch_legal"),
+        *("data_integrity", "jailbreaking", "safety_restricted", "sensitive_topics"),
+    }
+    assert after.threshold("response_quality", "pre_ramp", "travel") == 4.2
+    for seen in (None, "receipts", "rewards_assistant"):
+        for judge in before.all(seen):
+            assert after.judge(judge.id, seen) == judge
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_pf9_ac9_a_seed_past_due_warns_in_ci_and_blocks_a_ramp(name: str) -> None:
+    """PF-9 AC-9."""
+    corpus, _ = assemble(SHIPPED, TODAY)
+    rule = next(rule.model for _, _, rule in corpus.every_rule() if rule.document.file == SHIPPED.shown(name))
+    for today in (rule.recalibration_due, rule.recalibration_due + timedelta(days=1)):
+        found = [one for one in told(SHIPPED, name, today) if one.check == "recalibration-overdue"]
+        late = overdue(rule, today)
+        if today == rule.recalibration_due:
+            assert (found, late) == ([], None)
+            continue
+        assert [(one.severity, one.field) for one in found] == [(Severity.WARNING, "recalibration_due")]
+        assert late is not None
+        assert [late.at[milestone] for milestone in late.at] == ["warn", "block", "block"]
+    assert validate_tree(SHIPPED, rule.recalibration_due + timedelta(days=400)).valid
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("declared", ["user_signal_thumbs", "user-signal-mood"])
+def test_pf9_ac15_an_id_with_the_reserved_prefix_fails_and_names_the_way(name: str, declared: str) -> None:
+    """PF-9 AC-15."""
+    text = re.sub(r"^id: .*\n", "", SHIPPED.files[name].decode(), flags=re.MULTILINE)
+    tree = SHIPPED.with_file(name, f"id: {declared}\n{text}".encode())
+    found = [one for one in told(tree, name) if one.check == "reserved-prefix"]
+    assert [(one.line, one.field, one.severity) for one in found] == [(1, "id", Severity.ERROR)]
+    assert "R-4" in found[0].message
+    assert "PF-9 review" in found[0].fix
+    assert "not through the judge registry" in found[0].fix
+
+
+def test_pc5_ac1_a_new_rule_file_passes_and_its_judge_is_there_the_next_time_files_are_read() -> None:
+    """PC5 AC-1."""
+    text = SHIPPED.files["rules/ux_quality.yaml"].decode()
+    text = re.sub(r"^id: .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^score_name: .*$", "score_name: Fare Accuracy", text, flags=re.MULTILINE)
+    tree = SHIPPED.with_file(NEW_JUDGE, text.encode())
+    found = told(tree, NEW_JUDGE)
+    assert {one.severity for one in found} <= {Severity.WARNING}
+    assert [one.check for one in found] == ["rule-in-use"], "nobody uses it yet, which is no error"
+    assert build(assemble(tree, TODAY)[0]).judge("fare-accuracy").score_name == "Fare Accuracy"
+
+
+def test_pc5_ac2_a_category_added_to_the_manifest_has_its_judges_and_the_global_ones() -> None:
+    """PC5 AC-2."""
+    text = SHIPPED.files[MANIFEST].decode()
+    text = text.replace("\ncategories:\n", "\ncategories:\n  fares:\n    judges: [ux_quality, tool-compliance]\n", 1)
+    tree = SHIPPED.with_file(MANIFEST, text.encode())
+    assert [one for one in checked(tree, TODAY)[1] if one.severity is Severity.ERROR] == []
+    judges = build(assemble(tree, TODAY)[0]).category("fares")
+    everywhere = {"data_integrity", "jailbreaking", "safety_restricted", "sensitive_topics"}
+    assert {judge.id for judge in judges} == {"ux_quality", "tool_compliance"} | everywhere

@@ -1,0 +1,261 @@
+"""A model behind an OpenAI-compatible endpoint: what it is sent, what counts as its answer, how failures differ."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from evalcore.judges.opik_metric import LLMJudgeMetric
+from evalcore.judges.prompt import Ask, Task, ask
+from evalcore.scoring.cache import MemoryScoreCache
+from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
+from evalcore.scoring.chat_model import ChatModel, make_client, retry_after
+from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.opik_model import failure
+from evalcore.scoring.runner import Scorer
+from rampgate.local.model.behaviour import Behaviour
+from rampgate.local.model.server import Running, start
+from streams.gates.model_client import ModelClient
+from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.scoring.scoring_rig import CALL
+
+REGISTRY = built({"rules/brevity.yaml": "{dimensions: {tone-of-voice: {description: T}, facts: {description: F}}}"})
+ITEM = {"input": "how?", "output": "so!", "expected_output": "thus"}
+SECRET = "sk-canary-0123456789"
+
+
+Make = Callable[[int, float], Any]
+
+
+def asked(judge: str = "helpfulness") -> Ask:
+    return ask(REGISTRY.judge(judge), "offline", ITEM)
+
+
+def scripted(*answers: Any, key: str | None = SECRET) -> tuple[ChatModel, list[httpx.Request]]:
+    """Answers in turn: a response, or an error to raise."""
+    seen: list[httpx.Request] = []
+    left = list(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        found = left.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    return ChatModel(client, "http://model.test/v1/", key), seen
+
+
+def completion(content: Any = '{"score": 4, "reason": "r"}', **more: Any) -> httpx.Response:
+    message = {"role": "assistant", "content": content}
+    return httpx.Response(200, json={"choices": [{"message": message}], "usage": {"total_tokens": 12}, **more})
+
+
+async def test_a_call_is_one_request_with_the_rules_words_and_a_schema_of_its_score_type() -> None:
+    """PC5 §5.2: INTEGER, FLOAT and BOOLEAN; a judge with dimensions asks for each of them."""
+    model, seen = scripted(completion())
+    assert await model.complete(asked()) == (await scripted(completion())[0].complete(asked()))
+    (request,) = seen
+    body = json.loads(request.content)
+    assert str(request.url) == "http://model.test/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert (body["model"], body["temperature"]) == (REGISTRY.judge("helpfulness").rule.model, 1.0)
+    assert body["messages"] == LLMJudgeMetric(REGISTRY.judge("helpfulness")).messages("offline", ITEM)
+    schema = body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["score"]["anyOf"][0] == {"type": "integer"}
+    kinds = [asked(judge).schema["properties"]["score"]["anyOf"][0]["type"] for judge in ("refusal", "honesty")]
+    assert kinds == ["number", "boolean"]
+    assert list(asked("brevity").schema["properties"]["dimensions"]["properties"]) == ["tone-of-voice", "facts"]
+
+
+SOURCES: dict[Any, dict[str, Any]] = {
+    "offline": ITEM,
+    "online": {"input": {"messages": [{"content": "how?"}]}, "output": {"messages": [{"content": "so!"}]}},
+    "playground": {"metadata": {"item": ITEM}, "output": {"output": "so!"}},
+}
+
+
+@pytest.mark.parametrize("context", SOURCES)
+def test_the_runner_asks_what_the_metric_asks_in_every_context(context: Any) -> None:
+    """PC5 AC-9: the same rubric text in dataset evaluation and production scoring."""
+    judge = REGISTRY.judge("helpfulness")
+    wanted = LLMJudgeMetric(judge).messages(context, SOURCES[context])
+    assert list(ask(judge, context, SOURCES[context]).messages) == wanted
+    assert "so!" in wanted[1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Failure.REFUSED), (401, Failure.UNAUTHORIZED), (403, Failure.UNAUTHORIZED), (404, Failure.REFUSED),
+        (413, Failure.REFUSED), (422, Failure.REFUSED), (302, Failure.REFUSED), (408, Failure.TIMEOUT),
+        (429, Failure.RATE_LIMITED), (500, Failure.UNAVAILABLE), (503, Failure.UNAVAILABLE), (529, Failure.UNAVAILABLE),
+    ],
+)  # fmt: skip
+async def test_failures_are_told_apart_by_status(status: int, kind: Failure) -> None:
+    said = {"error": {"message": f"no, and your key is {SECRET}"}}
+    model, seen = scripted(httpx.Response(status, json=said, headers={"Retry-After": "7"}))
+    with pytest.raises(CallFailed) as raised:
+        await model.complete(asked())
+    assert (raised.value.kind, raised.value.retry_after, len(seen)) == (kind, 7.0, 1)
+    assert str(status) in raised.value.message
+    assert SECRET not in raised.value.message
+
+
+@pytest.mark.parametrize("before", range(160, 202, 3))
+async def test_no_part_of_a_key_stands_at_the_end_of_a_message_that_is_cut(before: int) -> None:
+    model, _ = scripted(httpx.Response(401, json={"error": {"message": "." * before + SECRET}}))
+    with pytest.raises(CallFailed) as raised:
+        await model.complete(asked())
+    assert SECRET[:3] not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (httpx.ConnectError("refused"), Failure.UNREACHABLE), (httpx.ReadTimeout("slow"), Failure.TIMEOUT),
+        (httpx.RemoteProtocolError("gone"), Failure.UNREACHABLE), (httpx.ConnectTimeout("slow"), Failure.TIMEOUT),
+    ],
+)  # fmt: skip
+async def test_what_breaks_on_the_way_passes_by_itself(error: Exception, kind: Failure) -> None:
+    model, _ = scripted(error)
+    with pytest.raises(CallFailed) as raised:
+        await model.complete(asked())
+    assert raised.value.kind is kind
+    assert kind in PASSING
+
+
+async def test_an_endpoint_that_knows_no_schemas_is_asked_without_one_from_then_on() -> None:
+    no = httpx.Response(400, json={"error": {"message": "response_format 'json_schema' is not supported"}})
+    model, seen = scripted(no, completion(), completion())
+    for _ in range(2):
+        await model.complete(asked())
+    assert ["response_format" in json.loads(request.content) for request in seen] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({}, 0.0), ({"retry-after": "2"}, 2.0), ({"retry-after": "0.5"}, 0.5), ({"retry-after": "-1"}, 0.0),
+     ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, 0.0), ({"retry-after": "١"}, 0.0)],
+)  # fmt: skip
+def test_how_long_a_server_asks_us_to_wait(headers: dict[str, str], seconds: float) -> None:
+    assert retry_after(headers) == seconds
+
+
+@pytest.fixture
+async def local() -> AsyncIterator[Running]:
+    running = await start(key=SECRET)
+    yield running
+    await running.close()
+
+
+class Counted(ChatModel):
+    """By its clock a call takes CALL seconds."""
+
+    calls = 0
+
+    async def complete(self, asked: Ask) -> Reply:
+        self.calls += 1
+        return await super().complete(asked)
+
+    def now(self) -> float:
+        return time.monotonic() + CALL * self.calls
+
+
+@pytest.mark.parametrize("make", [make_client, ModelClient])
+@pytest.mark.parametrize(
+    ("behaviour", "failed", "calls"),
+    [
+        ({"status": 503}, Failure.UNAVAILABLE, 3),
+        ({"status": 429, "retry_after": 0.01}, Failure.RATE_LIMITED, 3),
+        ({"status": 404}, Failure.REFUSED, 1),
+        ({"drop": True}, Failure.UNREACHABLE, 3),
+        ({"latency_seconds": 5}, Failure.TIMEOUT, 3),
+        ({"wrong": "off_scale"}, Failure.SLIP, 2),
+        ({"wrong": "prose"}, Failure.SLIP, 2),
+        ({"wrong": "wrong_type"}, Failure.SLIP, 2),
+        ({"wrong": "not_finite"}, Failure.SLIP, 2),
+        ({"wrong": "quoted"}, Failure.SLIP, 2),
+        ({"wrong": "empty"}, Failure.SLIP, 2),
+        ({"wrong": "no_completion"}, Failure.SLIP, 2),
+        ({"status": 500, "times": 2}, None, 3),
+        ({"wrong": "prose", "times": 1}, None, 2),
+    ],
+)  # fmt: skip
+async def test_a_judge_fails_closed_however_its_model_fails(
+    local: Running, behaviour: dict[str, Any], failed: Failure | None, calls: int, make: Make
+) -> None:
+    """PC5 §9.5: judge model API outage."""
+    local.model.tell(Behaviour(**behaviour))
+    seconds = 1.0 if failed is Failure.TIMEOUT else 60.0
+    limits = CallLimits(at_once=2, patience=2 * CALL, call_seconds=seconds, first_pause=0.0, jitter=0.0)
+    async with make(2, 60.0) as client:
+        model = Counted(client, local.url, SECRET)
+        ours = Scorer(model, MemoryScoreCache(), limits, now=model.now)
+        (found,) = await ours.score("g", [Task(REGISTRY.judge("helpfulness"), "a", "offline", ITEM)])
+    assert found.failure is failed
+    assert model.calls == calls
+
+
+@pytest.mark.parametrize("make", [make_client, ModelClient])
+async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running, make: Make) -> None:
+    limits = CallLimits(patience=0.0)
+    async with make(2, 60.0) as client:
+        for url, key, kind in (
+            ("http://127.0.0.1:1/v1", None, Failure.UNREACHABLE),
+            (local.url, "sk-other", Failure.UNAUTHORIZED),
+        ):
+            ours = Scorer(ChatModel(client, url, key), MemoryScoreCache(), limits)
+            (found,) = await ours.score("g", [Task(REGISTRY.judge("helpfulness"), "a", "offline", ITEM)])
+            assert found.failure is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "kind"),
+    [
+        ("RateLimitError", 429, Failure.RATE_LIMITED), ("Timeout", 408, Failure.TIMEOUT),
+        ("APIConnectionError", 500, Failure.UNREACHABLE), ("InternalServerError", 500, Failure.UNAVAILABLE),
+        ("ServiceUnavailableError", 503, Failure.UNAVAILABLE), ("AuthenticationError", 401, Failure.UNAUTHORIZED),
+        ("BadRequestError", 400, Failure.REFUSED), ("Odd", None, Failure.REFUSED),
+    ],
+)  # fmt: skip
+def test_errors_of_opiks_model_layer_are_told_apart_alike(name: str, status: int | None, kind: Failure) -> None:
+    error = type(name, (Exception,), {"status_code": status})("the prompt was: secret")
+    assert failure(error).kind is kind
+    assert "secret" not in failure(error).message
+
+
+@pytest.mark.parametrize("make", [make_client, ModelClient])
+async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> None:
+    async def move(request: web.Request) -> web.Response:
+        seen.append(request.path)
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    async def dawdle(request: web.Request) -> web.Response:
+        await asyncio.sleep(5)
+        return web.Response()
+
+    seen: list[str] = []
+    app = web.Application()
+    app.add_routes([web.post("/moved/chat/completions", move), web.post("/slow/chat/completions", dawdle)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    kinds = []
+    async with make(2, 1.0) as client:
+        for path in ("moved", "slow"):
+            with pytest.raises(CallFailed) as raised:
+                await ChatModel(client, f"{base}/{path}", SECRET).complete(asked())
+            kinds.append(raised.value.kind)
+    await runner.cleanup()
+    assert kinds == [Failure.REFUSED, Failure.TIMEOUT]
+    assert seen == ["/moved/chat/completions"]

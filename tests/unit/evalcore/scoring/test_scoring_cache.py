@@ -1,0 +1,148 @@
+"""What was answered is kept: a repeated or resumed gate costs nothing (contracts §5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from evalcore.judges.prompt import Task
+from evalcore.scoring.answers import Scored
+from evalcore.scoring.cache import MemoryScoreCache
+from evalcore.scoring.calls import Spend
+from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.scoring.scoring_rig import JUDGE, QUICK, Model, many, scorer, tasks
+
+
+async def test_a_repeated_gate_costs_nothing() -> None:
+    """Contracts §5: answers are kept by judge and version, model, parameters, prompt and output."""
+    model, cache, seen = Model(), MemoryScoreCache(), []
+    first = await scorer(model, cache).score("g", many(30))
+    again = await scorer(model, cache, observe=seen.append).score("other", many(30), spend=Spend(calls=0))
+    assert [one.answer for one in again] == [one.answer for one in first]
+    assert all(one.cached for one in again)
+    assert (len(model.calls), seen) == (30, ["cached"] * 30)
+
+
+async def test_what_this_process_knows_it_does_not_look_up_again() -> None:
+    """Also what it had from the cache, where another worker put it."""
+
+    class Watched(MemoryScoreCache):
+        looked_up: list[int]
+
+        async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+            self.looked_up.append(len(keys))
+            return await super().get_many(keys)
+
+    cache = Watched()
+    cache.looked_up = []
+    await scorer(Model(), cache).score("another worker's", many(5))
+    model = Model()
+    ours = scorer(model, cache)
+    for count, looked_up in [(5, [5, 5]), (7, [5, 5, 2]), (7, [5, 5, 2])]:
+        found = await ours.score("g", many(count))
+        assert ([one.answer for one in found], cache.looked_up) == ([Scored(4.0)] * count, looked_up)
+    assert len(model.calls) == 2
+
+
+async def test_a_gate_that_was_cut_short_is_resumed_and_not_restarted() -> None:
+    model, cache = Model(seconds=0.005), MemoryScoreCache()
+    running = asyncio.create_task(scorer(model, cache).score("g", many(40)))
+    while len(model.calls) < 20:  # noqa: ASYNC110 - a fake model counts
+        await asyncio.sleep(0.001)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert model.now == 0, "no call goes on for a gate that is gone"
+    lost = len(model.calls) - len(cache._held)
+    assert lost <= QUICK.at_once
+    found = await scorer(model, cache).score("g", many(40))
+    assert [one.answer for one in found] == [Scored(4.0)] * 40
+    assert len(model.calls) == 40 + lost
+
+
+def changed(field: str) -> Any:
+    return built({"rules/helpfulness.yaml": f"{{{field}}}"}).judge("helpfulness")
+
+
+@pytest.mark.parametrize(
+    ("other", "cached"),
+    [
+        (tasks("a", judge=changed("name: Other Name")), True),
+        (tasks("a", judge=changed("floor: 2.0")), True),
+        (tasks("a", judge=changed("model: other")), False),
+        (tasks("a", judge=changed("temperature: 0.5")), False),
+        (tasks("a", judge=changed("task_introduction: You judge otherwise.")), False),
+        ([Task(JUDGE, "a", "offline", {"input": "other", "output": "a"})], False),
+        (tasks("b"), False),
+        ([Task(JUDGE, "another item with the same text", "offline", {"input": "how?", "output": "a"})], True),
+    ],
+)
+async def test_what_decides_a_score_is_in_its_key_and_nothing_else(other: Sequence[Task], cached: bool) -> None:
+    cache = MemoryScoreCache()
+    await scorer(Model(), cache).score("g", tasks("a"))
+    (found,) = await scorer(Model(), cache).score("g", other)
+    assert found.cached is cached
+
+
+async def test_one_endpoints_answers_are_not_taken_for_anothers() -> None:
+    """A stand-in's scores in the cache must not be there when the model that it stands for is asked."""
+    model, cache = Model(), MemoryScoreCache()
+    await scorer(model, cache).score("g", tasks("a"))
+    model.source = "elsewhere"
+    (found,) = await scorer(model, cache).score("g", tasks("a"))
+    assert not found.cached
+
+
+async def test_equal_questions_at_one_moment_are_asked_once() -> None:
+    model = Model(seconds=0.01)
+    ours = scorer(model)
+    found = await asyncio.gather(*(ours.score(f"g{gate}", many(8)) for gate in range(5)))
+    assert len(model.calls) == 8
+    assert sum(not one.cached for gate in found for one in gate) == 8
+    assert sorted(await scorer_calls(model, tasks("same", "same", "same"))) == ["same"]
+
+
+async def scorer_calls(model: Model, wanted: Sequence[Task]) -> list[str]:
+    before = len(model.calls)
+    await scorer(model).score("g", wanted)
+    return model.calls[before:]
+
+
+async def test_a_shared_call_outlives_the_gate_that_made_it() -> None:
+    model = Model(seconds=0.05)
+    ours = scorer(model)
+    first = asyncio.create_task(ours.score("first", tasks("a")))
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(ours.score("second", tasks("a")))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    assert [one.answer for one in await second] == [Scored(4.0)]
+    assert len(model.calls) == 1
+
+
+class Broken:
+    """A cache out of reach, or one that answers nonsense."""
+
+    def __init__(self, held: Any = None) -> None:
+        self.held = held
+
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        if self.held is None:
+            raise ConnectionError("no Redis")
+        return [self.held] * len(keys)
+
+    async def put(self, key: str, value: bytes) -> None:
+        raise ConnectionError("no Redis")
+
+
+@pytest.mark.parametrize("held", [None, b'{"score": 9, "reason": "planted"}', b"\xff", b"5", b"", b"[]"])
+async def test_a_cache_that_fails_or_holds_nonsense_costs_calls_and_no_answer(held: bytes | None) -> None:
+    model = Model()
+    ours = scorer(model, Broken(held))
+    for _ in range(2):
+        found = await ours.score("g", many(5))
+        assert [one.answer for one in found] == [Scored(4.0)] * 5
+    assert len(model.calls) == 5, "what this process was told lately it still knows"

@@ -1,0 +1,111 @@
+"""Limits on the calls of judges: at once, a minute, in all and in time, shared fairly by gates (PC5 §9.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+from evalcore.judges.prompt import Ask
+from evalcore.scoring.answers import Scored, Unscored
+from evalcore.scoring.calls import Failure, Reply, Spend
+from evalcore.scoring.model_caller import CallLimits
+from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, QUICK, Model, down, many, scorer, tasks
+
+
+async def test_no_more_calls_at_once_than_allowed_over_all_gates() -> None:
+    model = Model(seconds=0.002)
+    ours = scorer(model)
+    await asyncio.gather(*(ours.score(f"g{gate}", many(10, f"{gate}-")) for gate in range(5)))
+    assert (model.busiest, len(model.calls)) == (4, 50)
+
+
+async def test_gates_share_the_limit_fairly() -> None:
+    """Ten gates at once: one that comes late with few items does not wait for all who came before it."""
+    model, ended = Model(seconds=0.002), {}
+    ours = scorer(model)
+
+    async def gate(name: str, count: int, after: float) -> None:
+        await asyncio.sleep(after)
+        await ours.score(name, many(count, f"{name}-"))
+        ended[name] = len(model.calls)
+
+    await asyncio.gather(*(gate(f"g{n}", 60, 0.0) for n in range(9)), gate("late", 6, 0.03))
+    began = next(place for place, output in enumerate(model.calls) if output.startswith("late"))
+    assert ended["late"] - began <= 6 * 10 + 20
+    assert next(iter(ended)) == "late"
+    half = model.calls[: len(model.calls) // 2]
+    shares = [sum(output.startswith(f"g{n}-") for output in half) for n in range(9)]
+    assert max(shares) - min(shares) <= 5, shares
+
+
+async def test_a_limit_on_calls_a_minute_is_kept_and_spread() -> None:
+    limits = CallLimits(at_once=50, calls_per_minute=60 * 50)
+    model, began = Model(), time.monotonic()
+    await scorer(model, limits=limits).score("g", many(75))
+    assert time.monotonic() - began >= 0.4, "fifty at once, the other 25 in half a second"
+
+
+async def test_what_a_server_asks_to_wait_all_calls_wait() -> None:
+    began, at = time.monotonic(), []
+
+    def limited(output: str, attempt: int) -> Any:
+        at.append(time.monotonic() - began)
+        return down(Failure.RATE_LIMITED, 0.25) if len(at) == 1 else GOOD
+
+    limits = CallLimits(at_once=1, first_pause=0.001, jitter=0.0)
+    found = await scorer(Model(limited), limits=limits, now=time.monotonic).score("g", tasks("a", "b", "c"))
+    assert [one.answer for one in found] == [Scored(4.0)] * 3
+    assert at[1] >= 0.25
+
+
+async def test_what_is_over_the_limit_of_calls_is_unscored_and_says_so() -> None:
+    model, spend = Model(), Spend(calls=7)
+    found = await scorer(model).score("g", many(20), spend=spend)
+    assert len(model.calls) == spend.calls == 7
+    over = [one for one in found if one.failure is Failure.OVER_LIMIT]
+    assert len(over) == 13
+    assert over[0].answer == Unscored("the gate's limit of 7 model calls is spent")
+
+
+async def test_a_limit_of_tokens_is_not_overspent_by_calls_at_once() -> None:
+    model, spend = Model(tokens=600, seconds=0.002), Spend(tokens=6_000)
+    found = await scorer(model).score("g", many(40), spend=spend)
+    assert 8 <= len(model.calls) <= 10
+    assert spend.tokens <= 6_000
+    assert sum(one.failure is Failure.OVER_LIMIT for one in found) == 40 - len(model.calls)
+
+
+async def test_calls_that_were_not_answered_are_not_charged_as_tokens() -> None:
+    spend = Spend(tokens=100_000)
+    model = Model(down(Failure.UNREACHABLE))
+    await scorer(model).score("g", many(3), spend=spend)
+    assert (spend.calls, spend.tokens) == (len(model.calls), 0)
+    assert spend.calls > 3
+
+
+async def test_one_gates_empty_purse_is_not_anothers() -> None:
+    ours = scorer(Model(seconds=0.01))
+    poor = ours.score("poor", tasks("a"), spend=Spend(calls=0))
+    rich = ours.score("rich", tasks("a"))
+    (broke,), (found,) = await asyncio.gather(poor, rich)
+    assert broke.failure is Failure.OVER_LIMIT
+    assert found.answer == Scored(4.0)
+
+
+async def test_a_gate_whose_time_is_over_has_what_was_scored_by_then() -> None:
+    class Stuck(Model):
+        """Answers four calls and no other."""
+
+        async def complete(self, asked: Ask) -> Reply:
+            if len(self.calls) >= 4:
+                self.seconds = 3600.0
+            return await super().complete(asked)
+
+    model, limits = Stuck(), replace(QUICK, call_seconds=3600.0, patience=100 * CALL)
+    found = await scorer(model, limits=limits).score("g", many(40), within=2.0)
+    assert [one.answer for one in found[:4]] == [Scored(4.0)] * 4
+    assert {one.failure for one in found[4:]} == {Failure.OUT_OF_TIME}
+    assert found[4].answer == Unscored("not scored within the gate's 2 s")
+    assert (len(model.calls), model.now) == (4 + QUICK.at_once, 0)

@@ -1,0 +1,215 @@
+"""`rampgate rules validate / list`: PC5 AC-6, FR-14, §5.2; PF-9 AC-8, §5.10."""
+
+from __future__ import annotations
+
+import io
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from rampgate.cli.jobs.rules import agreed
+from tests.unit.rampgate.cli.registry_copies import HERE, Ran, copied, edit, run
+
+QUALITY = "rules/response_quality.yaml"
+
+
+pytestmark = pytest.mark.usefixtures("a_fixed_day")
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    return copied(tmp_path)
+
+
+def validated(configs: Path, *paths: Path | str) -> Ran:
+    return run(configs, "rules", "validate", *map(str, paths), "--json")
+
+
+def test_the_shipped_registry_is_valid_in_all_forms() -> None:
+    shipped = HERE / "configs"
+    assert validated(shipped).json == {"valid": True, "errors": [], "warnings": []}
+    assert run(shipped, "rules", "validate", "--format", "github") == Ran(0, "", "")
+    text = run(shipped, "rules", "validate")
+    assert (text.code, text.err) == (0, "")
+    assert "valid, 0 errors, 0 warnings" in text.out
+    assert validated(shipped, *sorted((shipped / "rules").glob("*.yaml"))).json["valid"]
+
+
+def test_pc5_ac6_a_missing_field_is_told_with_file_line_rule_and_fix(configs: Path) -> None:
+    edit(configs / QUALITY, "score_type: INTEGER\n", "")
+    ran = validated(configs)
+    assert ran.code == 1
+    (error,) = [one for one in ran.json["errors"] if one["field"] == "score_type"]
+    assert error["file"] == (configs / QUALITY).as_posix()
+    assert error["severity"] == "error"
+    assert all(error[name] for name in ("line", "column", "check", "clause", "message", "fix"))
+
+
+def test_all_errors_are_told_at_once(configs: Path) -> None:
+    edit(configs / QUALITY, "score_type: INTEGER\n", "")
+    edit(configs / "rules/ux_quality.yaml", "enabled: true", "enabled: yes please")
+    files = {error["file"] for error in validated(configs).json["errors"]}
+    assert {(configs / QUALITY).as_posix(), (configs / "rules/ux_quality.yaml").as_posix()} <= files
+
+
+@pytest.mark.parametrize("form", ["file", "folder", "vertical folder", "registry"])
+def test_a_path_tells_its_own_problems_and_no_others(configs: Path, form: str) -> None:
+    edit(configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
+    edit(configs / "rules/receipts/ux_quality.yaml", "baseline_source: provisional_seed", "baseline_source: guess")
+    central, own = (configs / QUALITY).as_posix(), (configs / "rules/receipts/ux_quality.yaml").as_posix()
+    path, told = {
+        "file": (configs / QUALITY, {central}),
+        "folder": (configs / "rules", {central, own}),
+        "vertical folder": (configs / "rules/receipts", {own}),
+        "registry": (configs, {central, own}),
+    }[form]
+    ran = validated(HERE / "configs", path)
+    assert ran.code == 1
+    assert {error["file"] for error in ran.json["errors"]} == told
+
+
+def test_files_beside_the_rules_are_validated_too(configs: Path) -> None:
+    vertical, overrides = configs / "verticals/receipts.yaml", configs / "enforcement-overrides.yaml"
+    edit(vertical, "name: receipts", "nmae: receipts")
+    overrides.write_text("overrides: 3\n")
+    for path in (vertical, overrides):
+        ran = validated(configs, path)
+        assert (ran.code, {one["file"] for one in ran.json["errors"]}) == (1, {path.as_posix()})
+
+
+def test_a_relative_path_is_told_as_it_was_given(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
+    monkeypatch.chdir(configs.parent)
+    for path in ("configs/rules/response_quality.yaml", "configs/rules", "./configs"):
+        (error,) = validated(configs, path).json["errors"]
+        assert error["file"] == "configs/rules/response_quality.yaml"
+    monkeypatch.chdir(configs / "rules")
+    (error,) = validated(configs, "response_quality.yaml").json["errors"]
+    assert error["file"] == "response_quality.yaml"
+
+
+def test_a_loose_folder_of_rule_files_is_validated_file_by_file(configs: Path, tmp_path: Path) -> None:
+    loose = tmp_path / "loose"
+    loose.mkdir()
+    for name in ("response_quality", "ux_quality"):
+        (loose / f"{name}.yaml").write_text((configs / f"rules/{name}.yaml").read_text())
+    assert validated(configs, loose).code == 0
+    edit(loose / "ux_quality.yaml", "score_type: FLOAT", "score_type: FLAOT")
+    ran = validated(configs, loose)
+    assert (ran.code, {one["file"] for one in ran.json["errors"]}) == (1, {(loose / "ux_quality.yaml").as_posix()})
+
+
+def test_a_path_that_is_not_there_is_bad_input_and_all_of_them_are_named(configs: Path, tmp_path: Path) -> None:
+    ran = validated(configs, "no-such.yaml", "nor-this")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no-such.yaml, nor-this: no such file" in ran.err
+    (tmp_path / "empty").mkdir()
+    assert validated(configs, tmp_path / "empty").code == 2
+    assert validated(tmp_path / "nowhere").code == 2
+    extension = tmp_path / "specs/verticals/receipts/eval/manifest-extension.yaml"
+    assert "rampgate manifest validate" in validated(configs, extension).err
+
+
+def test_warnings_alone_are_valid(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overdue seeds warn (PF-9 FR-4)."""
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: date(2027, 2, 19))
+    ran = validated(configs)
+    assert (ran.code, ran.json["valid"], ran.json["errors"]) == (0, True, [])
+    assert len(ran.json["warnings"]) >= 16
+
+
+def test_annotations_are_escaped_and_stand_beside_the_document(configs: Path) -> None:
+    edit(configs / QUALITY, "name: ", 'x%0A::stop: "a,b:c%"\nname: ')
+    ran = run(configs, "rules", "validate", "--json", "--format", "github")
+    assert ran.code == 1
+    assert not ran.json["valid"]
+    lines = ran.err.splitlines()
+    assert lines
+    assert all(line.startswith(("::error file=", "::warning file=")) for line in lines)
+    assert any("x%250A::stop" in line for line in lines)
+
+
+def test_a_validation_leaves_its_metrics(configs: Path, tmp_path: Path) -> None:
+    edit(configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
+    left = tmp_path / "metrics.prom"
+    assert run(configs, "rules", "validate", "--metrics-file", str(left)).code == 1
+    text = left.read_text()
+    assert 'eval_rule_validation_failed_total{error_type="' in text
+    assert 'rule_id="response_quality"} 1.0' in text
+    assert "rampgate_" not in text
+
+
+def test_judges_are_listed_as_a_vertical_sees_them(configs: Path) -> None:
+    """PF-9 AC-8: receipts' own thresholds are its own."""
+    platform = {judge["id"]: judge for judge in run(configs, "rules", "list", "--json").json["judges"]}
+    receipts = run(configs, "rules", "list", "--vertical", "receipts", "--json").json
+    seen = {judge["id"]: judge for judge in receipts["judges"]}
+    assert len(platform) == len(seen) == 16
+    assert platform["response_quality"]["thresholds"] == {"pre_merge": 4, "pre_ramp": 3, "pre_full": 4}
+    assert seen["response_quality"]["thresholds"] == {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
+    for name in ("classification", "floor", "tolerance", "baseline_source", "calibration_ref", "recalibration_due"):
+        assert name in seen["response_quality"]
+    assert seen["jailbreaking"] == platform["jailbreaking"]
+
+
+def test_a_categorys_judges_are_listed_with_the_inherited_ones(configs: Path) -> None:
+    ran = run(configs, "rules", "list", "--vertical", "receipts", "--category", "receipt_scan", "--json")
+    names = [judge["id"] for judge in ran.json["judges"]]
+    assert {"response_quality", "jailbreaking", "safety_restricted", "sensitive_topics"} <= set(names)
+    assert "greeting_quality" not in names
+    table = run(configs, "rules", "list", "--vertical", "receipts", "--category", "receipt_scan").out
+    assert "4 / 3.2 / 4" in table
+    assert "2027-02-18" in table
+
+
+def test_overdue_judges_stand_out_in_the_list(configs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: date(2027, 2, 19))
+    assert "2027-02-18 (overdue)" in run(configs, "rules", "list").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--vertical", "receits"), "did you mean receipts"),
+        (("--category", "receipt_scam"), "did you mean receipt_scan"),
+    ],
+)
+def test_a_misspelt_name_is_bad_input(configs: Path, arguments: tuple[str, ...], said: str) -> None:
+    ran = run(configs, "rules", "list", *arguments, "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_a_broken_registry_is_not_listed(configs: Path) -> None:
+    edit(configs / QUALITY, "tolerance: 0.2", "tolerance: -1")
+    ran = run(configs, "rules", "list")
+    assert (ran.code, ran.out) == (2, "")
+    assert "rampgate rules validate" in ran.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "goes_on"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_at_a_terminal_a_sync_asks_and_no_is_the_default(
+    typed: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    monkeypatch.setattr("sys.stderr", asked := Terminal())
+    assert agreed(False, "Write this to Opik?")[0] is goes_on
+    assert "Write this to Opik?" in asked.getvalue()
+    assert agreed(True, "Write this to Opik?") == (True, 0.0)
+
+
+def test_every_command_of_rules_shows_an_example(configs: Path) -> None:
+    from typer.testing import CliRunner
+
+    from rampgate.cli import app
+
+    for name in ("validate", "list", "diff", "sync", "create", "rollback"):
+        out = CliRunner().invoke(app, ["rules", name, "--help"], env={"COLUMNS": "200"}).stdout
+        assert f"Example: rampgate rules {name}" in out
+        assert "--json" in out

@@ -1,0 +1,128 @@
+"""A refresh, and what serves after one that fails (PC5 FR-10, AC-7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from structlog.testing import capture_logs
+
+from rampgate.registry.metrics import rule_of
+from schemas.publish.contracts import schema
+from tests.unit.rampgate.registry.serving_rig import BROKEN, DRIFT, JUDGES, LATE, World, folder, registry, serving
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    return await serving(folder(tmp_path))
+
+
+async def test_a_refresh_serves_the_new_version_at_once(world: World) -> None:
+    """PC5 AC-7, the refresh: a changed file is served without a restart, and the one before it again after a revert."""
+    old, new = registry(), registry(thresholds={"response_quality": 5})
+    async with world.client() as client:
+        for now, before in ((new, old), (old, new)):
+            world.files.next = now
+            answer = await client.post("/refresh")
+            document = await answer.json()
+            Draft202012Validator(schema("refresh")).validate(document)
+            assert (answer.status, document["outcome"]) == (200, "loaded")
+            assert (document["previous_config_hash"], document["config_hash"]) == (before.config_hash, now.config_hash)
+            shown = await (await client.get("/eval-config?category=general_qa")).json()
+            assert shown["config_hash"] == now.config_hash
+        assert (await (await client.post("/refresh")).json())["outcome"] == "unchanged"
+    assert world.value("rampgate_registry_refreshes_total", outcome="loaded") == 3
+    assert world.value("rampgate_registry_judges") == len(JUDGES)
+
+
+async def test_a_broken_version_leaves_the_last_good_one_and_says_so_everywhere(world: World) -> None:
+    good = world.files.serving
+    assert good is not None
+    world.files.next = [BROKEN, DRIFT, LATE]
+    async with world.client() as client:
+        with capture_logs() as logs:
+            answer = await client.post("/refresh")
+        document = await answer.json()
+        Draft202012Validator(schema("refresh")).validate(document)
+        assert (answer.status, document["outcome"], document["config_hash"]) == (422, "refused", good.config_hash)
+        assert (document["error_count"], document["warning_count"]) == (2, 1)
+        found = next(finding for finding in document["errors"] if finding["check"] == "schema")
+        assert (found["file"], found["line"], found["field"]) == (BROKEN.file, 7, "score_type")
+        assert (await client.get("/eval-config?vertical=receipts&category=receipt_scan")).status == 200
+    (told,) = [entry for entry in logs if entry["event"] == "registry_refused"]
+    assert told["log_level"] == "error"
+    assert any("ux_quality.yaml:7" in line for line in told["errors"])
+    check = world.served.check()
+    assert check.ok
+    assert good.config_hash in check.detail
+    assert "2 errors" in check.detail
+    assert world.value("rampgate_registry_refused") == 1
+    assert world.value("rampgate_registry_refreshes_total", outcome="refused") == 1
+    assert world.value("eval_rule_validation_failed_total", rule_id="ux_quality", error_type="schema") == 1
+    assert world.value("eval_rule_validation_failed_total", rule_id="ux_quality", error_type="cadence") is None
+    assert world.value("eval_manifest_drift_total") == 1
+    await world.served.refresh("time")
+    assert world.value("eval_manifest_drift_total") == 1, "a finding that stays is not counted again"
+    world.files.next = registry()
+    await world.served.refresh("http")
+    assert world.value("rampgate_registry_refused") == 0
+    assert "errors" not in world.served.check().detail
+    world.files.next = [DRIFT]
+    await world.served.refresh("http")
+    assert world.value("eval_manifest_drift_total") == 2, "one that comes back is"
+
+
+def test_a_rule_file_names_its_judge_with_the_vertical_it_belongs_to() -> None:
+    assert rule_of("configs/rules/ux-quality.yaml") == "ux_quality"
+    assert rule_of("/etc/rules/x/configs/rules/receipts/response_quality.yaml") == "receipts/response_quality"
+    assert rule_of("configs/evaluation_manifest.yaml") is None
+
+
+async def test_files_that_vanish_do_not_empty_a_registry_that_serves(world: World, tmp_path: Path) -> None:
+    (tmp_path / "rules/ux_quality.yaml").unlink()
+    world.files.next = None
+    answer = await world.served.refresh("time")
+    assert (answer.outcome, answer.config_hash) == ("refused", registry().config_hash)
+    assert world.served.eval_config(None, "general_qa").judges
+
+
+async def test_an_error_in_reading_is_a_refusal_too(world: World) -> None:
+    world.files.next = OSError("the disk is gone")
+    answer = await world.served.refresh("http")
+    assert (answer.outcome, answer.error_count) == ("refused", 1)
+    assert "the disk is gone" in answer.errors[0].message
+    assert world.served.eval_config(None, "general_qa").judges
+
+
+@pytest.mark.parametrize("missing", [False, True])
+async def test_no_files_at_all_is_said_and_stops_nothing(tmp_path: Path, missing: bool) -> None:
+    world = World(tmp_path / "nowhere" if missing else tmp_path, None)
+    async with world.client() as client:
+        early = await client.get("/eval-config?category=general_qa")
+        assert (early.status, (await early.json())["error"]) == (503, "unavailable")
+        with capture_logs() as logs:
+            done = await client.post("/refresh")
+        assert (done.status, (await done.json())["outcome"]) == (422, "empty")
+        answer = await client.get("/eval-config?category=general_qa")
+        assert answer.status == 503
+        assert "the registry is empty" in (await answer.json())["message"]
+    assert [entry["event"] for entry in logs] == ["registry_empty"]
+    check = world.served.check()
+    assert check.ok
+    assert "empty" in check.detail
+    assert world.value("rampgate_registry_refused") == 0
+
+
+async def test_files_broken_from_the_start_serve_nothing_and_say_why(tmp_path: Path) -> None:
+    world = World(folder(tmp_path), [BROKEN])
+    await world.served.refresh("start")
+    async with world.client() as client:
+        answer = await client.get("/eval-config?category=general_qa")
+        assert answer.status == 503
+        message = (await answer.json())["message"]
+        assert "1 error" in message
+        assert "configs/rules/ux_quality.yaml:7: 'INT' is no score type" in message
+    assert world.served.check().ok
+    assert "1 error" in world.served.check().detail
+    assert world.value("rampgate_registry_refused") == 1

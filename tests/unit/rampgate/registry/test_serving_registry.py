@@ -1,0 +1,201 @@
+"""A worker process serves the registry of its configs folder, whatever state that is in and whatever the stream does.
+
+PC5 FR-8, FR-10, AC-7 (no restart), §5.7; PF-9 AC-1 (a deployed process, asked for a judge), AC-8, §5.8. No broker is
+there: the worker waits for one all the while.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from rampgate.cli import app
+from rampgate.cli.common import Failure
+from schemas.publish.contracts import schema
+from tests.unit.rampgate.worker.worker_rig import ASKED, QUALITY, Served, copied, serving, until, vanished
+
+SEED = {"pre_merge": 4, "pre_ramp": 3.2, "pre_full": 4}
+TOKEN = "s3cret"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Refreshes only when told to."""
+    with serving(copied(tmp_path_factory.mktemp("served")), RAMPGATE_REGISTRY_TTL_SECONDS="0") as it:
+        yield it
+
+
+@pytest.fixture
+def restored(served: Served) -> Iterator[Served]:
+    """The same, with its files put back and served again after the test."""
+    before = (served.folder / QUALITY).read_text()
+    yield served
+    (served.folder / QUALITY).write_text(before)
+    assert served.ask("/refresh", "POST")[0] == 200
+
+
+def test_a_worker_answers_for_the_vertical_while_its_broker_is_away(served: Served) -> None:
+    status, document = served.ask(ASKED)
+    assert status == 200
+    Draft202012Validator(schema("eval-config")).validate(document)
+    assert (document["vertical"], document["category"]) == ("receipts", "receipt_scan")
+    assert served.thresholds() == SEED
+    judge = next(judge for judge in document["judges"] if judge["id"] == "response_quality")
+    assert judge["classification"] == "quality"
+    assert judge["baseline_source"] == "provisional_seed"
+    assert judge["calibration_ref"]
+    assert judge["recalibration_due"]
+    safety = {judge["id"] for judge in document["judges"] if judge["classification"] == "safety_refusal"}
+    assert safety >= {"jailbreaking", "safety_restricted", "sensitive_topics"}
+    assert document["config_hash"] in served.registry["detail"]
+    assert re.search(r'^rampgate_registry_refreshes_total\{outcome="loaded"\} [1-9]', served.ask("/metrics")[1], re.M)
+
+
+def test_a_changed_threshold_is_served_after_a_refresh_and_after_a_revert_the_old_one(restored: Served) -> None:
+    """PC5 FR-10 and AC-7, the runtime's half: the same process all along."""
+    process = restored.process.pid
+    other = restored.ask("/eval-config?vertical=rewards_assistant&category=general_qa")[1]["judges"]
+    restored.edit("pre_ramp: 3.2", "pre_ramp: 4.5")
+    assert restored.thresholds() == SEED, "nobody asked yet"
+    status, document = restored.ask("/refresh", "POST")
+    Draft202012Validator(schema("refresh")).validate(document)
+    assert (status, document["outcome"], document["error_count"]) == (200, "loaded", 0)
+    assert restored.thresholds() == SEED | {"pre_ramp": 4.5}
+    assert restored.ask("/eval-config?vertical=rewards_assistant&category=general_qa")[1]["judges"] == other, "AC-8"
+    restored.edit("pre_ramp: 4.5", "pre_ramp: 3.2")
+    ran = restored.refresh("--json")
+    assert (ran.exit_code, json.loads(ran.stdout)["config_hash"]) == (0, document["previous_config_hash"])
+    assert restored.thresholds() == SEED
+    again = restored.refresh()
+    assert again.exit_code == 0
+    assert again.stdout.splitlines()[-1].startswith("unchanged: 16 judges"), "below what warns by then"
+    assert restored.process.pid == process
+    assert restored.process.poll() is None
+
+
+def test_a_broken_file_is_refused_with_its_place_and_what_served_goes_on(restored: Served) -> None:
+    """PC5 §5.7: never half-loaded."""
+    before = restored.ask(ASKED)[1]
+    restored.edit("pre_ramp: 3.2", "pre_ramp: 0.2")
+    restored.edit("classification: quality", "classificaton: quality")
+    status, document = restored.ask("/refresh", "POST")
+    Draft202012Validator(schema("refresh")).validate(document)
+    assert (status, document["outcome"], document["config_hash"]) == (422, "refused", before["config_hash"])
+    found = {finding["field"]: finding for finding in document["errors"] if finding["file"].endswith(QUALITY)}
+    assert found["classificaton"]["line"] == 3
+    assert "classification" in found["classificaton"]["message"] + found["classificaton"]["fix"]
+    assert restored.ask(ASKED)[1] == before
+    assert restored.registry["ok"]
+    assert "keeps serving" in restored.registry["detail"]
+    assert "rampgate_registry_refused 1.0" in restored.ask("/metrics")[1]
+    ran = restored.refresh()
+    assert ran.exit_code == 1
+    assert f"{QUALITY}:3:1: error: classificaton" in ran.stdout
+    assert ran.stdout.splitlines()[-1].startswith("refused: ")
+    as_json = restored.refresh("--json")
+    assert (as_json.exit_code, json.loads(as_json.stdout)["outcome"]) == (1, "refused")
+
+
+def test_files_that_vanish_do_not_switch_off_the_judges(restored: Served) -> None:
+    """A volume that is gone is no registry without safety judges."""
+    before = restored.ask(ASKED)[1]
+    for empty in (False, True):
+        with vanished(restored.folder):
+            if empty:
+                (restored.folder / "configs").mkdir()
+            assert restored.ask("/refresh", "POST")[0] == 422
+            assert restored.ask(ASKED)[1] == before
+
+
+def test_sighup_reads_the_files_again(restored: Served) -> None:
+    restored.edit("pre_ramp: 3.2", "pre_ramp: 4.4")
+    restored.process.send_signal(signal.SIGHUP)
+    until(lambda: restored.thresholds()["pre_ramp"] == 4.4, "the new threshold after SIGHUP")
+    assert restored.process.poll() is None
+    assert [line["why"] for line in restored.log if line["event"] == "registry_loaded"][-1] == "signal"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "error", "said"),
+    [
+        ("vertical=receipts", 400, "bad_request", "category: give one"),
+        ("vertical=reciepts&category=receipt_scan", 404, "unknown_vertical", "did you mean receipts"),
+        ("vertical=receipts&category=receipt_scn", 404, "unknown_category", "did you mean receipt_scan"),
+    ],
+)
+def test_what_cannot_be_answered_says_what_could_be(
+    served: Served, query: str, status: int, error: str, said: str
+) -> None:
+    found, document = served.ask(f"/eval-config?{query}")
+    assert (found, document["error"]) == (status, error)
+    assert said in document["message"]
+
+
+def test_time_alone_brings_a_new_version_and_nobody_without_the_token(tmp_path: Path) -> None:
+    """PC5 §5.7 step 4: the time to live, configurable."""
+    with serving(copied(tmp_path), TOKEN, RAMPGATE_REGISTRY_TTL_SECONDS="0.2") as served:
+        assert served.thresholds() == SEED
+        served.edit("pre_ramp: 3.2", "pre_ramp: 4.4")
+        until(lambda: served.thresholds()["pre_ramp"] == 4.4, "the new threshold after its time")
+        for path, method in ((ASKED, "GET"), ("/refresh", "POST")):
+            assert served.ask(path, method, token="wrong")[0] == 401
+        assert served.refresh("--json").exit_code == 0
+        served.token = "wrong"
+        assert "refuses our token" in str(served.refresh().exception)
+        served.token = None
+        assert "wants a token" in str(served.refresh().exception)
+        assert served.stop() == 0, "a stop ends the registry's task too"
+    assert [line["why"] for line in served.log if line["event"] == "registry_loaded"] == ["start", "time"]
+
+
+def test_a_worker_starts_without_a_registry_to_serve_says_so_and_takes_a_repaired_one(tmp_path: Path) -> None:
+    broken = copied(tmp_path) / QUALITY
+    before = broken.read_text()
+    broken.write_text(before.replace("pre_ramp: 3.2", "pre_ramp: [3.2"))
+    with serving(tmp_path, RAMPGATE_REGISTRY_TTL_SECONDS="0") as served:
+        status, document = served.ask(ASKED)
+        assert (status, document["error"]) == (503, "unavailable")
+        assert f"{QUALITY}:" in document["message"]
+        assert served.ask("/livez")[0] == 200
+        assert served.registry["ok"], "signals are joined all the same"
+        assert "no version serves" in served.registry["detail"]
+        (tmp_path / "configs").rename(tmp_path / "away")
+        assert served.ask("/refresh", "POST")[1]["outcome"] == "empty"
+        assert "the registry is empty" in served.ask(ASKED)[1]["message"]
+        (tmp_path / "away").rename(tmp_path / "configs")
+        broken.write_text(before)
+        assert served.ask("/refresh", "POST")[1]["outcome"] == "loaded"
+        assert served.thresholds() == SEED
+
+
+@pytest.mark.parametrize(
+    ("http", "said"),
+    [
+        ("127.0.0.1:1", "http://127.0.0.1:1 can't be reached"),
+        ("0.0.0.0:1", "http://127.0.0.1:1 can't be reached"),
+        ("[::]:1", "http://[::1]:1 can't be reached"),
+        ("127.0.0.1:0", "names no port"),
+    ],
+)
+def test_a_worker_out_of_reach_is_named_with_what_to_do(http: str, said: str) -> None:
+    ran = CliRunner().invoke(app, ["refresh", "--http", http])
+    assert isinstance(ran.exception, Failure), "exit code 2"
+    assert said in str(ran.exception)
+    assert "RAMPGATE_HTTP" in str(ran.exception)
+
+
+def test_what_answers_and_is_no_worker_is_said() -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        Thread(target=other.handle_request, daemon=True).start()
+        ran = CliRunner().invoke(app, ["refresh", "--http", f"127.0.0.1:{other.server_port}"])
+    assert isinstance(ran.exception, Failure)
+    assert "answered 501, and not as a worker does" in str(ran.exception)

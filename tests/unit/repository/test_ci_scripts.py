@@ -1,0 +1,195 @@
+"""What the workflows run, on a repository with an origin of its own and a stand-in for `gh` (PF-9 FR-10, §5.6, Decision
+18)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.root import ROOT
+
+MANIFEST = "configs/evaluation_manifest.yaml"
+BRANCH = "registry/resolved-manifest"
+GH = """#!/usr/bin/env bash
+printf '%s\\n' "$*" >> "$GH_LOG"
+while (($#)); do
+    case $1 in
+        --body-file) cat "$2" >> "$GH_LOG" ;;
+        author) echo receipts-owner ;;
+        number) echo 0 ;;
+    esac
+    shift
+done
+"""
+
+
+@dataclass
+class Repository:
+    path: Path
+    log: Path
+
+    def git(self, *arguments: str) -> str:
+        about = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+        command = ["git", *about, *arguments]
+        return subprocess.run(command, cwd=self.path, check=True, capture_output=True, text=True, timeout=60).stdout
+
+    def change(self, name: str, old: str, new: str) -> None:
+        path = self.path / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+        self.git("commit", "--quiet", "-am", "a change")
+
+    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        stub = self.log.parent / "bin"
+        environment = {**os.environ, "PATH": f"{stub}:{os.environ['PATH']}", "GH_LOG": str(self.log)}
+        environment |= {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+        command = [f".ci/{script}", *arguments]
+        return subprocess.run(
+            command, cwd=self.path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    @property
+    def asked(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    work, stub = tmp_path / "work", tmp_path / "bin"
+    for folder in ("configs", "prompts", "specs", ".github", ".ci", "scripts"):
+        shutil.copytree(ROOT / folder, work / folder)
+    programs = work / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, call in (("python", ""), ("rampgate", "-m rampgate")):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
+        (programs / name).chmod(0o755)
+    (work / ".gitignore").write_text(".venv\n__pycache__\n")
+    stub.mkdir()
+    (stub / "gh").write_text(GH)
+    (stub / "gh").chmod(0o755)
+    found = Repository(work, tmp_path / "gh.log")
+    found.git("init", "--quiet", "--initial-branch=main")
+    found.git("add", ".")
+    found.git("commit", "--quiet", "-m", "base")
+    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "origin")], check=True, timeout=60)
+    found.git("remote", "add", "origin", str(tmp_path / "origin"))
+    found.git("push", "--quiet", "origin", "main")
+    return found
+
+
+def test_a_manifest_that_is_as_its_sources_give_it_proposes_nothing(repository: Repository) -> None:
+    done = repository.run("propose_manifest")
+    assert done.returncode == 0, done.stderr
+    assert repository.asked == ""
+
+
+def test_a_manifest_that_changed_is_proposed_once(repository: Repository) -> None:
+    repository.change("prompts/components/greeting.xml", '<judge id="greeting_quality"/>', "")
+    done = repository.run("propose_manifest")
+    assert done.returncode == 0, done.stderr
+    assert f"pr create --base main --head {BRANCH}" in repository.asked
+    assert "--draft" not in repository.asked
+    assert f"workflow run registry.yml --ref {BRANCH}" in repository.asked
+    changed = repository.git("diff", "--name-only", "main", f"origin/{BRANCH}").split()
+    assert changed == [MANIFEST]
+    repository.git("checkout", "--quiet", "main")
+    before = repository.asked
+    assert repository.run("propose_manifest").returncode == 0
+    assert repository.asked == f"{before}auth setup-git\n", "the same proposal is not made again"
+
+
+def test_a_hand_edit_is_proposed_as_a_draft_and_leaves_the_run_red(repository: Repository) -> None:
+    repository.change(MANIFEST, "items: 345", "items: 346")
+    done = repository.run("propose_manifest")
+    assert done.returncode == 1
+    assert "edited by hand" in done.stderr
+    assert "--draft" in repository.asked
+
+
+def test_what_holds_an_error_is_not_proposed(repository: Repository) -> None:
+    repository.change("prompts/components/greeting.xml", "greeting_quality", "no_such_judge")
+    done = repository.run("propose_manifest")
+    assert done.returncode == 1
+    assert "no_such_judge" in done.stderr
+    assert repository.asked == ""
+
+
+def propose(repository: Repository, name: str, old: str, new: str) -> None:
+    """Pull request 7."""
+    repository.git("checkout", "--quiet", "-b", "theirs")
+    repository.change(name, old, new)
+    repository.git("push", "--quiet", "origin", "theirs:refs/pull/7/head")
+    repository.git("checkout", "--quiet", "main")
+    repository.git("branch", "--quiet", "-D", "theirs")
+
+
+def test_the_owners_of_those_who_use_a_changed_category_are_asked(repository: Repository) -> None:
+    """PF-9 Decision 18b."""
+    propose(repository, "prompts/components/general_qa.xml", '<judge id="ux_quality"/>', "")
+    done = repository.run("ask_consumers", "7")
+    assert done.returncode == 0, done.stderr
+    assert "| receipts | @rampgate/receipts | category general_qa |" in repository.asked
+    assert "| rewards_assistant | @rampgate/rewards-assistant | category general_qa |" in repository.asked
+    assert "requested_reviewers -f team_reviewers[]=receipts" in repository.asked
+    assert "requested_reviewers -f team_reviewers[]=rewards-assistant" in repository.asked
+
+
+def test_a_person_is_asked_by_name_and_the_author_is_not(repository: Repository) -> None:
+    owners = ".github/CODEOWNERS"
+    repository.change(owners, "@rampgate/receipts", "@receipts-owner @second a@example.com")
+    propose(repository, "prompts/components/general_qa.xml", '<judge id="ux_quality"/>', "")
+    assert repository.run("ask_consumers", "7").returncode == 0
+    assert "reviewers[]=second" in repository.asked
+    assert "reviewers[]=receipts-owner" not in repository.asked
+    assert "a@example.com\n" not in repository.asked.replace("| @receipts-owner @second a@example.com |", "")
+
+
+def test_nobody_is_asked_about_what_nobody_shares(repository: Repository) -> None:
+    propose(repository, ".github/CODEOWNERS", "@rampgate/receipts", "@rampgate/others")
+    done = repository.run("ask_consumers", "7")
+    assert done.returncode == 0, done.stderr
+    assert "pr comment" not in repository.asked
+    assert "requested_reviewers" not in repository.asked
+
+
+@pytest.mark.parametrize("number", ["", "7; echo", "main"])
+def test_what_is_no_number_is_refused(repository: Repository, number: str) -> None:
+    assert repository.run("ask_consumers", number).returncode != 0
+    assert repository.asked == ""
+
+
+def inversion(folder: Path, code: dict[str, int]) -> subprocess.CompletedProcess[str]:
+    """The script, with a stand-in for the program that ends with a code by vertical."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "check_inversion", folder / ".ci")
+    program = folder / ".venv" / "bin" / "rampgate"
+    program.parent.mkdir(parents=True)
+    cases = "".join(f"*/{name}/*) exit {status};;\n" for name, status in code.items())
+    program.write_text(f'#!/bin/sh\necho "$@"\ncase "$3" in\n{cases}esac\n')
+    program.chmod(0o755)
+    for name in code:
+        (folder / "specs" / "verticals" / name / "eval").mkdir(parents=True)
+        (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").touch()
+    return subprocess.run([".ci/check_inversion"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_an_inversion_check_without_scores_fails_and_says_so(tmp_path: Path) -> None:
+    done = inversion(tmp_path, {})
+    assert done.returncode == 2
+    assert "nothing to check" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "worst"), [({"a": 0, "b": 0}, 0), ({"a": 1, "b": 0}, 1), ({"a": 2, "b": 1}, 2), ({"a": 0, "b": 127}, 127)]
+)
+def test_every_vertical_is_checked_and_the_worst_decides(tmp_path: Path, code: dict[str, int], worst: int) -> None:
+    done = inversion(tmp_path, code)
+    assert done.returncode == worst
+    assert all(f"check inversion specs/verticals/{name}/eval/human-scores.jsonl" in done.stdout for name in code)
+    assert ("could not be checked" in done.stderr) is (worst > 1)

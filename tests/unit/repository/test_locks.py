@@ -1,0 +1,59 @@
+"""The locks are whole, agree with each other and with pyproject.toml, and name no host."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.root import ROOT
+
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+ENTRY = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)(.*(?:\n    --hash=sha256:[0-9a-f]{64}.*)*)", re.M)
+
+
+def entries(name: str) -> dict[str, set[str]]:
+    """Package to its versions; there are several where markers tell platforms apart."""
+    found: dict[str, set[str]] = {}
+    for match in ENTRY.finditer((ROOT / name).read_text()):
+        assert "--hash=" in match[3], f"{name}: {match[1]} has no hash"
+        found.setdefault(canonicalize_name(match[1]), set()).add(match[2])
+    return found
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_is_exact_and_names_no_host(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert "://" not in text
+    assert not re.search(r"^\s*--(?!hash)", text, re.M)
+    assert not re.search(r"^\S+ *@ ", text, re.M)
+    top = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
+    assert len(top) == sum(1 for _ in ENTRY.finditer(text))
+
+
+def test_the_locks_agree_on_versions() -> None:
+    everything = entries("requirements-dev.lock")
+    for name in LOCKS:
+        for package, versions in entries(name).items():
+            assert versions == everything[package], f"{name}: {package}"
+
+
+def test_the_locks_hold_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    wanted = {
+        "requirements.lock": project["project"]["dependencies"] + extras["embedded"],
+        "requirements-dev.lock": extras["dev"],
+        "requirements-build.lock": project["dependency-groups"]["build"],
+    }
+    for name, requirements in wanted.items():
+        found = entries(name)
+        for requirement in map(Requirement, requirements):
+            versions = found.get(canonicalize_name(requirement.name), set())
+            assert versions, f"{name} lacks {requirement.name}: run `make lock`"
+            assert all(version in requirement.specifier for version in versions), (
+                f"{name}: {requirement}: run `make lock`"
+            )

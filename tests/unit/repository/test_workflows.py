@@ -1,0 +1,141 @@
+"""Workflow files and what they run (PC5 FR-14; PF-9 FR-10, §5.6, Decision 18)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from rampgate.cli import app
+from tests.root import ROOT
+
+FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+NOT_YET = {"check inversion"}
+"""Commands of contracts §5 that a workflow names before they are there; until then its run fails."""
+WRITES = {
+    ("registry", "consumers"): {"pull-requests"},
+    ("registry", "resolve"): {"contents", "pull-requests", "actions"},
+    ("inversion", "inversion"): {"issues"},
+}
+
+
+def load(path: Path) -> Any:
+    """`on` is a word here, not a truth value."""
+    return yaml.load(path.read_text(), Loader=yaml.BaseLoader)  # noqa: S506 # makes text of everything
+
+
+def jobs() -> list[Any]:
+    return [
+        pytest.param(path.stem, name, job, id=f"{path.stem}-{name}")
+        for path in FILES
+        for name, job in load(path)["jobs"].items()
+    ]
+
+
+def runs() -> Iterator[tuple[str, str]]:
+    for path in FILES:
+        for job in load(path)["jobs"].values():
+            yield from ((path.stem, step["run"]) for step in job["steps"] if "run" in step)
+
+
+def test_they_follow_the_schema_of_github() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.github-workflows",
+        *map(str, FILES),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_pull_request_is_validated() -> None:
+    """PC5 FR-14: rules and manifest; PF-9 §5.6: the manifest is what its sources give."""
+    workflow = load(ROOT / ".github" / "workflows" / "registry.yml")
+    assert workflow["on"]["pull_request"] == "", "without a filter of paths or branches"
+    job = workflow["jobs"]["validate"]
+    assert "github.event_name == 'pull_request'" in job["if"]
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands == [
+        "make setup",
+        ".venv/bin/rampgate rules validate --format github",
+        ".venv/bin/rampgate manifest validate --format github",
+        ".venv/bin/rampgate manifest resolve --check --format github",
+    ]
+    assert not any(step.get("continue-on-error") for step in job["steps"])
+
+
+def test_the_manifest_is_resolved_every_day_and_proposed() -> None:
+    workflow = load(ROOT / ".github" / "workflows" / "registry.yml")
+    minute, hour, *rest = workflow["on"]["schedule"][0]["cron"].split()
+    assert minute.isdigit()
+    assert hour.isdigit()
+    assert rest == ["*", "*", "*"]
+    job = workflow["jobs"]["resolve"]
+    assert "github.event_name == 'schedule'" in job["if"]
+    assert [step["run"] for step in job["steps"] if "run" in step][-1] == ".ci/propose_manifest"
+
+
+def test_judges_are_held_against_people_every_quarter() -> None:
+    """PF-9 FR-10: at least quarterly, and a finding is told."""
+    workflow = load(ROOT / ".github" / "workflows" / "inversion.yml")
+    _, _, day, months, weekday = workflow["on"]["schedule"][0]["cron"].split()
+    assert (day, months, weekday) == ("1", "1,4,7,10", "*")
+    steps = workflow["jobs"]["inversion"]["steps"]
+    assert ".ci/check_inversion" in [step.get("run") for step in steps]
+    assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in steps)
+
+
+@pytest.mark.parametrize(("workflow", "name", "job"), jobs())
+def test_a_job_may_do_what_it_needs_and_no_more(workflow: str, name: str, job: dict[str, Any]) -> None:
+    top = load(ROOT / ".github" / "workflows" / f"{workflow}.yml")["permissions"]
+    assert top == {"contents": "read"}
+    granted = {what for what, level in job.get("permissions", {}).items() if level == "write"}
+    assert granted == WRITES.get((workflow, name), set())
+    assert int(job["timeout-minutes"]) <= 30
+
+
+@pytest.mark.parametrize(("workflow", "name", "job"), jobs())
+def test_a_job_uses_githubs_own_actions_and_leaves_no_token_behind(
+    workflow: str, name: str, job: dict[str, Any]
+) -> None:
+    used = [step for step in job["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in used)
+    checkouts = [step for step in used if step["uses"].startswith("actions/checkout@")]
+    assert checkouts
+    assert all(step["with"]["persist-credentials"] == "false" for step in checkouts)
+    assert not any("ref" in step["with"] for step in checkouts), "with a write token only the target's own code runs"
+
+
+def test_no_word_of_a_pull_request_reaches_a_shell() -> None:
+    assert [(name, run) for name, run in runs() if "${{" in run] == []
+
+
+def test_the_scripts_are_there_and_can_be_run() -> None:
+    named = {word for _, run in runs() for word in run.split() if word.startswith(".ci/")}
+    assert len(named) >= 4
+    for name in named:
+        assert (ROOT / name).stat().st_mode & 0o111, name
+        subprocess.run(["bash", "-n", name], cwd=ROOT, check=True, timeout=60)
+
+
+def test_every_command_they_call_is_one_of_ours() -> None:
+    texts = [run for _, run in runs()] + [path.read_text() for path in (ROOT / ".ci").iterdir() if path.is_file()]
+    called = {found for text in texts for found in re.findall(r"\.venv/bin/rampgate ([a-z]+ [a-z]+)", text)}
+    commands: Any = get_command(app)
+
+    def known(command: str) -> bool:
+        group, name = command.split()
+        return group in commands.commands and name in getattr(commands.commands[group], "commands", {})
+
+    assert {"rules validate", "manifest validate", "manifest resolve", "check inversion"} <= called
+    assert {command for command in called if not known(command)} == NOT_YET

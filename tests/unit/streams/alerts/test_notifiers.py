@@ -1,0 +1,95 @@
+"""Notifications over real HTTP to a local server: what is tried again, within which bounds, and what stays secret."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from streams.alerts.notifiers import Address, Notifier, Undelivered, grafana
+
+
+@dataclass
+class Server:
+    """Answers with `statuses` in turn, then with 202. `taken`: (path, headers, body)."""
+
+    url: str = ""
+    statuses: list[int] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    taken: list[tuple[str, Any, Any]] = field(default_factory=list)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.taken.append((request.path, request.headers, await request.json()))
+        status = self.statuses.pop(0) if self.statuses else 202
+        return web.Response(status=status, text="said the server", headers=self.headers)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    found, app = Server(), web.Application()
+    app.router.add_post("/{tail:.*}", found.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield found
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(follow_redirects=False, trust_env=False) as found:
+        yield found
+
+
+def notifier(client: httpx.AsyncClient, **more: Any) -> Notifier:
+    return Notifier(client, **{"first_pause": 0.01, "tries": 3, "timeout": 1.0, **more})
+
+
+async def test_a_message_that_is_taken_is_sent_once(server: Server, client: httpx.AsyncClient) -> None:
+    await notifier(client).post(grafana(server.url + "/", "secret"), {"text": "hi"})
+    ((path, headers, body),) = server.taken
+    assert (path, headers["authorization"], body) == ("/api/annotations", "Bearer secret", {"text": "hi"})
+
+
+async def test_what_passes_by_itself_is_tried_again(server: Server, client: httpx.AsyncClient) -> None:
+    server.statuses = [503, 429]
+    await notifier(client).post(Address(server.url), {})
+    assert len(server.taken) == 3
+
+
+async def test_tries_are_bounded(server: Server, client: httpx.AsyncClient) -> None:
+    server.statuses = [500] * 9
+    with pytest.raises(Undelivered, match="500 said the server"):
+        await notifier(client).post(Address(server.url), {})
+    assert len(server.taken) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 302])
+async def test_what_no_repetition_mends_is_sent_once(server: Server, client: httpx.AsyncClient, status: int) -> None:
+    server.statuses = [status] * 3
+    with pytest.raises(Undelivered, match=str(status)):
+        await notifier(client).post(Address(server.url), {})
+    assert len(server.taken) == 1
+
+
+async def test_the_whole_is_bounded_in_time_also_where_a_server_asks_for_more(
+    server: Server, client: httpx.AsyncClient
+) -> None:
+    server.statuses, server.headers = [429] * 9, {"retry-after": "3600"}
+    with pytest.raises(Undelivered, match=r"gave up after 0\.3 s"):
+        await notifier(client, seconds=0.3).post(Address(server.url), {})
+    assert len(server.taken) == 1, "it ended in the pause that the server had asked for"
+
+
+async def test_nobody_there_is_told_without_the_address_that_may_be_a_secret(client: httpx.AsyncClient) -> None:
+    address = Address("http://127.0.0.1:9/services/T0/B0/hush", {"authorization": "Bearer hush"})
+    with pytest.raises(Undelivered) as told:
+        await notifier(client).post(address, {"routing_key": "hush"})
+    assert "hush" not in f"{told.value!r} {address!r}"
+    assert "127.0.0.1" in str(told.value)

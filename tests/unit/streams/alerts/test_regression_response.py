@@ -1,0 +1,132 @@
+"""A regression's response carried out against a local server, a file and a producer's twin (PC5 §5.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from agents.ports import Unavailable
+from evalcore.gates.messages import HEADER, ramp_command
+from evalcore.gates.regression import Response, Step
+from streams.alerts.notifiers import Address, grafana
+from streams.alerts.regression_response import Channels, Responder, TrendLog
+from streams.alerts.regression_watch import Errand
+from tests.unit.agents.builders import NOW
+from tests.unit.evalcore.gates.test_regression import bad, good, only, seen
+from tests.unit.streams.alerts.test_notifiers import Server, client, notifier, server
+
+__all__ = ["client", "server"]
+
+
+@dataclass
+class Commands:
+    """Stands for the topic of commands."""
+
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    away: bool = False
+
+    async def send(self, response: Response, since: int) -> None:
+        if self.away:
+            raise Unavailable("Kafka producer")
+        self.sent.append(ramp_command(response))
+
+
+@dataclass
+class Rig:
+    server: Server
+    commands: Commands
+    file: Path
+    responder: Responder
+
+    async def carry_out(self, response: Response) -> tuple[Step, ...]:
+        """The steps that are left."""
+        left = await self.responder.carry_out(errand(response))
+        return left.left if left is not None else ()
+
+    def paths(self) -> list[str]:
+        return [path for path, _, _ in self.server.taken]
+
+    def rows(self) -> list[str]:
+        return self.file.read_text().split(HEADER)[1].splitlines()
+
+
+def errand(response: Response) -> Errand:
+    return Errand(response, response.steps, NOW, NOW)
+
+
+@pytest.fixture
+async def rig(server: Server, client: httpx.AsyncClient, tmp_path: Path) -> Rig:
+    url, commands, file = server.url, Commands(), tmp_path / "docs" / "post-deploy-regressions.md"
+    channels = Channels("routing", Address(url + "/slack"), grafana(url, "t"), Address(url + "/v2/enqueue"))
+    topic: Any = commands
+    return Rig(server, commands, file, Responder(topic, notifier(client), channels, TrendLog(file)))
+
+
+async def test_a_safety_breach_sends_one_command_to_zero_and_one_page_and_is_logged(rig: Rig) -> None:
+    first = seen(bad("refusal"))
+    assert await rig.carry_out(only(first)) == ()
+    (command,) = rig.commands.sent
+    assert (command["agent_id"], command["to_percent"]) == ("assistant", 0)
+    assert rig.paths() == ["/v2/enqueue"]
+    assert len(rig.rows()) == 1
+    assert await rig.carry_out(only(seen(good("refusal"), known=first))) == ()
+    assert [body["event_action"] for _, _, body in rig.server.taken] == ["trigger", "resolve"]
+    assert len(rig.commands.sent) == 1, "nobody is ramped up again by itself"
+    assert len(rig.rows()) == 2
+
+
+async def test_a_quality_breach_goes_to_slack_and_grafana_and_the_log_and_ramps_nothing_down(rig: Rig) -> None:
+    assert await rig.carry_out(only(seen(bad("helpfulness")))) == ()
+    assert rig.paths() == ["/slack", "/api/annotations"]
+    assert rig.commands.sent == []
+    assert "triage" in rig.rows()[0]
+    assert "2026-11-22T03:00" in rig.rows()[0]
+
+
+async def test_where_ramping_is_off_the_page_alone_goes_out(rig: Rig) -> None:
+    assert await rig.carry_out(only(seen(bad("refusal"), ramping=False))) == ()
+    assert rig.commands.sent == []
+    assert rig.paths() == ["/v2/enqueue"]
+    assert "manual_ramp_down" in rig.rows()[0]
+
+
+async def test_no_step_is_hindered_by_one_that_fails_and_that_one_alone_is_left(rig: Rig) -> None:
+    rig.commands.away = True
+    assert await rig.carry_out(only(seen(bad("refusal")))) == (Step.RAMP_DOWN,)
+    assert rig.paths() == ["/v2/enqueue"]
+    rig.server.statuses = [500] * 3
+    left = await rig.responder.carry_out(errand(only(seen(bad("helpfulness")))))
+    assert left is not None
+    assert left.left == (Step.MESSAGE,)
+    assert len(rig.rows()) == 2
+    rig.server.taken.clear()
+    assert await rig.responder.carry_out(left) is None
+    assert rig.paths() == ["/slack"]
+    assert "Triage is due" in rig.server.taken[0][2]["text"], "it says what the whole response is"
+    assert len(rig.rows()) == 2
+
+
+async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig, client: httpx.AsyncClient) -> None:
+    topic: Any = rig.commands
+    bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file))
+    with capture_logs() as logs:
+        assert await bare.carry_out(errand(only(seen(bad("refusal"))))) is None
+        assert await bare.carry_out(errand(only(seen(bad("helpfulness"))))) is None
+    assert [line["step"] for line in logs if line["log_level"] == "error"] == ["page", "message", "annotation"]
+    assert rig.server.taken == []
+    assert len(rig.rows()) == 2
+
+
+def test_the_trend_log_is_appended_to_and_never_rewritten(tmp_path: Path) -> None:
+    file = tmp_path / "regressions.md"
+    file.write_text("what an operator wrote\n")
+    TrendLog(file).append(only(seen(bad("refusal"))))
+    TrendLog(file).append(only(seen(bad("helpfulness"))))
+    lines = file.read_text().splitlines()
+    assert lines[0] == "what an operator wrote"
+    assert len(lines) == 3

@@ -1,0 +1,265 @@
+"""From live scores to one response for each breach (PC5 §5.7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.live.scores import watched
+from agents.ports import Unavailable
+from evalcore.gates.regression import Event, Response, Step
+from evalcore.judges.prompt import Ask
+from evalcore.scoring.calls import Reply
+from rampgate.settings import Settings, shown_settings
+from rampgate.worker.live_judging import channels_of
+from streams.alerts.regression_watch import TRIED_FOR, Errand, RegressionWatch
+from tests.unit.agents.builders import DAY, HOUR, thumb
+from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
+from tests.unit.evalcore.registry.registry_disk import built
+
+
+class Redis:
+    """As much of a client as the watch needs."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+
+    async def get(self, name: str) -> bytes | None:
+        return self.held.get(name)
+
+    async def set(self, name: str, value: bytes, nx: bool = False, px: int | None = None) -> bool:
+        if nx and name in self.held:
+            return False
+        self.held[name] = value
+        return True
+
+    async def delete(self, name: str) -> None:
+        self.held.pop(name, None)
+
+    async def pexpire(self, name: str, px: int) -> bool:
+        return name in self.held
+
+
+class Literal(Willing):
+    """Does as the rubric says: gives the worst score under a bad one, and the best under any other."""
+
+    async def complete(self, asked: Ask) -> Reply:
+        kind = asked.schema["properties"]["score"]["anyOf"][0]["type"]
+        best = {"boolean": True, "integer": 5, "number": 1.0}[kind]
+        return Reply(json.dumps({"score": 1 if "Bad." in asked.messages[1]["content"] else best, "reason": "as told"}))
+
+
+class Worst(Willing):
+    async def complete(self, asked: Ask) -> Reply:
+        boolean = asked.schema["properties"]["score"]["anyOf"][0]["type"] == "boolean"
+        return Reply(json.dumps({"score": False if boolean else 1, "reason": "bad"}), 10)
+
+
+class Watching:
+    def __init__(self, **options: Any) -> None:
+        self.rig, self.redis = Rig(), Redis()
+        self.failing: set[Step] = set()
+        self.errands: list[Errand] = []
+        self.dies = False
+        self.options = {"window_seconds": 86_400, "minimum": 5, "ramping": True, "every": 1.0, **options}
+
+    async def carry_out(self, errand: Errand) -> Errand | None:
+        self.errands.append(errand)
+        await asyncio.sleep(0)
+        if self.dies:
+            raise asyncio.CancelledError
+        left = tuple(step for step in errand.left if step in self.failing)
+        return replace(errand, left=left) if left else None
+
+    @property
+    def done(self) -> list[Response]:
+        return [errand.response for errand in self.errands]
+
+    def steps(self, judge: str = "honesty") -> list[tuple[Step, ...]]:
+        """Of each errand about a judge, those that were left."""
+        return [errand.left for errand in self.errands if errand.response.breach.judge_id == judge]
+
+    async def look(self) -> list[Response]:
+        """As another worker would, or this one after a restart: nothing is remembered but what the stores hold."""
+        world = self.rig.world
+        watch = RegressionWatch(
+            self.redis, "rg:", world.store, world.clock, lambda: self.rig.registry, self.carry_out, **self.options
+        )
+        return await watch.once()
+
+    async def turns(self, count: int, start: str = "r") -> None:
+        events = [live_trace(f"{start}{n}", sampled=n % 2 == 0) for n in range(count)]
+        for event in events:
+            event["metadata"]["agent_version"] = "v7"
+        await self.rig.traces(*events)
+
+
+async def test_a_breach_in_the_live_window_is_responded_to_once_and_not_per_trace() -> None:
+    watching = Watching()
+    await watching.turns(8)
+    await watching.look()
+    first = [(response.breach.judge_id, response.breach.agent_version) for response in watching.done]
+    assert ("helpfulness", "v7") not in first, "of four sampled scores nothing follows"
+    assert {version for _, version in first} == {"v7"}
+    await watching.turns(8, "more")
+    await watching.look()
+    await watching.look()
+    names = [response.breach.judge_id for response in watching.done]
+    assert len(names) == len(set(names))
+    assert "helpfulness" in names
+    quality = next(response for response in watching.done if response.breach.judge_id == "helpfulness")
+    assert (quality.breach.score, quality.breach.n) == (1.0, 8)
+
+
+async def test_what_was_not_delivered_is_tried_again_at_the_next_looks_and_nothing_else() -> None:
+    watching = Watching()
+    watching.failing = {Step.RAMP_DOWN, Step.PAGE}
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    await watching.look()
+    watching.failing = {Step.PAGE}
+    await watching.look()
+    watching.failing = set()
+    for _ in range(3):
+        await watching.look()
+    whole = (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+    assert watching.steps() == [whole, (Step.RAMP_DOWN, Step.PAGE), (Step.PAGE,)]
+
+
+async def test_what_can_not_be_delivered_for_a_day_is_given_up() -> None:
+    watching = Watching(window_seconds=3 * 86_400)
+    watching.failing = {Step.PAGE}
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    await watching.look()
+    watching.rig.world.wait(TRIED_FOR)
+    await watching.look()
+    tried = len(watching.errands)
+    await watching.look()
+    assert len(watching.errands) == tried
+
+
+async def test_a_worker_that_dies_amid_its_steps_leaves_them_to_the_next_one() -> None:
+    watching = Watching()
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    watching.dies = True
+    with pytest.raises(asyncio.CancelledError):
+        await watching.look()
+    watching.dies = False
+    assert await watching.look() == [], "it is no news"
+    assert watching.steps()[-1] == (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+    before = len(watching.errands)
+    await watching.look()
+    assert len(watching.errands) == before
+
+
+async def test_pc5_5_7_of_two_workers_one_responds() -> None:
+    watching = Watching()
+    await watching.turns(8)
+    await asyncio.gather(*(watching.look() for _ in range(5)))
+    names = [response.breach.judge_id for response in watching.done]
+    assert names
+    assert len(names) == len(set(names))
+
+
+async def test_a_breach_whose_scores_have_left_the_window_ends_and_the_next_one_is_new() -> None:
+    watching = Watching()
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    await watching.look()
+    watching.rig.world.wait(DAY + HOUR)
+    ended = await watching.look()
+    assert {response.event for response in ended} == {Event.LAPSED}
+    assert (Step.RESOLVE_PAGE, Step.LOG) in {response.steps for response in ended}
+    await watching.turns(8, "later")
+    again = await watching.look()
+    assert {response.event for response in again} == {Event.BREACH}
+    since = {errand.response.event: errand.since for errand in watching.errands}
+    assert since[Event.BREACH] >= watching.rig.world.clock.ms - DAY
+
+
+async def test_verticals_that_nobody_registered_are_one_judges_scores_and_one_breach() -> None:
+    watching = Watching()
+    events = [live_trace(f"r{n}", vertical=f"nobody{n}") for n in range(8)]
+    for event in events:
+        event["metadata"]["agent_version"] = "v7"
+    await watching.rig.traces(*events)
+    (breach,) = (one.breach for one in await watching.look() if one.breach.judge_id == "helpfulness")
+    assert (breach.vertical, breach.n) == (None, 8)
+    assert await watching.look() == []
+
+
+async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled_back() -> None:
+    """PC5 §5.7, step 5: live scores of two versions of a judge are never mixed."""
+    watching = Watching(minimum=3)
+    rig, bad = watching.rig, built({"rules/helpfulness.yaml": "{sampling_rate: 0.3, prompt: 'Bad. {{output}}'}"})
+    rig.model = Literal()
+    await watching.turns(8, "good")
+    assert await watching.look() == []
+    rig.registry = bad
+    await watching.turns(8, "bad")
+    (breach,) = await watching.look()
+    assert (breach.breach.judge_id, breach.breach.score, breach.breach.n) == ("helpfulness", 1.0, 4)
+    rig.registry = REGISTRY
+    (end,) = await watching.look()
+    assert (end.event, end.breach.key) == (Event.RECOVERED, breach.breach.key)
+    assert (end.breach.score, end.breach.n) == (5.0, 4)
+
+
+async def test_scores_leave_the_window_and_one_worker_looks_at_a_time() -> None:
+    watching = Watching()
+    await watching.turns(8)
+    watching.redis.held["rg:regressions-watched"] = b"1"
+    assert await watching.look() == []
+    watching.redis.held.clear()
+    watching.rig.world.wait(DAY + HOUR)
+    assert await watching.look() == []
+
+
+async def test_a_voted_down_trace_weighs_1_also_where_the_rate_had_chosen_it_before() -> None:
+    watching = Watching()
+    world = watching.rig.world
+    await watching.turns(4)
+    await watching.rig.thumbs(thumb("r0", at=world.clock.ms), thumb("r1", at=world.clock.ms))
+    found = await watched(world.store, REGISTRY, world.clock.ms, DAY)
+    (quality,) = (one for one in found if one.judge.id == "helpfulness")
+    assert sorted(quality.answers.weights) == pytest.approx([1.0, 1.0, 1 / 0.3])
+    safety = next(one for one in found if one.judge.id == "refusal")
+    assert safety.answers.weights == (1.0,) * 4
+
+
+async def test_a_state_that_is_out_of_reach_lets_go_of_the_lease() -> None:
+    watching = Watching()
+
+    async def away(*_: Any) -> Any:
+        raise Unavailable("Redis")
+
+    watching.rig.world.store.pools = away  # type: ignore[assignment,method-assign]
+    with pytest.raises(Unavailable):
+        await watching.look()
+    assert watching.redis.held == {}
+
+
+def test_whom_it_tells_is_set_by_files_and_no_secret_is_shown(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("https://hooks.example.com/services/hush\n")
+    settings = Settings.model_validate(
+        {
+            "slack_webhook_file": secret, "pagerduty_key_file": secret, "grafana_token_file": secret,
+            "grafana_url": "https://grafana.example.com/",
+        }
+    )  # fmt: skip
+    channels = channels_of(settings)
+    assert channels.slack is not None
+    assert channels.grafana is not None
+    assert channels.slack.url == channels.routing_key == secret.read_text().strip()
+    assert channels.grafana.url == "https://grafana.example.com/api/annotations"
+    assert "hush" not in f"{channels!r} {settings!r} {shown_settings(settings)}"
+    bare = channels_of(Settings())
+    assert bare.slack is bare.grafana is bare.routing_key is None

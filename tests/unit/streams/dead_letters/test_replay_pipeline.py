@@ -1,0 +1,173 @@
+"""The worker's side of dead letters without services: what breaks us, what stops us, how long we wait for Opik."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import structlog
+from opik.rest_api.core.api_error import ApiError
+
+from agents import thumbs
+from agents.join.steps import Agent, Batch
+from agents.ports import Unauthorized, Unavailable, Write
+from schemas.dead_letters import REPLAY_ID
+from schemas.outcomes import Cause, Kind
+from streams.opik.client import OutOfTries, persist
+from streams.opik.scores import OpikScores
+from streams.pipeline import Pipeline, TooManyBad
+from tests.unit.agents.builders import thumb, trace
+from tests.unit.agents.join.world import World
+
+
+class Ours:
+    """A consumer whose every batch is current."""
+
+    flow_active = True
+
+    def current(self, batch: Batch) -> bool:
+        return True
+
+    def abandon(self, batch: Batch) -> None:
+        raise AssertionError("nothing here is given up")
+
+
+async def settle(world: World, agent: Agent = thumbs.AGENT, limit: int = 1_000) -> list[BaseException]:
+    """Everything in the thumbs log as one batch through a pipeline; what would have stopped the worker."""
+    fatal: list[BaseException] = []
+
+    async def ready() -> None: ...
+
+    async def lost(*_: Any) -> None: ...
+
+    pipeline = Pipeline(
+        agent,
+        world.ports,
+        world.policy,
+        world.topics,
+        in_flight=2,
+        bad_in_a_row=limit,
+        consumer=Ours,
+        observe=lambda *_: None,
+        lost=lost,
+        fatal=fatal.append,
+        ready=ready,
+    )
+    records = world.logs[Kind.THUMBS, 0][world.committed.get((Kind.THUMBS, 0), 0) :]
+    batch = Batch("rampgate.thumbs", 0, records[0].offset, records)
+    world.start(batch)
+    await pipeline.submit(batch, lambda: world.committed.update({(Kind.THUMBS, 0): batch.end}))
+    with structlog.testing.capture_logs():  # its default rendering of a traceback takes seconds
+        await asyncio.wait(set(pipeline._tasks))
+    return fatal
+
+
+async def test_a_record_that_breaks_our_code_is_lettered_alone() -> None:
+    world = World()
+    for n in range(20):
+        await world.tell(Kind.TRACE, trace(f"r{n}"))
+
+    async def breaks(batch: Batch, items: Any, work: Any, ports: Any) -> Any:
+        if any(item.response_id == "r13" for item in items):
+            raise ZeroDivisionError("a secret of the user's")
+        return await thumbs.merge(batch, items, work, ports)
+
+    sent = world.send(Kind.THUMBS, *(thumb(f"r{n}") for n in range(20)))
+    assert await settle(world, replace(thumbs.AGENT, merge=breaks, prepare=None)) == []
+    (letter,) = world.letters.letters
+    assert (letter.cause, letter.record) == (Cause.INTERNAL_ERROR, sent[13])
+    assert "secret" not in letter.detail
+    assert [n for n in range(20) if world.score(f"r{n}") is None] == [13]
+    assert world.committed[Kind.THUMBS, 0] == 20
+    world.balance()
+
+
+async def test_replayed_records_never_stop_the_worker_and_bad_ones_of_a_producer_do() -> None:
+    world = World()
+    world.send(Kind.THUMBS, *[b"{bad"] * 30, headers=[(REPLAY_ID, b"6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")])
+    assert await settle(world, limit=10) == []
+    assert len(world.letters.letters) == 30
+    world.send(Kind.THUMBS, *[b"{bad"] * 10)
+    (error,) = await settle(world, limit=10)
+    assert isinstance(error, TooManyBad)
+    assert world.committed[Kind.THUMBS, 0] == 30
+
+
+async def test_a_batch_that_is_tried_again_counts_its_bad_records_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.pauses.PAUSES", (0.0,))
+    world, tries = World(), 0
+    put = world.letters.put
+
+    async def at_the_third(letters: Any) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise Unavailable("Kafka producer: gone")
+        await put(letters)
+
+    monkeypatch.setattr(world.letters, "put", at_the_third)
+    world.send(Kind.THUMBS, *[b"{bad"] * 6)
+    assert await settle(world, limit=10) == []
+    assert len(world.letters.letters) == 6
+
+
+def refusing(status: int, headers: dict[str, str] | None = None, times: int = 10**9) -> Callable[..., Any]:
+    calls = 0
+
+    async def call(*_: Any, **__: Any) -> str:
+        nonlocal calls
+        calls += 1
+        if calls <= times:
+            raise ApiError(status_code=status, headers=headers or {}, body={"message": "no"})
+        return "done"
+
+    return call
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_is_seen_as_such_whatever_else_is_in_the_call(status: int) -> None:
+    """Two deletions and a put run side by side; wrapped in a group, the error would dead-letter the record."""
+
+    class Traces:
+        score_batch_of_traces = staticmethod(refusing(status))
+        delete_trace_feedback_score = staticmethod(refusing(status))
+
+    class Client:
+        traces = Traces()
+
+    client: Any = Client()
+    scores = OpikScores(client, in_flight=4, retry_seconds=1.0)
+    name = "01900000-0000-7000-8000-000000000000"
+    with pytest.raises(Unauthorized):
+        await scores.write([Write(name, "p", score, value, "l") for score in "ab" for value in (None, 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("headers", "times", "waited"),
+    [({"RateLimit-Reset": "60"}, 1, 60), ({"Retry-After": "999"}, 1, 60), ({"RateLimit-Reset": "25"}, 2, 50)],
+)
+async def test_a_rate_limit_is_waited_out(headers: dict[str, str], times: int, waited: float) -> None:
+    clock = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal clock
+        clock += seconds
+
+    answer = await persist(refusing(429, headers, times), seconds=60, sleep=sleep, now=lambda: clock)
+    assert (answer, clock) == ("done", waited)
+
+
+@pytest.mark.parametrize("headers", [{}, {"RateLimit-Reset": "60"}, {"RateLimit-Reset": "soon"}])
+async def test_patience_ends(headers: dict[str, str]) -> None:
+    clock = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal clock
+        clock += seconds
+
+    with pytest.raises(OutOfTries):
+        await persist(refusing(429, headers), seconds=60, sleep=sleep, now=lambda: clock)
+    assert clock <= 120

@@ -1,0 +1,179 @@
+"""A worker's gate jobs over twins of their parts: the verdicts' topic, Redis, the consumer. Any of them may fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agents.gates.counting import RampCounting
+from agents.join.counting import HOUR, conservation_cell
+from agents.join.steps import FOREVER, Batch
+from agents.join.work import Report
+from agents.ports import Change, Unavailable
+from evalcore.gates.requests import Asked, Invalid
+from evalcore.gates.verdict import Moment, as_json, of_gates, refused
+from schemas.outcomes import Kind
+from schemas.verdicts import Code, Reason, Verdict
+from streams.gates import jobs
+from streams.gates.jobs import GateJobs
+from streams.gates.verdict_log import Known
+from tests.memory_ports import ManualClock, MemoryLetters, MemoryStore
+from tests.unit.agents.builders import Rec
+
+TOPIC = "rampgate.ramp-steps"
+LOOKBACK = 7 * 24 * HOUR
+
+
+def request(request_id: str, **more: Any) -> bytes:
+    return json.dumps(
+        {
+            "request_id": request_id,
+            "experiment_id": "e",
+            "agent_id": "a",
+            "agent_version": "v",
+            "from_percent": 5,
+            "to_percent": 25,
+            "requested_at": "2026-11-21T12:00:00Z",
+            **more,
+        }
+    ).encode()
+
+
+@dataclass
+class Topic:
+    """The verdicts' topic, which outlives every worker."""
+
+    published: list[Verdict] = field(default_factory=list)
+    held: dict[str, Known] = field(default_factory=dict)
+    down: bool = False
+
+    async def caught_up(self) -> None:
+        await asyncio.sleep(0)
+        if self.down:
+            raise Unavailable("Kafka is away")
+
+    def known(self, request_id: str) -> Known | None:
+        return self.held.get(request_id)
+
+    async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
+        await self.caught_up()
+        self.published.append(verdict)
+        value: Any = as_json(verdict)
+        self.held.setdefault(verdict.request_id, Known(body, place, value))
+
+
+@dataclass
+class Lease:
+    holders: dict[str, str] = field(default_factory=dict)
+    asked: int = 0
+    most: int = 0
+
+    async def take(self, request_id: str, owner: str) -> bool:
+        self.asked += 1
+        self.most = max(self.most, self.asked)
+        await asyncio.sleep(0)
+        self.asked -= 1
+        return self.holders.setdefault(request_id, owner) == owner
+
+
+@dataclass
+class State(MemoryStore):
+    """Redis: outlives every worker, may be away and may be emptied. Partitions begin at 0."""
+
+    clock: ManualClock = field(default_factory=ManualClock)
+    away: bool = False
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.values |= {f"w:{TOPIC}:{partition}": (b"0", FOREVER) for partition in range(4)}
+
+    async def apply(self, change: Change) -> list[str]:
+        if self.away:
+            raise Unavailable("Redis is away")
+        return await super().apply(change)
+
+    def conservation(self) -> dict[str, int]:
+        """Of ramp steps, all hours together. Balanced, or the test fails."""
+        found: Counter[str] = Counter()
+        for cell, (_, fields) in self.counters.items():
+            assert cell == conservation_cell(int(cell.split(":")[1]), Kind.RAMP_STEP)
+            found.update(fields)
+        assert found["consumed"] == sum(found.values()) - found["consumed"]
+        return dict(found)
+
+
+@dataclass
+class Consumer:
+    flow_active: bool = True
+    generation: int = 1
+    abandoned: list[int] = field(default_factory=list)
+
+    def current(self, batch: Batch) -> bool:
+        return batch.generation == self.generation
+
+    def abandon(self, batch: Batch) -> None:
+        self.abandoned.append(batch.base)
+
+
+@dataclass
+class Worker:
+    """One worker over a topic; `slow` holds up the requests named in it until they are let go."""
+
+    topic: Topic = field(default_factory=Topic)
+    leases: Lease = field(default_factory=Lease)
+    state: State = field(default_factory=State)
+    letters: MemoryLetters = field(default_factory=MemoryLetters)
+    consumer: Consumer = field(default_factory=Consumer)
+    slow: dict[str, asyncio.Event] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    begun: list[str] = field(default_factory=list)
+    acked: list[int] = field(default_factory=list)
+    fatal: list[BaseException] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        verdicts: Any = self.topic
+        self.jobs = GateJobs(
+            self.decide,
+            verdicts,
+            self.leases,
+            self.letters,
+            RampCounting(self.state, self.state.clock, LOOKBACK, self.reports.append),
+            self.state.clock,
+            consumer=lambda: self.consumer,
+            fatal=self.fatal.append,
+            decided=lambda verdict: None,
+        )
+
+    async def decide(self, asked: Asked | Invalid) -> Verdict:
+        self.begun.append(asked.request_id)
+        if asked.request_id in self.slow:
+            await self.slow[asked.request_id].wait()
+        if asked.request_id in self.broken:
+            raise ZeroDivisionError
+        if isinstance(asked, Invalid):
+            return refused(asked, [Reason(Code.INVALID_REQUEST, asked.why[0])], Moment("now", 0.0))
+        return of_gates(asked, [], Moment("now", 0.0))
+
+    async def read(self, *values: bytes | None, base: int = 0, settled: int = 0, partition: int = 0) -> None:
+        records: Sequence[Any] = [Rec(value, TOPIC, partition, base + n, 0, b"k", ()) for n, value in enumerate(values)]
+        batch = Batch(TOPIC, partition, base, records, settled=settled, generation=self.consumer.generation)
+        await self.jobs.submit(batch, lambda: self.acked.append(base))
+
+    @property
+    def verdicts(self) -> list[str]:
+        return [verdict.request_id for verdict in self.topic.published]
+
+
+def quicken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.pauses.PAUSES", (0.01,))
+    monkeypatch.setattr(jobs, "LOOK", 0.01)
+    monkeypatch.setattr(jobs, "GRACE", 0.3)

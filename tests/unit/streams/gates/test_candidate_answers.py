@@ -1,0 +1,132 @@
+"""A candidate is asked once for each item: what it answered is kept as it comes (PC5 §5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from agents.policy import Policy
+from evalcore.gates.golden import CandidateAnswer, Failed
+from schemas.manifests import CandidateEndpoint
+from schemas.publish.examples import RAMP_STEP
+from schemas.ramp_steps import RampStep
+from streams.gates import candidate_answers
+from streams.gates.candidate_answers import CandidateAnswers
+from tests.memory_ports import ManualClock, MemoryStore
+
+ITEMS = [{"input": f"i{number}", "metadata": {"id": str(number)}, "expected_output": "hidden"} for number in range(6)]
+ENDPOINT = CandidateEndpoint(url="http://agents/{agent_version}", tries=1)
+
+
+@dataclass
+class Agent:
+    """Answers what `says` of an input: a status and an output. `asked`: (url, body, headers)."""
+
+    says: Callable[[str], tuple[int, Any]] = lambda text: (200, f"so {text}")
+    asked: list[tuple[str, dict[str, Any], Mapping[str, str]]] = field(default_factory=list)
+
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Any:
+        body = json.loads(content)
+        self.asked.append((url, body, headers))
+        await asyncio.sleep(0)
+        status, output = self.says(body["input"])
+        return SimpleNamespace(status_code=status, headers={}, content=json.dumps({"output": output}).encode())
+
+    @property
+    def inputs(self) -> list[str]:
+        return sorted(body["input"] for _, body, _ in self.asked)
+
+
+def step(**changes: Any) -> RampStep:
+    return RampStep.model_validate({**RAMP_STEP, "agent_version": "v2", **changes})
+
+
+def answers(agent: Agent, store: MemoryStore | None = None, key: str | None = None) -> CandidateAnswers:
+    clock = ManualClock()
+    return CandidateAnswers(agent, key, store or MemoryStore(clock), Policy(), clock)
+
+
+def outputs(found: list[CandidateAnswer]) -> list[Any]:
+    return [one.why if isinstance(one, Failed) else one["output"] for one in found]
+
+
+async def test_answers_come_in_the_order_of_the_items_and_nobody_sees_an_expected_output() -> None:
+    agent = Agent()
+    assert outputs(await answers(agent, key="s3cret").to(ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]
+    assert {url for url, _, _ in agent.asked} == {"http://agents/v2"}
+    assert {headers["authorization"] for _, _, headers in agent.asked} == {"Bearer s3cret"}
+    assert "hidden" not in json.dumps([body for _, body, _ in agent.asked])
+
+
+async def test_a_gate_that_is_resumed_asks_only_for_what_is_missing() -> None:
+    clock = ManualClock()
+    store, agent = MemoryStore(clock), Agent()
+    held = asyncio.Event()
+
+    class Slow(Agent):
+        async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Any:
+            if json.loads(content)["input"] in ("i4", "i5"):
+                await held.wait()
+            return await super().post(url, content=content, headers=headers)
+
+    slow = Slow()
+    killed = asyncio.create_task(answers(slow, store).to(ITEMS, ENDPOINT, step()))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    killed.cancel()
+    await asyncio.gather(killed, return_exceptions=True)
+    assert outputs(await answers(agent, store).to(ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]
+    assert (slow.inputs, agent.inputs) == (["i0", "i1", "i2", "i3"], ["i4", "i5"])
+
+
+async def test_a_failure_is_named_and_not_kept() -> None:
+    store = MemoryStore(ManualClock())
+    down = Agent(lambda text: (200, "yes") if text == "i0" else (418, None))
+    found = outputs(await answers(down, store).to(ITEMS, ENDPOINT, step(agent_id="assistant")))
+    assert found == ["yes", *["assistant v2 at http://agents/{agent_version}: the candidate answers 418"] * 5]
+    agent = Agent()
+    await answers(agent, store).to(ITEMS, ENDPOINT, step(agent_id="assistant"))
+    assert agent.inputs == ["i1", "i2", "i3", "i4", "i5"]
+
+
+async def test_another_version_answers_for_itself_though_its_address_is_the_same() -> None:
+    store, agent, endpoint = MemoryStore(ManualClock()), Agent(), CandidateEndpoint(url="http://agents/next")
+    for changes in ({}, {"agent_version": "v3"}, {"agent_id": "another"}, {"experiment_id": "another"}):
+        await answers(agent, store).to(ITEMS[:1], endpoint, step(**changes))
+    assert len(agent.asked) == 3
+
+
+async def test_a_changed_item_is_asked_anew() -> None:
+    store, agent = MemoryStore(ManualClock()), Agent()
+    for item in (ITEMS[0], ITEMS[0] | {"input": "other"}, ITEMS[0] | {"metadata": {"id": "9"}}, ITEMS[0]):
+        await answers(agent, store).to([item], ENDPOINT, step())
+    assert len(agent.asked) == 3
+
+
+async def test_a_version_that_can_be_no_part_of_an_address_is_never_asked() -> None:
+    agent = Agent()
+    found = outputs(await answers(agent).to(ITEMS, ENDPOINT, step(agent_version="..")))
+    assert (agent.asked, len(found)) == ([], len(ITEMS))
+    assert all("agent_version '..' can't be a part of the candidate's address" in why for why in found)
+
+
+async def test_an_answer_too_large_to_keep_is_used_and_asked_for_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr(candidate_answers, "LARGEST", 100)
+    store, agent = MemoryStore(ManualClock()), Agent(lambda text: (200, "x" * 200))
+    for _ in range(2):
+        assert outputs(await answers(agent, store).to(ITEMS[:1], ENDPOINT, step())) == ["x" * 200]
+    assert len(agent.asked) == 2
+
+
+async def test_an_item_nested_too_deep_to_be_sent_fails_alone() -> None:
+    deep: Any = "down here"
+    for _ in range(400):
+        deep = [deep]
+    agent = Agent()
+    found = outputs(await answers(agent).to([{"input": deep}, ITEMS[0]], ENDPOINT, step()))
+    assert "can't be sent to the candidate" in found[0]
+    assert found[1] == "so i0"

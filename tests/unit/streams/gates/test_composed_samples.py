@@ -1,0 +1,190 @@
+"""A rollout gate's sample where the manifest names a candidate: composed once, the same ever after (PC5 §5.5)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.gates.ports import Sample
+from agents.join.counting import HOUR
+from agents.ports import Unauthorized, Unavailable
+from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.streams.gates.sample_world import FULL, GOLDEN, MINUTE, RED_TEAM, WEEK, World, asked, known
+
+
+def made_of(sample: Sample) -> tuple[int, int, int, int]:
+    made = sample.facts.composition
+    return made.golden, made.production, made.adversarial, sample.facts.topped_up
+
+
+def ids(sample: Sample) -> list[str]:
+    return [item.id for item in sample.items]
+
+
+async def test_pc5_5_5_pre_ramp_is_golden_and_production_topped_up() -> None:
+    world = World()
+    await world.traced(3, "v2", "shadow")
+    await world.traced(30)
+    sample = await world.sample()
+    assert made_of(sample) == (4, 10, 0, 7)
+    assert (sample.facts.scope, sample.facts.size, sample.facts.dataset_version) == ("version", 14, "golden v7")
+    said = [item.source.get("output") for item in sample.items]
+    assert said.count("said by v2") == 3
+    assert said.count("v2 says") == 11
+    assert "said by v1" not in said
+
+
+async def test_pc5_5_5_pre_full_has_the_adversarial_set_as_well() -> None:
+    world = World()
+    await world.traced(30)
+    sample = await world.sample(registry=known(adversarial=RED_TEAM), at=FULL)
+    assert made_of(sample) == (4, 20, 3, 20)
+    assert sample.facts.dataset_version == "golden v7 + red-team v2"
+
+
+async def test_enough_traces_of_its_own_are_not_topped_up() -> None:
+    world = World()
+    await world.traced(30, "v2", "canary")
+    await world.traced(30)
+    assert made_of(await world.sample()) == (4, 10, 0, 0)
+
+
+async def test_contracts_3_scope_agent_takes_production_of_any_version_and_nothing_else() -> None:
+    world = World()
+    await world.traced(30, "v2", "shadow")
+    await world.traced(4)
+    await world.traced(2, "v2")
+    sample = await world.sample(registry=known(scope="agent"))
+    assert (sample.facts.scope, made_of(sample)) == ("agent", (4, 6, 0, 0))
+
+
+async def test_a_sample_without_a_candidate_is_production_alone() -> None:
+    world = World()
+    await world.traced(30, "v2")
+    sample = await world.sample(registry=known(candidate=None))
+    assert (made_of(sample), sample.facts.dataset_version, world.seen) == ((0, 14, 0, 0), "", [])
+
+
+async def test_what_is_frozen_is_the_same_later_whatever_came_since() -> None:
+    world = World()
+    await world.traced(3, "v2")
+    await world.traced(12)
+    first = await world.sample()
+    world.clock.ms += 5 * MINUTE
+    await world.traced(50, "v2")
+    again = await world.sample()
+    assert (ids(again), again.facts) == (ids(first), first.facts)
+    assert (await world.sample(asked("r-2"))).facts.fingerprint != first.facts.fingerprint
+
+
+async def test_another_dataset_version_is_another_sample() -> None:
+    world = World()
+    first = (await world.sample()).facts
+    newer = built({"evaluation_manifest.yaml": json.dumps({"dataset": {"version": 8, "items": GOLDEN}, "sample": {
+        "candidate": {"url": "http://agents"}}})})  # fmt: skip
+    later = (await world.sample(registry=newer)).facts
+    assert (first.dataset_version, later.dataset_version) == ("golden v7", "golden v8")
+    assert first.fingerprint != later.fingerprint
+
+
+async def test_pc5_5_5_versions_that_ask_within_a_week_are_run_on_the_same_inputs() -> None:
+    world = World()
+    await world.traced(30)
+    await world.sample()
+    world.clock.ms += 20 * HOUR
+    await world.traced(200)
+    await world.sample(asked("r-2", agent_version="v3"))
+    assert world.seen[0] == world.seen[1]
+    world.clock.ms += WEEK
+    await world.traced(200)
+    await world.sample(asked("r-3", agent_version="v4"))
+    assert len(world.seen[2]) == len(world.seen[0])
+    assert not {*world.seen[2]} & {one for one in world.seen[0] if one.startswith("turn")}
+
+
+async def test_too_few_inputs_are_added_to_and_those_that_were_drawn_stay() -> None:
+    world = World()
+    await world.traced(4)
+    assert made_of(await world.sample()) == (4, 4, 0, 4)
+    world.clock.ms += MINUTE
+    await world.traced(30)
+    assert made_of(await world.sample(asked("r-2", agent_version="v3"))) == (4, 10, 0, 10)
+    assert world.seen[1][: len(world.seen[0])] == world.seen[0]
+
+
+async def test_inputs_outlive_their_records_on_the_topic() -> None:
+    world = World()
+    await world.traced(30)
+    first = await world.sample()
+    world.topic = [None] * len(world.topic)
+    assert ids(await world.sample()) == ids(first)
+
+
+async def test_its_own_traces_are_no_inputs_for_it() -> None:
+    world = World()
+    await world.traced(3, "v2")
+    await world.traced(9)
+    sample = await world.sample()
+    assert made_of(sample) == (4, 10, 0, 7)
+    assert len({item.source["input"] for item in sample.items}) == 14
+
+
+async def test_what_can_not_be_read_back_is_topped_up_too() -> None:
+    world = World()
+    await world.traced(5, "v2", "shadow")
+    world.topic[0] = None
+    await world.traced(30)
+    sample = await world.sample()
+    assert made_of(sample) == (4, 10, 0, 6)
+    assert "1 of those drawn" in sample.shortage
+
+
+async def test_a_candidate_that_answers_nothing_leaves_its_items_unscored() -> None:
+    world = World(down=True)
+    await world.traced(3, "v2")
+    await world.traced(30)
+    sample = await world.sample()
+    assert made_of(sample) == (4, 10, 0, 7)
+    assert [item.missing for item in sample.items].count("down") == 11
+
+
+async def test_too_few_items_are_told_with_where_was_looked() -> None:
+    world = World()
+    await world.traced(1, "v2", "shadow")
+    await world.traced(2)
+    shortage = (await world.sample()).shortage
+    assert "1 are traces of" in shortage
+    assert "2 production inputs that the candidate was run on, 4 golden items" in shortage
+    assert "no sample.candidate" in (await world.sample(asked("r-2"), known(candidate=None))).shortage
+
+
+@pytest.mark.parametrize("lost", [Unavailable("no Opik"), Unauthorized("no key")])
+async def test_while_opik_can_not_be_read_the_request_waits(lost: Exception) -> None:
+    world = World(out_of_reach=lost)
+    with pytest.raises(Unavailable):
+        await world.sample()
+
+
+async def test_a_dataset_that_is_not_the_manifests_is_told() -> None:
+    world = World()
+    world.datasets["golden"].pop()
+    del world.datasets["red-team"]
+    found = (await world.sample(registry=known(adversarial=RED_TEAM), at=FULL)).mismatches
+    assert found == (
+        "golden has 3 items, the manifest's dataset.items is 4",
+        "Opik has no dataset 'red-team', version 2 (sample.adversarial)",
+    )
+
+
+async def test_a_turn_that_can_not_be_sent_or_kept_is_no_input_and_breaks_no_gate() -> None:
+    world = World()
+    await world.traced(12)
+    deep: Any = "down here"
+    for _ in range(400):
+        deep = [deep]
+    world.topic[0]["input"], world.topic[1]["input"] = deep, "x" * 100_000
+    sample = await world.sample()
+    assert made_of(sample) == (4, 10, 0, 10)
+    assert not {"x" * 100_000, str(deep)} & {*world.seen[0]}

@@ -1,0 +1,152 @@
+"""Where a partition is read from, and which of its records may have been written without being recorded."""
+
+from __future__ import annotations
+
+import pytest
+from faust.types import TP
+
+from agents.join.steps import Batch, watermark
+from streams.kafka.start_offsets import Positions
+from tests.memory_ports import ManualClock, MemoryStore
+
+PLACE = TP("rampgate.thumbs", 0)
+CELL = "w:rampgate.thumbs:0"
+IN_FLIGHT = 100
+FOREVER = 1 << 46
+
+
+class Log:
+    """A partition with records from `first` up to `end`, those from `recent` on within the lookback window."""
+
+    def __init__(self, end: int) -> None:
+        self.first, self.recent, self.end = 0, 0, end
+
+    async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]:
+        found = {tp: self.recent if moment else self.first for tp, moment in moments.items()}
+        return {tp: offset if offset < self.end else None for tp, offset in found.items()}
+
+    async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]:
+        return dict.fromkeys(tps, (self.first, self.end))
+
+
+class Place:
+    """Positions over a store that may hold a watermark."""
+
+    def __init__(self, mark: int | None, end: int = 1_000) -> None:
+        self.store, self.log, self.lost = MemoryStore(ManualClock()), Log(end), 0
+        self.positions = Positions(self.store, ManualClock(), 60_000, IN_FLIGHT, self._on_lost)
+        self.stand(mark)
+
+    def stand(self, mark: int | None) -> None:
+        self.store.flush()
+        if mark is not None:
+            self.store.values[CELL] = (str(mark).encode(), FOREVER)
+
+    async def _on_lost(self, tp: TP) -> None:
+        self.lost += 1
+
+    async def start(self, committed: int | None, settled: int | None = None) -> int:
+        return await self.positions.start(PLACE, committed, settled, self.log)
+
+    def doubted(self) -> tuple[int, int] | None:
+        """First and last of the records in doubt, asked one by one."""
+        found = [n for n in range(self.log.end + 200) if self.positions.doubtful(PLACE, n, n)]
+        assert not found or found == list(range(found[0], found[-1] + 1))
+        return (found[0], found[-1]) if found else None
+
+
+@pytest.mark.parametrize(("mark", "committed"), [(500, 500), (500, 480), (500, None)])
+async def test_behind_a_watermark_as_many_records_are_in_doubt_as_a_worker_handles_at_once(
+    mark: int, committed: int | None
+) -> None:
+    place = Place(mark)
+    assert await place.start(committed) == (committed or mark)
+    assert place.doubted() == (500, 599)
+    assert place.lost == 0
+
+
+async def test_a_record_that_came_after_the_start_is_in_no_doubt() -> None:
+    place = Place(990)
+    await place.start(990)
+    assert place.doubted() == (990, 999)
+
+
+async def test_a_lost_state_puts_in_doubt_what_was_under_way_and_nothing_that_was_settled() -> None:
+    place = Place(None)
+    assert await place.start(480, settled=500) == 0
+    assert place.doubted() == (500, 599)
+    assert place.lost == 1
+
+
+async def test_a_lost_state_on_a_quiet_stream_puts_nothing_in_doubt() -> None:
+    place = Place(None)
+    assert await place.start(1_000, settled=1_000) == 0
+    assert place.doubted() is None
+
+
+async def test_what_others_settled_beyond_their_commit_is_unknown_once_the_state_is_lost() -> None:
+    place = Place(None)
+    assert await place.start(480) == 0
+    assert place.doubted() == (480, 999)
+
+
+async def test_lost_before_the_first_commit_only_the_worker_itself_can_tell() -> None:
+    place = Place(None)
+    assert await place.start(None, settled=30) == 0
+    assert place.doubted() == (30, 129)
+    assert place.lost == 1
+    other = Place(None)
+    assert await other.start(None) == 0
+    assert other.doubted() is None, "a first start writes nothing by force"
+
+
+@pytest.mark.parametrize(("settled", "last"), [(None, 999), (500, 599)])
+async def test_an_older_copy_of_the_state_knows_of_no_write_since_its_watermark(settled: int | None, last: int) -> None:
+    place = Place(200)
+    assert await place.start(480, settled) == 200
+    assert place.doubted() == (200, last)
+
+
+async def test_lost_again_while_it_is_read_again_the_first_doubt_stands() -> None:
+    """A rebalance in the midst of a rebuild, too: the state of the rebuild knows nothing of what was under way."""
+    place = Place(None)
+    await place.start(480)
+    place.stand(490)
+    place.log.end = 5_000
+    assert await place.start(490) == 490
+    assert place.doubted() == (490, 999)
+    place.stand(None)
+    await place.start(490, settled=520)
+    assert place.doubted() == (520, 999)
+
+
+async def test_a_batch_is_in_doubt_if_one_of_its_records_is() -> None:
+    place = Place(500)
+    await place.start(500)
+    found = [place.positions.doubtful(PLACE, base, base + 199) for base in (300, 301, 500, 599, 600)]
+    assert found == [False, True, True, True, False]
+
+
+async def test_a_topic_made_anew_has_its_own_doubts() -> None:
+    place = Place(500)
+    await place.start(500)
+    place.log.end = 10
+    assert await place.start(None) == 0
+    assert place.doubted() == (0, 9)
+
+
+@pytest.mark.parametrize(("recent", "start"), [(600, 480), (1_000, 480), (300, 300)])
+async def test_what_nobody_has_settled_is_read_however_old_it_is(recent: int, start: int) -> None:
+    """The state is lost while a worker was away for longer than the lookback window."""
+    place = Place(None)
+    place.log.recent = recent
+    assert await place.start(480) == start
+
+
+async def test_what_kafka_no_longer_has_does_not_hold_up_what_comes_after() -> None:
+    """A worker was away for longer than the topic is kept: its watermark is of records that are gone."""
+    place = Place(100)
+    place.log.first = 500
+    assert await place.start(100) == 500
+    (mark,) = await place.store.read([CELL])
+    assert watermark(Batch(PLACE.topic, PLACE.partition, 500, []), mark) == 500

@@ -1,0 +1,156 @@
+"""Coverage and conservation are the counters' sums over exact windows (PF-9 FR-11, AC-11)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.join.counting import (
+    BOTH,
+    CLASSES,
+    DAY,
+    HOUR,
+    MISSING_SIGNAL,
+    MISSING_TRACE,
+    Standing,
+    count_moves,
+    count_tallies,
+    move,
+)
+from agents.ports import Change
+from schemas.outcomes import Kind
+from schemas.settings import parse_seconds
+from streams.queries.conservation import balance, conservation
+from streams.queries.coverage import coverage, pieces
+from tests.memory_ports import ManualClock, MemoryStore
+
+LOOKBACK = 7 * DAY
+WEEK = LOOKBACK // 1000
+NOWHERE: Standing = ("", "", 0)
+
+
+async def store_of(standings: list[Standing], now: int) -> MemoryStore:
+    store, change = MemoryStore(ManualClock(now)), Change()
+    moves: dict[tuple[str, str, int], int] = {}
+    for standing in standings:
+        move(moves, NOWHERE, standing)
+    count_moves(change, moves, now, LOOKBACK)
+    await store.apply(change)
+    return store
+
+
+async def counted(standings: list[Standing], now: int, window: int, vertical: str = "v") -> tuple[int, int, int]:
+    answer = await coverage(await store_of(standings, now), now, window, ["v"], vertical)
+    (row,) = answer.verticals
+    return row.both_present, row.missing_trace, row.missing_signal
+
+
+async def test_a_window_begins_after_its_start_and_ends_with_now() -> None:
+    now = 500_000 * HOUR + 1_234_000
+    times = {"at the start": now - 60_000, "a second in": now - 59_000, "now": now, "a second ahead": now + 1_000}
+    for name, expected in {"at the start": 0, "a second in": 1, "now": 1, "a second ahead": 0}.items():
+        assert await counted([(BOTH, "v", times[name])], now, 60) == (expected, 0, 0), name
+
+
+@pytest.mark.parametrize("offset", [0, 1_000, 1_799_000, HOUR - 1_000])
+@pytest.mark.parametrize("window", [1, 60, 3_599, 3_600, 3_601, 7_200, 86_400, WEEK])
+async def test_edges_hold_wherever_in_the_hour_they_fall(offset: int, window: int) -> None:
+    now = 500_000 * HOUR + offset
+    inside = [now, now - 1000 * (window - 1)]
+    outside = [now - 1000 * window, now + 1000]
+    found = await counted([(MISSING_SIGNAL, "v", at) for at in inside + outside], now, window)
+    assert found == (0, 0, 2)
+    parts = pieces(now, window)
+    assert sum(part.last - part.first + 1 for part in parts) == window
+    assert len({part.cell for part in parts}) == len(parts)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), window=st.integers(1, WEEK), second=st.integers(0, 3_599))
+async def test_sums_agree_with_a_recount_of_the_turns(seed: int, window: int, second: int) -> None:
+    draw = random.Random(seed)
+    now = 500_000 * HOUR + second * 1000 + draw.randrange(1000)
+    names = ["v", "w|x", "", "unknown", "both_present", "stranger"]
+    turns: list[Standing] = [
+        (draw.choice(CLASSES), draw.choice(names), now - draw.randrange(-DAY // 4, LOOKBACK + DAY)) for _ in range(200)
+    ]
+    # Near the edges, where mistakes live.
+    turns += [(BOTH, "v", now - 1000 * window + draw.randrange(-3000, 3000)) for _ in range(20)]
+    last = now // 1000
+    held = [turn for turn in turns if last - window < turn[2] // 1000 <= last]
+
+    def recount(*verticals: str) -> tuple[int, int, int]:
+        chosen = [turn[0] for turn in held if turn[1] in verticals]
+        return chosen.count(BOTH), chosen.count(MISSING_TRACE), chosen.count(MISSING_SIGNAL)
+
+    answer = await coverage(await store_of(turns, now), now, window, ["v"])
+    rows = {row.vertical: (row.both_present, row.missing_trace, row.missing_signal) for row in answer.verticals}
+    expected = {
+        "v": recount("v"),
+        "unregistered": recount("w|x", "", "both_present", "stranger"),
+        "unknown": recount("unknown"),
+    }
+    assert rows == {name: counts for name, counts in expected.items() if any(counts) or name == "v"}
+    for row in answer.verticals:
+        total = row.both_present + row.missing_trace + row.missing_signal
+        assert row.rate == (row.both_present / total if total else None)
+
+
+async def test_an_unregistered_vertical_still_answers_to_its_own_name() -> None:
+    now = 500_000 * HOUR
+    turns = [(BOTH, "stranger", now), (BOTH, "other", now), (MISSING_SIGNAL, "", now)]
+    assert await counted(turns, now, 60, "stranger") == (1, 0, 0)
+    assert await counted(turns, now, 60, "unregistered") == (2, 0, 1)
+    assert await counted(turns, now, 60, "nobody") == (0, 0, 0)
+
+
+async def test_a_vertical_without_turns_has_no_rate_and_is_listed_if_registered() -> None:
+    answer = await coverage(await store_of([], 500_000 * HOUR), 500_000 * HOUR, 60, ["v"])
+    (row,) = answer.verticals
+    assert (row.vertical, row.rate) == ("v", None)
+
+
+async def test_conservation_counts_records_of_clocks_that_run_ahead() -> None:
+    now = 500_000 * HOUR
+    store, change = MemoryStore(ManualClock(now)), Change()
+    for time in (now, now + 20 * HOUR, now - LOOKBACK + 1000):
+        tallies = {(Kind.THUMBS, time // HOUR, field): 1 for field in ("consumed", "done")}
+        count_tallies(change, tallies, now, LOOKBACK)
+    await store.apply(change)
+    answer = await conservation(store, now, WEEK, DAY)
+    assert answer.balanced
+    assert answer.signals["thumbs"].consumed == answer.signals["thumbs"].done == 3
+    assert answer.signals["trace"].consumed == 0
+
+
+def test_a_balance_names_reasons_and_shows_what_is_missing() -> None:
+    one = balance(
+        [
+            {"consumed": 9, "done": 2, "superseded": 1, "parked:no_trace": 1, "parked:withheld": 1},
+            {"dead_lettered:malformed": 1, "dead_lettered:missing_trace": 1, "filtered:ttl_expiry": 1, "odd": 4},
+        ]
+    )
+    assert (one.done, one.superseded, one.parked, one.dead_lettered, one.filtered) == (2, 1, 2, 2, 1)
+    assert one.difference == 1
+    assert one.reasons == {
+        "parked": {"no_trace": 1, "withheld": 1},
+        "dead_lettered": {"malformed": 1, "missing_trace": 1},
+        "filtered": {"ttl_expiry": 1},
+    }
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("15m", 900), (" 24 h ", 86_400), ("7d", WEEK)])
+def test_durations_as_people_type_them(text: str, seconds: int) -> None:
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5h", "h", "1w", "ten", "9" * 30, "1e3", "٣"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    if text == "٣":
+        assert parse_seconds(text) == 3  # digits of any script are digits
+        return
+    with pytest.raises(ValueError, match="is no duration"):
+        parse_seconds(text)

@@ -1,0 +1,94 @@
+"""PF-9 §5.10's view of a turn, put together from Opik's trace and the join's state."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from agents.codec import TraceFacts
+from agents.join.turn import Signal, Turn, encode_turn
+from streams.queries.turn_view import TurnNotFound, joined, view_turn
+from tests.memory_ports import ManualClock, MemoryStore
+
+TRACE = uuid.uuid4()
+
+
+def score(name: str, value: float, source: str = "sdk", reason: str | None = None) -> dict[str, Any]:
+    return {"name": name, "value": value, "source": source, "reason": reason}
+
+
+def test_signals_and_judges_are_told_apart() -> None:
+    scores = [
+        score("user_signal_thumbs", -1),
+        score("user_signal_reroll", 1),
+        score("thumbs", -1),
+        score("tone", 0.4, reason="curt"),
+        score("annotated", 5, source="ui"),
+        score("b", 1, source="online_scoring"),
+    ]
+    view = joined("r", Turn(), "p", {"id": "t", "feedback_scores": scores, "metadata": {"vertical": "v"}})
+    assert view.feedback_scores == {"user_signal_thumbs": -1.0, "user_signal_reroll": 1.0}
+    assert [(judge.judge_id, judge.score, judge.reason) for judge in view.judge_scores] == [
+        ("b", 1.0, None),
+        ("tone", 0.4, "curt"),
+    ]
+
+
+@pytest.mark.parametrize("metadata", [None, "text", [], 3, {"frames": "no list", "vertical": 7, "user_id": {"a": 1}}])
+def test_metadata_of_any_shape_makes_a_view(metadata: Any) -> None:
+    turn = Turn(vertical="from the event", sub_agent="s", category="c")
+    trace = {"id": "t", "metadata": metadata, "thread_id": "th", "start_time": "2026-01-01T00:00:00Z"}
+    view = joined("r", turn, "p", trace)
+    assert view.vertical == ("7" if isinstance(metadata, dict) else "from the event")
+    assert (view.sub_agent, view.category, view.session_id, view.user_id) == ("s", "c", "th", None)
+    assert view.timestamp == "2026-01-01T00:00:00Z"
+    assert view.frames == []
+    assert view.trace["project_name"] == "p"
+
+
+class Opik:
+    def __init__(self, traces: dict[str, dict[str, Any]], found: dict[str, TraceFacts]) -> None:
+        self.traces, self.found, self.searches = traces, found, 0
+
+    async def get(self, trace_id: str) -> dict[str, Any] | None:
+        return self.traces.get(trace_id)
+
+    async def find(self, since_ms: dict[str, int]) -> dict[str, TraceFacts]:
+        self.searches += 1
+        return {rid: self.found[rid] for rid in since_ms if rid in self.found}
+
+
+def store_with(turn: Turn | None) -> MemoryStore:
+    store = MemoryStore(ManualClock())
+    if turn is not None:
+        store.values["t:r"] = (encode_turn(turn), store.clock.now_ms() + 1)
+    return store
+
+
+async def test_a_known_trace_costs_no_search() -> None:
+    opik = Opik({str(TRACE): {"id": str(TRACE)}}, {})
+    view = await view_turn("r", store_with(Turn(trace=TRACE.bytes, project="p")), opik)
+    assert view.trace == {"id": str(TRACE), "project_name": "p"}
+    assert opik.searches == 0
+
+
+async def test_a_trace_the_state_does_not_know_is_looked_up() -> None:
+    facts = TraceFacts("r", TRACE.bytes, "elsewhere", "v", "", "", 1, 2, False)
+    opik = Opik({str(TRACE): {"id": str(TRACE)}}, {"r": facts})
+    view = await view_turn("r", store_with(None), opik)
+    assert view.trace["project_name"] == "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("turn", "told"),
+    [
+        (None, "no event has told"),
+        (Turn(thumbs=Signal(1, 5)), "no trace has come"),
+        (Turn(trace=TRACE.bytes), "Opik does not have"),
+    ],
+)
+async def test_an_unknown_turn_says_what_is_known_of_it(turn: Turn | None, told: str) -> None:
+    with pytest.raises(TurnNotFound, match=told):
+        await view_turn("r", store_with(turn), Opik({}, {}))

@@ -1,0 +1,101 @@
+"""A sweep whose segments run side by side, on a table in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from agents.ports import Unavailable
+from streams.dynamodb.client import Busy, Dynamo
+from streams.opik.traces import OpikTraces
+from streams.sweep.log import start
+from streams.sweep.sweep import Sweep
+from tests.unit.agents.builders import NOW
+from tests.unit.agents.join.world import World
+
+
+class Table:
+    """Segments of pages of items; `busy` calls fail first."""
+
+    table = "thumbs"
+
+    def __init__(self, segments: list[list[list[str]]], busy: int = 0) -> None:
+        self.segments, self.busy = segments, busy
+
+    async def call(self, ask: Any) -> Any:
+        await asyncio.sleep(0)
+        if self.busy:
+            self.busy -= 1
+            raise Busy("ThrottlingException")
+        return ask(self, None)
+
+    def scan(self, **options: Any) -> dict[str, Any]:
+        at = int(options.get("ExclusiveStartKey", {}).get("at", 0))
+        pages = self.segments[options["Segment"]]
+        answer: dict[str, Any] = {"Items": [item(name) for name in pages[at]]}
+        if at + 1 < len(pages):
+            answer["LastEvaluatedKey"] = {"at": at + 1}
+        return answer
+
+
+def item(name: str) -> dict[str, Any]:
+    created = {"N": str(NOW / 1000)}
+    return {
+        "MessageId": {"S": name},
+        "ResponseId": {"S": f"r-{name}"},
+        "Thumbs": {"S": "up"},
+        "CreatedAt": created,
+    }
+
+
+class Slow:
+    async def send(self, messages: list[Any]) -> list[tuple[str, int, int]]:
+        await asyncio.sleep(0.001 * len(messages))
+        return [("rampgate.thumbs", 0, number) for number in range(len(messages))]
+
+
+def sweep_of(table: Table, world: World) -> Sweep:
+    traces = cast(OpikTraces, world.traces)
+    return Sweep(cast(Dynamo, table), world.ports, traces, Slow(), world.policy, world.topics, NOW - 1000)
+
+
+async def test_segments_side_by_side_count_every_item() -> None:
+    world = World()
+    sweep = sweep_of(Table([[["a", "b", "c"], ["d"]], [["e"], []], [[]]]), world)
+    await asyncio.gather(*(sweep.scan(number, 3, start()) for number in range(3)))
+    assert (sweep.tally.scanned, sweep.tally.published) == (5, 5)
+    assert sweep.waiting == {f"r-{name}" for name in "abcde"}
+
+
+async def test_throttling_is_waited_out() -> None:
+    sweep = sweep_of(Table([[["a"]]], busy=1), World())
+    await sweep.scan(0, 1, start())
+    assert sweep.tally.published == 1
+
+
+async def test_a_page_counts_as_done_only_after_its_items_are() -> None:
+    world, places = World(), []
+    sweep = sweep_of(Table([[["a"], ["b"]]]), world)
+    place = start()
+
+    async def note(value: bytes) -> None:
+        places.append((value, sweep.tally.published))
+
+    place.save = note
+    await sweep.scan(0, 1, place)
+    assert places == [(b'{"at":1}', 1), (b"done", 2)]
+
+    class Down:
+        async def send(self, messages: Any) -> list[tuple[str, int, int]]:
+            raise Unavailable("no broker")
+
+    places.clear()
+    cut = sweep_of(Table([[["c"]]]), world)
+    cut.sender, place = Down(), start()
+    place.save = note
+    try:
+        await cut.scan(0, 1, place)
+    except Unavailable:
+        assert places == []
+    else:
+        raise AssertionError("it should not have gone on without Kafka")
