@@ -10,7 +10,7 @@ from rampgate.ci_gate.metrics import gate_decided, leave
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import Outcome
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from streams.metrics import Metrics
 
 METRICS = (

@@ -18,8 +18,7 @@ from rich.table import Table
 
 from rampgate.ci_gate.report_rows import LONGEST, distributions, facts, headline, of_the_whole, rows, said
 from rampgate.ci_gate.run import Outcome
-from rampgate.cli.jobs.findings import PER_LEVEL, in_data, in_property
-from rampgate.cli.jobs.query_view import plain
+from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property, plain
 from schemas.dead_letters import clean
 from schemas.verdicts import Code, Reason, Word
 
@@ -55,24 +54,24 @@ def commands(outcome: Outcome) -> list[str]:
     """Workflow commands: one for each reason, an error where it blocks, and one for the gate."""
     verdict = outcome.verdict
     by_level: dict[str, list[str]] = {"error": [], "warning": []}
-    title = in_property(f"gate {verdict.milestone}")
+    title = escape_property(f"gate {verdict.milestone}")
     for row in rows(outcome):
         level = "error" if row.word is Word.FAIL else "warning"
         by_level[level] += [_command(level, title, reason) for reason in row.why]
     by_level["error"] += [_command("error", title, reason) for reason in of_the_whole(outcome)]
     out = []
     for level, found in by_level.items():
-        shown = found if len(found) <= PER_LEVEL else found[: PER_LEVEL - 1]
+        shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
         left = len(found) - len(shown)
         out += shown
         if left:
             out.append(f"::{level} title={title}::{left} more {level}s are not shown here; `--format text` shows all")
-    out.append(f"::notice title={title}::{in_data(f'{headline(outcome)}. {facts(outcome)}')}")
+    out.append(f"::notice title={title}::{escape_message(f'{headline(outcome)}. {facts(outcome)}')}")
     return out
 
 
 def _command(level: str, title: str, reason: Reason) -> str:
-    return f"::{level} title={title}::{in_data(said(reason))}"
+    return f"::{level} title={title}::{escape_message(said(reason))}"
 
 
 def junit(outcome: Outcome) -> bytes:

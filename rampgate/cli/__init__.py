@@ -6,7 +6,6 @@ import sys
 
 import typer
 
-from rampgate.cli.common import Failure
 from rampgate.cli.dead_letters import register as register_dead_letters
 from rampgate.cli.feed import register as register_feed
 from rampgate.cli.gate import register as register_gate
@@ -18,6 +17,7 @@ from rampgate.cli.rules import register as register_rules
 from rampgate.cli.sweep import register as register_sweep
 from rampgate.cli.vertical import register as register_vertical
 from rampgate.cli.worker import register as register_worker
+from rampgate.console import Failure
 from rampgate.settings import SettingsError
 
 app = typer.Typer(

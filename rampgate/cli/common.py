@@ -1,26 +1,13 @@
-"""What every command shares: settings with flags, output in one of two forms, failures with one exit code.
-
-Options that several commands have, in one wording.
-"""
+"""Options that several commands have, in one wording."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Callable, Coroutine
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-import orjson
 import typer
 
-
-class Format(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    GITHUB = "github"
-
+from rampgate.console import Format
 
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout")]
 ConfigsOption = Annotated[
@@ -38,23 +25,3 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
 RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL")]
 OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]
-
-
-T = TypeVar("T")
-
-
-class Failure(Exception):
-    """Ends a command with exit code 2; the message names what is wrong and what to do."""
-
-
-def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a command's coroutine on the fast event loop."""
-    import uvloop
-
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    return asyncio.run(job())
-
-
-def print_json(document: Any) -> None:
-    """The one JSON document of a command with `--json`."""
-    sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n")

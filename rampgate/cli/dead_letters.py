@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import JsonOption, KafkaOption, RedisOption, run
+from rampgate.cli.common import JsonOption, KafkaOption, RedisOption
+from rampgate.console import run
 from schemas.dead_letter_answers import MAX_ATTEMPTS
 
 dead_letters = typer.Typer(

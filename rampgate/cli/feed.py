@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rampgate.cli.common import Failure, print_json, run
+from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import load_settings
 

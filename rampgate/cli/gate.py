@@ -15,8 +15,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rampgate.cli.common import ConfigsOption, Failure, Format, FormatOption, JsonOption, MetricsOption, print_json
+from rampgate.cli.common import ConfigsOption, FormatOption, JsonOption, MetricsOption
 from rampgate.cli.jobs.override_audit import append, plain_entry, read_description
+from rampgate.console import Failure, Format, print_json
 from schemas.judges import Milestone
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rampgate.cli.common import Failure, print_json
+from rampgate.console import Failure, print_json
 from rampgate.local.services.process import ServiceUnavailable
 
 if TYPE_CHECKING:

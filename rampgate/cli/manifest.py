@@ -11,7 +11,6 @@ import typer
 from rampgate.cli.common import (
     ConfigsOption,
     DryRunOption,
-    Format,
     FormatOption,
     JsonOption,
     MetricsOption,
@@ -19,6 +18,7 @@ from rampgate.cli.common import (
     VerticalOption,
     YesOption,
 )
+from rampgate.console import Format
 
 manifest = typer.Typer(
     help="The evaluation manifest: which judges fire on which category, and what they have to score.",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from rampgate.cli.common import Failure, JsonOption, OpikOption, RedisOption, print_json, run
+from rampgate.cli.common import JsonOption, OpikOption, RedisOption
 from rampgate.cli.jobs import query_view as view
+from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import load_settings, shown_settings
 from schemas.answers import Answer

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from evalcore.yaml.problems import Problem, Severity
-from rampgate.cli.common import Failure, JsonOption, print_json
+from rampgate.cli.common import JsonOption
 from rampgate.cli.jobs.findings import show_problems
-from rampgate.cli.jobs.query_view import plain
+from rampgate.console import Failure, plain, print_json
 from rampgate.settings import Settings, load_settings
 from schemas.answers import Finding, Refresh
 

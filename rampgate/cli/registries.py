@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evalcore.registry import disk
 from evalcore.registry.corpus import Tree
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from rampgate.settings import load_settings
 
 

@@ -11,7 +11,6 @@ import typer
 from rampgate.cli.common import (
     ConfigsOption,
     DryRunOption,
-    Format,
     FormatOption,
     JsonOption,
     MetricsOption,
@@ -19,6 +18,7 @@ from rampgate.cli.common import (
     VerticalOption,
     YesOption,
 )
+from rampgate.console import Format
 
 rules = typer.Typer(
     help="The judges' rule files: what is wrong with them, what they say, and their copies in Opik.",

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rampgate.cli.common import Failure, print_json, run
+from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings
 from schemas.settings import parse_seconds

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import run
+from rampgate.console import run
 from rampgate.logs import configure_logs
 from rampgate.settings import load_settings
 

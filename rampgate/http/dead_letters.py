@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.ports import Unavailable
-from rampgate.cli.common import Failure
 from rampgate.cli.jobs.dead_letters import letter_filter, make_states
+from rampgate.console import Failure
 from rampgate.queries import BadQuestion
 from rampgate.wiring import Parts
 from streams.dead_letters.listing import Listing

@@ -13,8 +13,8 @@ from unittest.mock import patch
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.cli.common import Failure
 from rampgate.cli.jobs import dead_letters
+from rampgate.console import Failure
 from rampgate.settings import SettingsError
 from tests.fault.worker_process import PROGRAM, ROOT
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import typer
 
 from agents.ports import Unavailable
-from rampgate.cli.common import Failure, print_json
 from rampgate.cli.jobs import dead_letter_view as view
+from rampgate.console import Failure, print_json
 from rampgate.logs import configure_logs
 from rampgate.settings import load_settings
 from rampgate.wiring import AGENTS, Parts, make_parts

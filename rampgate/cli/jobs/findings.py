@@ -13,13 +13,16 @@ from typing import Any
 from rich.console import Console
 
 from evalcore.yaml.problems import Problem, Severity, ValidationResult
-from rampgate.cli.common import Format, print_json
-from rampgate.cli.jobs.query_view import plain
+from rampgate.console import (
+    ANNOTATIONS_PER_LEVEL,
+    LONGEST_MESSAGE,
+    Format,
+    escape_message,
+    escape_property,
+    plain,
+    print_json,
+)
 from schemas.dead_letters import clean
-
-PER_LEVEL = 10
-"""GitHub shows that many annotations of a level for each step of a job, and drops the rest without a word."""
-LONGEST = 2_000
 
 
 def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
@@ -65,14 +68,16 @@ def as_dict(problem: Problem) -> dict[str, Any]:
 
 
 def workflow_commands(problems: Iterable[Problem]) -> list[str]:
-    """GitHub workflow commands, one a problem, at most `PER_LEVEL` of a level: where there are more, the last of them
-    says how many were left out."""
+    """Return one GitHub workflow command a problem, at most `ANNOTATIONS_PER_LEVEL` of a level.
+
+    Where a level has more, its last command says how many are left out.
+    """
     by_level: dict[Severity, list[Problem]] = {Severity.ERROR: [], Severity.WARNING: []}
     for problem in problems:
         by_level[problem.severity].append(problem)
     lines = []
     for level, found in by_level.items():
-        shown = found if len(found) <= PER_LEVEL else found[: PER_LEVEL - 1]
+        shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
         lines += [annotation(problem) for problem in shown]
         if len(shown) < len(found):
             left = len(found) - len(shown)
@@ -89,19 +94,10 @@ def annotation(problem: Problem) -> str:
     properties["title"] = f"{problem.check} ({problem.clause})" if problem.clause else problem.check
     said = f"{problem.field}: {problem.message}" if problem.field else problem.message
     text = f"{said}\n{problem.fix}" if problem.fix else said
-    return f"::{problem.severity} {','.join(f'{key}={in_property(value)}' for key, value in properties.items())}" + (
-        f"::{in_data(text)}"
+    return (
+        f"::{problem.severity} {','.join(f'{key}={escape_property(value)}' for key, value in properties.items())}"
+        + (f"::{escape_message(text)}")
     )
-
-
-def in_data(text: str) -> str:
-    """Escaped as a workflow command's message must be; nothing in it can begin a command of its own."""
-    return text[:LONGEST].replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def in_property(text: str) -> str:
-    """Escaped as a workflow command's property must be."""
-    return in_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def show_text(result: ValidationResult) -> None:
@@ -121,8 +117,8 @@ def show_problems(problems: Iterable[Problem], console: Console) -> None:
         field = f"[bold]{plain(problem.field)}[/]: " if problem.field else ""
         clause = f", {plain(problem.clause)}" if problem.clause else ""
         console.print(
-            f"{plain(place, 500)}: [{colour}]{problem.severity}[/]: {field}{plain(problem.message, LONGEST)} "
+            f"{plain(place, 500)}: [{colour}]{problem.severity}[/]: {field}{plain(problem.message, LONGEST_MESSAGE)} "
             f"[dim]({plain(problem.check)}{clause})[/]"
         )
         if problem.fix:
-            console.print(f"    fix: {plain(problem.fix, LONGEST)}")
+            console.print(f"    fix: {plain(problem.fix, LONGEST_MESSAGE)}")

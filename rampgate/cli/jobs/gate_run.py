@@ -25,8 +25,8 @@ from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.run import Outcome, Wanted
-from rampgate.cli.common import Failure, Format, print_json, run
 from rampgate.cli.jobs.override_audit import append, read_description
+from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings, revealed
 from rampgate.worker.gates import call_limits

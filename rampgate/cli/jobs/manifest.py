@@ -24,11 +24,10 @@ from evalcore.registry.corpus import BASE, EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.registry.registry import Registry, build
 from evalcore.validation import checked, validate_manifest, validate_sources
 from evalcore.yaml.problems import Problem, Severity, ValidationResult
-from rampgate.cli.common import Failure, Format, print_json
 from rampgate.cli.jobs.findings import document, show_text, tell
 from rampgate.cli.jobs.findings import show as show_findings
-from rampgate.cli.jobs.query_view import plain
 from rampgate.cli.registries import root_of, tree_of
+from rampgate.console import Failure, Format, plain, print_json
 from rampgate.registry.file_writer import replace_file
 from rampgate.registry.view import UnknownName, eval_config, served
 from schemas.answers import EvalConfig

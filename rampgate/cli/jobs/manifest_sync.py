@@ -11,10 +11,10 @@ from dataclasses import replace
 from evalcore.registry import disk
 from evalcore.validation import checked
 from evalcore.yaml.problems import Severity, ValidationResult
-from rampgate.cli.common import run
 from rampgate.cli.jobs.findings import as_dict, show_problems
 from rampgate.cli.jobs.rules import SyncAsked, chosen, sync_rules, told_on
 from rampgate.cli.registries import tree_of
+from rampgate.console import run
 from rampgate.registry.dataset_check import DatasetCheck, look
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 
 
 def read_description(description: Path | None) -> str:

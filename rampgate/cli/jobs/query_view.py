@@ -8,16 +8,11 @@ from typing import Any
 import orjson
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from rampgate.console import plain
 from schemas.answers import Conservation, CoverageAnswer, TurnView
-from schemas.dead_letters import clean
 from schemas.outcomes import State
-
-
-def plain(text: object, limit: int = 200) -> str:
-    return escape(clean(str(text), limit))
 
 
 def show_coverage(answer: CoverageAnswer) -> None:

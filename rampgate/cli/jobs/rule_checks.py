@@ -13,10 +13,10 @@ from evalcore.registry.rule_diff import changes
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
 from evalcore.yaml.problems import Problem, Severity, ValidationResult
 from rampgate.ci_gate.metrics import leave
-from rampgate.cli.common import Failure, Format, print_json
 from rampgate.cli.jobs.findings import tell
 from rampgate.cli.jobs.rule_view import show_changes, show_judges
 from rampgate.cli.registries import root_of, tree_of
+from rampgate.console import Failure, Format, print_json
 from rampgate.registry.metrics import every_view, is_drift, rule_of
 from rampgate.registry.rule_history import commit_of, tree_at
 from rampgate.registry.view import UnknownName, eval_config, served

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evalcore.registry.rule_diff import Change
-from rampgate.cli.jobs.query_view import plain
+from rampgate.console import plain
 from rampgate.registry.rule_sync import VerticalSync, judge_of
 from schemas.answers import ServedJudge
 from schemas.judges import Classification, Milestone

@@ -17,11 +17,11 @@ from rich.console import Console
 
 from evalcore.registry.registry import Registry
 from rampgate.ci_gate.metrics import leave
-from rampgate.cli.common import Failure, print_json, run
 from rampgate.cli.jobs.findings import document, show_text
 from rampgate.cli.jobs.rule_checks import absolute, read_registry, registry_of
 from rampgate.cli.jobs.rule_view import show_done, show_plan
 from rampgate.cli.registries import tree_of
+from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_sync import RuleSync
 from rampgate.registry.verticals import load_verticals

@@ -18,9 +18,9 @@ from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.scaffold import Refused, Start, Wanted, files, start
 from evalcore.validation import checked
 from evalcore.yaml.problems import Problem, Severity
-from rampgate.cli.common import Failure, print_json
 from rampgate.cli.jobs.findings import as_dict, show_problems
 from rampgate.cli.registries import root_of, tree_of
+from rampgate.console import Failure, print_json
 from rampgate.registry.file_writer import create_files
 from schemas.judges import Classification
 

@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from evalcore.registry.corpus import OVERRIDES
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 
 SHIPPED = Path(__file__).parents[3]
 WARNS = "ux_quality"

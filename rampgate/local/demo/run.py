@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.live import Live
 
 from agents.ports import Unavailable
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from rampgate.local.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.local.demo.day import Day, iso, make_day, uuid7
 from rampgate.local.demo.gates import ask_gates, shown

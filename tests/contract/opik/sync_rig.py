@@ -15,7 +15,7 @@ from evalcore.registry.registry import Registry
 from evalcore.reloading import LiveRegistry
 from evalcore.yaml.problems import ValidationResult
 from rampgate.cli import app
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from rampgate.settings import SettingsError
 from streams.opik.client import close_client, make_client
 from streams.opik.rules import OpikRules

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from evalcore.gates.planning import ANYTHING_ELSE, plan, triggered
 from rampgate.cli import app
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from schemas.judges import Milestone
 from tests.root import ROOT
 

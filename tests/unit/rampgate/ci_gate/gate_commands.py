@@ -14,8 +14,8 @@ import stamina.instrumentation
 from typer.testing import CliRunner, Result
 
 from rampgate.cli import app
-from rampgate.cli.common import Failure
 from rampgate.cli.jobs import gate_run
+from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.registry.registry_live import nothing_serves
 from tests.unit.rampgate.ci_gate.gate_rig import Rig, local_model

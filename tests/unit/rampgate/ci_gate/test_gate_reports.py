@@ -22,7 +22,7 @@ from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_rows import distributions
 from rampgate.ci_gate.report_texts import commands, junit, markdown
 from rampgate.ci_gate.run import Outcome, Wanted, run
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, answer, item

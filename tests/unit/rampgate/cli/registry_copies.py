@@ -11,7 +11,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from rampgate.settings import SettingsError
 from tests.root import ROOT
 

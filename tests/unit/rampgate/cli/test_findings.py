@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from evalcore.yaml.problems import Problem, Severity, ValidationResult
-from rampgate.cli.jobs.findings import PER_LEVEL, annotation, in_data, in_property, show, workflow_commands
+from rampgate.cli.jobs.findings import annotation, show, workflow_commands
+from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
 
 BAD = Problem("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")
 OLD = Problem("r/a.yaml", 9, 1, "", "cadence", "is overdue", severity=Severity.WARNING)
@@ -31,8 +32,8 @@ OLD = Problem("r/a.yaml", 9, 1, "", "cadence", "is overdue", severity=Severity.W
     ],
 )
 def test_escaping_is_that_of_workflow_commands(text: str, data: str, property_: str) -> None:
-    assert in_data(text) == data
-    assert in_property(text) == property_
+    assert escape_message(text) == data
+    assert escape_property(text) == property_
 
 
 def test_an_annotation_tells_place_rule_and_remedy() -> None:
@@ -55,12 +56,15 @@ def test_a_files_text_cannot_begin_a_command_of_its_own() -> None:
 
 def test_ten_of_each_level_are_shown_and_the_rest_is_counted() -> None:
     errors = [Problem("a.yaml", line, 1, "", "c", "m") for line in range(1, 26)]
-    warnings = [Problem("a.yaml", line, 1, "", "c", "m", severity=Severity.WARNING) for line in range(1, PER_LEVEL + 1)]
+    warnings = [
+        Problem("a.yaml", line, 1, "", "c", "m", severity=Severity.WARNING)
+        for line in range(1, ANNOTATIONS_PER_LEVEL + 1)
+    ]
     lines = workflow_commands(warnings + errors)
     told = [line for line in lines if line.startswith("::error")]
-    assert len(told) == PER_LEVEL
+    assert len(told) == ANNOTATIONS_PER_LEVEL
     assert told[-1].startswith("::error::16 more errors")
-    assert len([line for line in lines if line.startswith("::warning")]) == PER_LEVEL
+    assert len([line for line in lines if line.startswith("::warning")]) == ANNOTATIONS_PER_LEVEL
     assert "more warnings" not in "".join(lines)
 
 

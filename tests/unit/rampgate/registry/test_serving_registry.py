@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.cli.common import Failure
+from rampgate.console import Failure
 from schemas.publish.contracts import schema
 from tests.unit.rampgate.worker.worker_rig import ASKED, QUALITY, Served, copied, serving, until, vanished
 
