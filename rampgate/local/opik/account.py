@@ -1,6 +1,6 @@
-"""Health, version, access, workspace: what a client asks before its first real request.
+"""What a client asks before its first real request: health, version, access, workspace.
 
-The doorman: workspace and key, as self-hosted Opik checks them. There is one workspace, `default`.
+`authorization` checks workspace and key as self-hosted Opik does. There is one workspace, `default`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ CONTROL = "/_"  # where the fault paths begin
 OPEN = ("/is-alive/", CONTROL)
 
 
-def doorman(api_key: str | None) -> Middleware:
-    """Without a key (auth off) only the workspace is looked at. Health and the fault paths are open."""
+def authorization(api_key: str | None) -> Middleware:
+    """Check the workspace, and the key where one is set, of every request but those to health and fault paths."""
 
     @web.middleware
-    async def look(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not request.path.removeprefix("/api").startswith(OPEN):
             workspace = request.headers.get("Comet-Workspace") or request.query.get("workspace_name")
             if api_key is None:
@@ -31,7 +31,7 @@ def doorman(api_key: str | None) -> Middleware:
                 _check(api_key, workspace, request.headers.get("Authorization"))
         return await handler(request)
 
-    return look
+    return check
 
 
 def _check(api_key: str, workspace: str | None, given: str | None) -> None:
@@ -67,7 +67,7 @@ async def version(request: web.Request) -> web.Response:
 
 
 async def access(request: web.Request) -> web.Response:
-    """Reached only with access: the doorman has looked before."""
+    """Access has been checked by the middleware."""
     return done()
 
 

@@ -1,29 +1,43 @@
-"""Datasets and their versions. A name is unique within its project (or within the workspace, when it has none)."""
+"""Datasets, their items and their versions.
+
+A name is unique within its project, or within the workspace when the dataset has none. A write of items with a new
+`batch_group_id` makes the next version, one without changes the latest. An item's row holds over a span of versions, so
+reading an older version is a range test and copies nothing.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import orjson
 from aiohttp import web
 
-from rampgate.local.opik.identifiers import ID_PATH, new_id, now, parsed_id
+from rampgate.local.opik import filters
 from rampgate.local.opik.projects import USER, project_for_writing
 from rampgate.local.opik.store import Store
 from rampgate.local.opik.wire import (
+    ID_PATH,
     STORE,
     Routes,
     answer,
+    bad_request,
+    batch,
     body,
     coded,
     created,
     done,
     ids,
     invalid,
+    lines,
+    new_id,
     not_found,
+    now,
     page_of,
     paged,
+    parsed_id,
     required_text,
+    stream_limit,
     taken,
     unreadable,
 )
@@ -188,8 +202,180 @@ async def version(request: web.Request) -> web.Response:
     return answer(_version(store, dataset, row))
 
 
+_SOURCES = ("manual", "trace", "span", "sdk")
+_FIELDS = ("trace_id", "span_id", "source", "data", "description", "tags", "evaluators", "execution_policy")
+_ITEM_COLUMNS = "id, doc, created_at, last_updated_at, dataset_id"
+_FILTERABLE = ("id", "data", "full_data", "source", "trace_id", "tags", "created_at", "last_updated_at")
+_VIEW = (
+    "(SELECT *, json_extract(doc, '$.data') AS data, json_extract(doc, '$.tags') AS tags,"
+    " json_extract(doc, '$.source') AS source, json_extract(doc, '$.trace_id') AS trace_id,"
+    " json_extract(doc, '$.data') AS full_data FROM dataset_items)"
+)
+
+
+def _writable_version(store: Store, dataset: str, group: str | None) -> int:
+    """The version number that this write belongs to, made if need be."""
+    latest = store.row(
+        "SELECT number, batch_group_id FROM dataset_versions WHERE dataset_id = ? ORDER BY number DESC LIMIT 1",
+        (dataset,),
+    )
+    if latest is not None and (group is None or latest[1] == group):
+        return int(latest[0])
+    number = latest[0] + 1 if latest else 1
+    identifier = new_id()
+    version_hash = hashlib.sha256(identifier.encode()).hexdigest()[:16]
+    store.write(
+        "INSERT INTO dataset_versions VALUES (?, ?, ?, ?, ?, 0, 0, 0, ?)",
+        (dataset, number, identifier, version_hash, group, now()),
+    )
+    return int(number)
+
+
+def _retire(store: Store, dataset: str, item: str, version: int) -> str | None:
+    """Ends the live row of the item at this version; when it was created, or None if there was no such row."""
+    live = store.row(
+        "SELECT since, created_at FROM dataset_items WHERE dataset_id = ? AND id = ? AND until IS NULL", (dataset, item)
+    )
+    if live is None:
+        return None
+    where = "WHERE dataset_id = ? AND id = ? AND since = ?"
+    if live[0] == version:
+        store.write(f"DELETE FROM dataset_items {where}", (dataset, item, version))
+    else:
+        store.write(f"UPDATE dataset_items SET until = ? {where}", (version, dataset, item, live[0]))
+    return str(live[1])
+
+
+def _count(store: Store, dataset: str, version: int, column: str) -> None:
+    store.write(
+        f"UPDATE dataset_versions SET {column} = {column} + 1 WHERE dataset_id = ? AND number = ?", (dataset, version)
+    )
+
+
+def _checked(item: dict[str, Any], where: str) -> dict[str, Any]:
+    if not isinstance(item.get("data"), dict) or not item["data"]:
+        raise invalid(f"{where}data must not be empty")
+    if item.get("source") is None:
+        raise invalid(f"{where}source must not be null")
+    if item["source"] not in _SOURCES:
+        raise unreadable(f"{where}source: {item['source']!r} is none of {', '.join(_SOURCES)}")
+    return {name: item[name] for name in _FIELDS if item.get(name) is not None}
+
+
+def _dataset_of(store: Store, value: dict[str, Any], create: bool) -> str:
+    """From dataset_id or dataset_name; a missing name is created when writing, else Refusal 404."""
+    if value.get("dataset_id"):
+        identifier = parsed_id(value["dataset_id"], "dataset_id")
+        if store.value("SELECT 1 FROM datasets WHERE id = ?", (identifier,)) is None:
+            raise not_found("Dataset", identifier)
+        return identifier
+    name = value.get("dataset_name")
+    if not isinstance(name, str) or not name.strip():
+        raise invalid("dataset_name must not be blank")
+    found = find_by_name(store, name, value.get("project_name"))
+    if found is None and not create:
+        raise coded(404, f"Dataset name: {name} not found")
+    return found or insert(store, name, {"project_name": value.get("project_name")})
+
+
+async def put_items(request: web.Request) -> web.Response:
+    store, value = request.app[STORE], await body(request)
+    items = [(item.get("id"), _checked(item, f"items[{n}].")) for n, item in enumerate(batch(value, "items"))]
+    with store.transaction():
+        dataset, moment = _dataset_of(store, value, create=True), now()
+        version = _writable_version(store, dataset, value.get("batch_group_id"))
+        for given, doc in items:
+            item = parsed_id(given, "id") if given else new_id()
+            before = _retire(store, dataset, item, version)
+            _count(store, dataset, version, "modified" if before else "added")
+            row = (dataset, item, version, None, orjson.dumps(doc).decode(), before or moment, moment)
+            store.write("INSERT INTO dataset_items VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    return done()
+
+
+async def delete_items(request: web.Request) -> web.Response:
+    """`{"item_ids"}`, or `{"dataset_id"}` for all of a dataset. Unknown ids are no error."""
+    store, value = request.app[STORE], await body(request)
+    if value.get("item_ids"):
+        doomed = ids(value, "item_ids")
+        wanted, parameter = "id IN (SELECT value FROM json_each(?))", orjson.dumps(doomed).decode()
+    elif value.get("dataset_id") and not value.get("filters"):
+        wanted, parameter = "dataset_id = ?", str(value["dataset_id"]).lower()
+    else:
+        raise bad_request("Either 'item_ids' or 'dataset_id' (without filters, here) must be provided")
+    rows = store.rows(f"SELECT dataset_id, id FROM dataset_items WHERE until IS NULL AND {wanted}", (parameter,))
+    with store.transaction():
+        for dataset, item in rows:
+            version = _writable_version(store, dataset, value.get("batch_group_id"))
+            _retire(store, dataset, item, version)
+            _count(store, dataset, version, "deleted")
+    return done()
+
+
+def _items_where(store: Store, dataset: str, version: str | None, wanted: Any) -> filters.Condition:
+    """The items of a version, by its hash or name ("latest" or none: the live ones), that match the filters."""
+    sql, parameters = filters.conditions(filters.parse(wanted), "item", "", _FILTERABLE, {})
+    if not version or version == "latest":
+        return f"t.dataset_id = ? AND t.until IS NULL AND {sql}", [dataset, *parameters]
+    number = store.value(
+        "SELECT number FROM dataset_versions WHERE dataset_id = ? AND (hash = ? OR 'v' || number = ?)",
+        (dataset, version, version),
+    )
+    if number is None:
+        raise coded(404, f"Dataset version: {version} not found")
+    held = "t.dataset_id = ? AND t.since <= ? AND (t.until IS NULL OR t.until > ?)"
+    return f"{held} AND {sql}", [dataset, number, number, *parameters]
+
+
+def _public_item(row: tuple[Any, ...]) -> dict[str, Any]:
+    identifier, doc, created_at, updated_at, dataset = row
+    moments = {"created_at": created_at, "last_updated_at": updated_at, "created_by": USER, "last_updated_by": USER}
+    value: dict[str, Any] = orjson.loads(doc)
+    return {"id": identifier, "dataset_item_id": identifier, "dataset_id": dataset} | value | moments
+
+
+async def find_items(request: web.Request) -> web.Response:
+    store, (page, size), dataset = request.app[STORE], page_of(request), request.match_info["id"].lower()
+    where, values = _items_where(store, dataset, request.query.get("version"), request.query.get("filters"))
+    total = store.value(f"SELECT count(*) FROM {_VIEW} t WHERE {where}", values)
+    rows = store.rows(
+        f"SELECT {_ITEM_COLUMNS} FROM {_VIEW} t WHERE {where} ORDER BY t.id DESC LIMIT ? OFFSET ?",
+        [*values, size, (page - 1) * size],
+    )
+    return paged(page, total, [_public_item(row) for row in rows])
+
+
+async def stream_items(request: web.Request) -> web.Response:
+    store, value = request.app[STORE], await body(request)
+    limit = stream_limit(value, "steam_limit")  # Opik's own spelling
+    dataset = _dataset_of(store, value, create=False)
+    where, values = _items_where(store, dataset, value.get("dataset_version"), value.get("filters"))
+    if value.get("last_retrieved_id"):
+        where += " AND t.id < ?"
+        values.append(parsed_id(value["last_retrieved_id"], "last_retrieved_id"))
+    rows = store.rows(
+        f"SELECT {_ITEM_COLUMNS} FROM {_VIEW} t WHERE {where} ORDER BY t.id DESC LIMIT ?", [*values, limit]
+    )
+    return lines(_public_item(row) for row in rows)
+
+
+async def get_item(request: web.Request) -> web.Response:
+    identifier = request.match_info["id"].lower()
+    row = request.app[STORE].row(
+        f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE id = ? AND until IS NULL", (identifier,)
+    )
+    if row is None:
+        raise not_found("Dataset item", identifier)
+    return answer(_public_item(row))
+
+
 _BASE = "/v1/private/datasets"
 ROUTES: Routes = [
+    ("PUT", f"{_BASE}/items", put_items),
+    ("POST", f"{_BASE}/items/stream", stream_items),
+    ("POST", f"{_BASE}/items/delete", delete_items),
+    ("GET", f"{_BASE}/items/{ID_PATH}", get_item),
+    ("GET", f"{_BASE}/{ID_PATH}/items", find_items),
     ("GET", _BASE, find),
     ("POST", _BASE, create),
     ("POST", f"{_BASE}/retrieve", retrieve),

@@ -12,16 +12,15 @@ from typing import Any
 
 import orjson
 
-from rampgate.local.opik.identifiers import normal_time
-from rampgate.local.opik.wire import bad_request
+from rampgate.local.opik.wire import bad_request, normal_time
 
 _JSON = {"metadata": "metadata", "input_json": "input", "output_json": "output", "data": "data"}
 _TEXTS = {
     *("id", "name", "input", "output", "thread_id", "source", "environment", "model", "provider", "trace_id"),
-    *("parent_span_id", "type", "full_data", "status", "first_message", "last_message"),
+    *("parent_span_id", "type", "full_data"),
 }
 _TIMES = {"start_time", "end_time", "created_at", "last_updated_at"}
-_NUMBERS = {"duration", "ttft", "total_estimated_cost", "llm_span_count", "number_of_messages"}
+_NUMBERS = {"duration", "ttft", "total_estimated_cost", "llm_span_count"}
 _COMPARE = {"=", "!=", ">", ">=", "<", "<="}
 _TEXT_SQL = {
     "contains": "instr(lower({x}), lower(?)) > 0",

@@ -6,9 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
-from rampgate.local.opik.identifiers import ID_PATH, new_id, now, parsed_id
 from rampgate.local.opik.store import Store
 from rampgate.local.opik.wire import (
+    ID_PATH,
     STORE,
     Routes,
     answer,
@@ -19,9 +19,12 @@ from rampgate.local.opik.wire import (
     done,
     ids,
     invalid,
+    new_id,
     not_found,
+    now,
     page_of,
     paged,
+    parsed_id,
     required_text,
     taken,
 )

@@ -13,10 +13,9 @@ from typing import Any
 
 import orjson
 
-from rampgate.local.opik.identifiers import EPOCH, new_id, normal_time, now, version_7
 from rampgate.local.opik.projects import USER, project_for_writing
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import Refusal, invalid, unreadable
+from rampgate.local.opik.wire import EPOCH, Refusal, invalid, new_id, normal_time, now, unreadable, version_7
 
 _JSON = ("input", "output", "metadata", "tags", "error_info", "usage")
 _TRUNCATED = ("input", "output", "metadata")

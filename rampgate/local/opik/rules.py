@@ -1,16 +1,17 @@
-"""Automation rule evaluators: kept and given back, never run. Judging is Rampgate's own."""
+"""Automation rule evaluators: stored whole and given back, never run. Judging is Rampgate's own."""
 
 from __future__ import annotations
 
 import struct
 from typing import Any
 
+import orjson
 from aiohttp import web
 
-from rampgate.local.opik.documents import Documents, project_names
-from rampgate.local.opik.identifiers import ID_PATH, parsed_id
+from rampgate.local.opik.projects import USER
 from rampgate.local.opik.store import Store
 from rampgate.local.opik.wire import (
+    ID_PATH,
     STORE,
     Routes,
     answer,
@@ -20,13 +21,19 @@ from rampgate.local.opik.wire import (
     done,
     ids,
     invalid,
+    new_id,
+    not_found,
+    now,
     page_of,
     paged,
+    parsed_id,
     required_text,
+    taken,
     unreadable,
 )
 
-_RULES = Documents("rule", "AutomationRuleEvaluator")
+_ENTITY = "AutomationRuleEvaluator"
+_COLUMNS = "id, name, project_ids, doc, created_at, last_updated_at"
 _NEEDED = {"llm_as_judge": ("model", "messages", "schema"), "user_defined_metric_python": ("metric",)}
 _TYPES = {f"{scope}{judge}": needs for scope in ("", "trace_thread_", "span_") for judge, needs in _NEEDED.items()}
 _ROLES = frozenset({"SYSTEM", "USER", "AI", "TOOL_EXECUTION_RESULT", "CUSTOM"})
@@ -117,18 +124,77 @@ def _single(rate: float) -> float:
     return float(struct.unpack("f", struct.pack("f", rate))[0])
 
 
+def _insert(store: Store, name: str, projects: list[str], value: dict[str, Any]) -> str:
+    """The new rule's id; Refusal 409 when the id is taken."""
+    identifier = parsed_id(value["id"], "id") if value.get("id") else new_id()
+    if store.value("SELECT 1 FROM rules WHERE id = ?", (identifier,)):
+        raise taken(_ENTITY)
+    moment, doc, placed = now(), orjson.dumps(value).decode(), orjson.dumps(projects).decode()
+    store.write("INSERT INTO rules VALUES (?, ?, ?, ?, ?, ?)", (identifier, name, placed, doc, moment, moment))
+    return identifier
+
+
+def _get(store: Store, identifier: str) -> dict[str, Any]:
+    """The rule as stored, with `project_ids`; Refusal 404 when there is none."""
+    row = store.row(f"SELECT {_COLUMNS} FROM rules WHERE id = ?", (identifier,))
+    if row is None:
+        raise not_found(_ENTITY, identifier)
+    return _loaded(row)
+
+
+def _update(store: Store, identifier: str, changes: dict[str, Any]) -> None:
+    """Set what is given and not null; Refusal 404 when there is no such rule."""
+    value = _get(store, identifier) | {key: item for key, item in changes.items() if item is not None}
+    projects = orjson.dumps(value.pop("project_ids")).decode()
+    store.write(
+        "UPDATE rules SET name = ?, project_ids = ?, doc = ?, last_updated_at = ? WHERE id = ?",
+        (value["name"], projects, orjson.dumps(value).decode(), now(), identifier),
+    )
+
+
+def _find(store: Store, name: str, project: str | None, page: int, size: int) -> tuple[int, list[dict[str, Any]]]:
+    """How many rules have a name that contains `name`, of that project if one is given; and a page, newest first."""
+    where = (
+        "instr(lower(name), lower(?)) > 0"
+        " AND (? IS NULL OR EXISTS (SELECT 1 FROM json_each(project_ids) WHERE value = ?))"
+    )
+    parameters = (name, project, project)
+    total = store.value(f"SELECT count(*) FROM rules WHERE {where}", parameters)
+    rows = store.rows(
+        f"SELECT {_COLUMNS} FROM rules WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",
+        (*parameters, size, (page - 1) * size),
+    )
+    return total, [_loaded(row) for row in rows]
+
+
+def _loaded(row: tuple[Any, ...]) -> dict[str, Any]:
+    identifier, name, projects, doc, created_at, updated_at = row
+    value: dict[str, Any] = orjson.loads(doc)
+    value |= {"id": identifier, "name": name, "project_ids": orjson.loads(projects), "created_at": created_at}
+    return value | {"last_updated_at": updated_at, "created_by": USER, "last_updated_by": USER}
+
+
+def _project_names(store: Store, projects: list[str]) -> list[dict[str, str]]:
+    """`[{"project_id", "project_name"}]`, by name."""
+    rows = store.rows(
+        "SELECT id, name FROM projects WHERE id IN (SELECT value FROM json_each(?)) ORDER BY name",
+        (orjson.dumps(projects).decode(),),
+    )
+    return [{"project_id": identifier, "project_name": name} for identifier, name in rows]
+
+
 def _free_name(store: Store, name: str, projects: list[str], own: str | None = None) -> str:
     """The name, or with the smallest free number where another rule of one of its projects has it."""
     if len(name) > _LONGEST_NAME:
         raise coded(500, "There was an error processing your request.")
-    taken = {
+    names = {
         rule["name"].rstrip().lower()
         for project in projects
-        for rule in _RULES.find(store, "", project, 1, 100_000)[1]
+        for rule in _find(store, "", project, 1, 100_000)[1]
         if rule["id"] != own
     }
     found, number = name, 0
-    while found.rstrip().lower() in taken:
+    while found.rstrip().lower() in names:
         number += 1
         found = f"{name[: _LONGEST_NAME - len(str(number)) - 1]}-{number}"
     return found
@@ -141,7 +207,7 @@ def _projects(value: dict[str, Any]) -> list[str]:
 
 def _public(store: Store, value: dict[str, Any]) -> dict[str, Any]:
     projects = value.pop("project_ids")
-    value["projects"] = project_names(store, projects)
+    value["projects"] = _project_names(store, projects)
     if value["projects"]:
         value |= value["projects"][0]
     return value
@@ -149,7 +215,7 @@ def _public(store: Store, value: dict[str, Any]) -> dict[str, Any]:
 
 async def find(request: web.Request) -> web.Response:
     store, (page, size), query = request.app[STORE], page_of(request), request.query
-    total, content = _RULES.find(store, query.get("name", ""), query.get("project_id"), page, size)
+    total, content = _find(store, query.get("name", ""), query.get("project_id"), page, size)
     return paged(page, total, [_public(store, value) for value in content], ("name", "created_at"))
 
 
@@ -159,29 +225,30 @@ async def create(request: web.Request) -> web.Response:
     _check(value)
     rule = {"enabled": True, "sampling_rate": 1.0} | {k: v for k, v in value.items() if v is not None}
     name = _free_name(store, name, projects := _projects(value))
-    return created(request, _RULES.insert(store, name, projects, _stored(rule) | {"name": name}))
+    return created(request, _insert(store, name, projects, _stored(rule) | {"name": name}))
 
 
 async def get(request: web.Request) -> web.Response:
     store = request.app[STORE]
-    return answer(_public(store, _RULES.get(store, request.match_info["id"].lower())))
+    return answer(_public(store, _get(store, request.match_info["id"].lower())))
 
 
 async def update(request: web.Request) -> web.Response:
     store, identifier, value = request.app[STORE], request.match_info["id"].lower(), await body(request)
-    here = _RULES.get(store, identifier)
+    here = _get(store, identifier)
     _check(here | {k: v for k, v in value.items() if v is not None})
     changes = _stored(value) | ({"project_ids": _projects(value)} if _projects(value) else {})
     if value.get("name") not in (None, here["name"]):
         changes["name"] = _free_name(
             store, value["name"], changes.get("project_ids") or here["project_ids"], identifier
         )
-    _RULES.update(store, identifier, changes)
+    _update(store, identifier, changes)
     return done()
 
 
 async def delete(request: web.Request) -> web.Response:
-    _RULES.delete(request.app[STORE], ids(await body(request)))
+    doomed = [(identifier,) for identifier in ids(await body(request))]
+    request.app[STORE].write_many("DELETE FROM rules WHERE id = ?", doomed)
     return done()
 
 

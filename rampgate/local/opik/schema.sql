@@ -9,7 +9,6 @@ CREATE TABLE IF NOT EXISTS traces (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS traces_by_project ON traces (project_id, id);
 CREATE INDEX IF NOT EXISTS traces_by_response ON traces (lower(json_extract(metadata, '$.response_id')));
-CREATE INDEX IF NOT EXISTS traces_by_thread ON traces (project_id, thread_id) WHERE thread_id IS NOT NULL;
 CREATE TABLE IF NOT EXISTS spans (
   id TEXT PRIMARY KEY, project_id TEXT NOT NULL, trace_id TEXT, parent_span_id TEXT, type TEXT, name TEXT,
   start_time TEXT, end_time TEXT, input TEXT, output TEXT, metadata TEXT, model TEXT, provider TEXT, tags TEXT,
@@ -19,13 +18,12 @@ CREATE TABLE IF NOT EXISTS spans (
 CREATE INDEX IF NOT EXISTS spans_by_project ON spans (project_id, id);
 CREATE INDEX IF NOT EXISTS spans_by_trace ON spans (trace_id);
 -- A score may precede its trace, or never meet it. The project is part of the key: a score under the wrong project is
--- another row, seen in a trace's detail and not in its project's table. kind is trace, span or thread.
+-- another row, seen in a trace's detail and not in its project's table. kind is trace or span.
 CREATE TABLE IF NOT EXISTS scores (
   kind TEXT, entity_id TEXT, name TEXT, author TEXT, project_id TEXT, value REAL, category_name TEXT, reason TEXT,
   source TEXT, created_at TEXT, last_updated_at TEXT, PRIMARY KEY (kind, entity_id, name, author, project_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS scores_by_name ON scores (kind, project_id, name COLLATE NOCASE, entity_id, value);
-CREATE TABLE IF NOT EXISTS closed_threads (project_id TEXT, thread_id TEXT, PRIMARY KEY (project_id, thread_id));
 CREATE TABLE IF NOT EXISTS datasets (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, project_id TEXT, type TEXT, description TEXT, tags TEXT, created_at TEXT,
   last_updated_at TEXT
@@ -40,9 +38,6 @@ CREATE TABLE IF NOT EXISTS dataset_items (
   PRIMARY KEY (dataset_id, id, since)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS dataset_items_by_id ON dataset_items (id);
--- Automation rules and annotation queues: documents with a name.
-CREATE TABLE IF NOT EXISTS documents (
-  kind TEXT, id TEXT, name TEXT, project_ids TEXT, doc TEXT, created_at TEXT, last_updated_at TEXT,
-  PRIMARY KEY (kind, id)
+CREATE TABLE IF NOT EXISTS rules (
+  id TEXT PRIMARY KEY, name TEXT, project_ids TEXT, doc TEXT, created_at TEXT, last_updated_at TEXT
 );
-CREATE TABLE IF NOT EXISTS queue_items (queue_id TEXT, item_id TEXT, PRIMARY KEY (queue_id, item_id));

@@ -1,4 +1,4 @@
-"""Feedback scores of traces, spans and threads: upsert by (entity, name, author, project), last write wins.
+"""Feedback scores of traces and spans: upsert by (entity, name, author, project), last write wins.
 
 A batch is taken whether or not its traces exist; one bad item refuses the whole batch. The single PUT wants the trace.
 """
@@ -6,17 +6,16 @@ A batch is taken whether or not its traces exist; one bad item refuses the whole
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 import orjson
 from aiohttp import web
 
-from rampgate.local.opik.identifiers import ID_PATH, now, version_7
-from rampgate.local.opik.projects import DEFAULT, USER, project_for_writing
+from rampgate.local.opik.projects import USER, project_for_writing
 from rampgate.local.opik.store import Store
 from rampgate.local.opik.wire import (
+    ID_PATH,
     STORE,
     Handler,
     Routes,
@@ -25,9 +24,11 @@ from rampgate.local.opik.wire import (
     done,
     invalid,
     not_found,
+    now,
     parsed_object,
     required_text,
     unreadable,
+    version_7,
 )
 
 SOURCES = ("ui", "sdk", "online_scoring")
@@ -83,12 +84,9 @@ def put_batch(kind: str) -> Handler:
             where = f"scores[{index}]."
             name, source = _check_rest(score, where)
             value = _check_value(score, where, raw, index)
-            if kind == "thread":
-                entity = required_text(score, "thread_id", where)
-            elif score.get("id") is None:
+            if score.get("id") is None:
                 raise invalid(f"{where}id must not be null")
-            else:
-                entity = version_7(score["id"], kind)
+            entity = version_7(score["id"], kind)
             project = (score.get("project_name"), score.get("project_id"))
             author, category, reason = score.get("author") or USER, score.get("category_name"), score.get("reason")
             rows.append((entity, name, author, project, value, category, reason, source))
@@ -118,35 +116,19 @@ def put_one(kind: str, table: str) -> Handler:
     return handle
 
 
-def delete(store: Store, kind: str, entity: str, names: Iterable[str], author: str | None, project: str | None) -> None:
-    """Scores of these names in every project (or the one given), of every author (or the one given)."""
-    store.write_many(
-        "DELETE FROM scores WHERE kind = ? AND entity_id = ? AND name = ?"
-        " AND (? IS NULL OR author = ?) AND (? IS NULL OR project_id = ?)",
-        [(kind, entity, name, author, author, project, project) for name in names],
-    )
-
-
 def delete_one(kind: str) -> Handler:
+    """Delete the score of that name in every project, of every author or of the one that the body names."""
+
     async def handle(request: web.Request) -> web.Response:
         value = parsed_object(await request.read())
-        entity, name = request.match_info["id"].lower(), required_text(value, "name")
-        delete(request.app[STORE], kind, entity, [name], value.get("author"), None)
+        entity, name, author = request.match_info["id"].lower(), required_text(value, "name"), value.get("author")
+        request.app[STORE].write(
+            "DELETE FROM scores WHERE kind = ? AND entity_id = ? AND name = ? AND (? IS NULL OR author = ?)",
+            (kind, entity, name, author, author),
+        )
         return done()
 
     return handle
-
-
-async def delete_of_thread(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], parsed_object(await request.read())
-    project_name, thread = required_text(value, "project_name"), required_text(value, "thread_id")
-    names = value.get("names")
-    if not isinstance(names, list) or not 1 <= len(names) <= 1000:
-        raise invalid("names size must be between 1 and 1000")
-    project = store.value("SELECT id FROM projects WHERE name = ?", (project_name or DEFAULT,))
-    if project is not None:
-        delete(store, "thread", thread, names, value.get("author"), project)
-    return done()
 
 
 def names_of(kind: str) -> Handler:
@@ -194,13 +176,10 @@ _TRACES, _SPANS = "/v1/private/traces", "/v1/private/spans"
 ROUTES: Routes = [
     ("PUT", f"{_TRACES}/feedback-scores", put_batch("trace")),
     ("PUT", f"{_SPANS}/feedback-scores", put_batch("span")),
-    ("PUT", f"{_TRACES}/threads/feedback-scores", put_batch("thread")),
     ("PUT", f"{_TRACES}/{ID_PATH}/feedback-scores", put_one("trace", "traces")),
     ("PUT", f"{_SPANS}/{ID_PATH}/feedback-scores", put_one("span", "spans")),
     ("POST", f"{_TRACES}/{ID_PATH}/feedback-scores/delete", delete_one("trace")),
     ("POST", f"{_SPANS}/{ID_PATH}/feedback-scores/delete", delete_one("span")),
-    ("POST", f"{_TRACES}/threads/feedback-scores/delete", delete_of_thread),
     ("GET", f"{_TRACES}/feedback-scores/names", names_of("trace")),
     ("GET", f"{_SPANS}/feedback-scores/names", names_of("span")),
-    ("GET", f"{_TRACES}/threads/feedback-scores/names", names_of("thread")),
 ]

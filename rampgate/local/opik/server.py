@@ -8,19 +8,15 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from rampgate.local.opik import account, dataset_items, datasets, projects, queues, rules, scores, threads, traces
-from rampgate.local.opik.account import doorman
+from rampgate.local.opik import account, datasets, projects, rules, scores, traces
+from rampgate.local.opik.account import authorization
 from rampgate.local.opik.faults import Faults
 from rampgate.local.opik.store import Store
 from rampgate.local.opik.wire import STORE, Refusal, Routes, answer
 
 log = logging.getLogger(__name__)
 MAX_BODY = 64 * 1024 * 1024
-ROUTES: Routes = [
-    route
-    for room in (account, projects, scores, threads, traces, dataset_items, datasets, rules, queues)
-    for route in room.ROUTES
-]
+ROUTES: Routes = [route for module in (account, projects, scores, traces, datasets, rules) for route in module.ROUTES]
 
 
 @web.middleware
@@ -56,7 +52,7 @@ class Running:
 
 
 def application(store: Store, api_key: str | None = None, faults: bool = False) -> web.Application:
-    middlewares = [_refusals, doorman(api_key)]
+    middlewares = [_refusals, authorization(api_key)]
     controls = Faults(store) if faults else None
     if controls is not None:
         middlewares.insert(1, controls.middleware())

@@ -1,35 +1,204 @@
-"""The paths of traces and spans."""
+"""The paths of traces and spans: create, change and delete them; read pages, streams, and one by its id."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 from aiohttp import web
 
-from rampgate.local.opik import wire
-from rampgate.local.opik.identifiers import ID_PATH
-from rampgate.local.opik.listings import get_handler, page_handler, search_handler
-from rampgate.local.opik.recordings import SPAN, TRACE, Kind, change, store_all, store_one
-from rampgate.local.opik.wire import STORE, Handler, Routes, invalid
+from rampgate.local.opik import filters, scores
+from rampgate.local.opik.projects import project_for_reading
+from rampgate.local.opik.recordings import SPAN, TRACE, Kind, change, shown, store_all, store_one
+from rampgate.local.opik.store import Store
+from rampgate.local.opik.wire import (
+    ID_PATH,
+    STORE,
+    Handler,
+    Routes,
+    answer,
+    bad_request,
+    batch,
+    body,
+    created,
+    done,
+    id_floor,
+    ids,
+    invalid,
+    lines,
+    not_found,
+    page_of,
+    paged,
+    parsed_id,
+    stream_limit,
+)
+
+_SPAN_USAGE = "(SELECT sum(json_extract(s.usage, {key})) FROM spans s WHERE s.trace_id = t.id)"
+_LLM_SPANS = "(SELECT count(*) FROM spans s WHERE s.trace_id = t.id AND s.type = 'llm')"
+_COST = "(SELECT sum(s.total_estimated_cost) FROM spans s WHERE s.trace_id = t.id)"
+COMPUTED = {
+    "trace": {"usage": _SPAN_USAGE, "llm_span_count": _LLM_SPANS, "total_estimated_cost": _COST},
+    "span": {"usage": "json_extract(t.usage, {key})"},
+}
+SORTABLE = ("id", "name", "start_time", "end_time", "duration", "ttft", "thread_id", "created_at", "last_updated_at")
+
+
+def _span_figures(store: Store, traces: list[str]) -> dict[str, dict[str, Any]]:
+    """What a trace shows of its spans: how many, their usage summed, their cost, their providers."""
+    rows = store.rows(
+        "SELECT trace_id, type, provider, usage, total_estimated_cost FROM spans"
+        " WHERE trace_id IN (SELECT value FROM json_each(?))",
+        (orjson.dumps(traces).decode(),),
+    )
+    figures: dict[str, dict[str, Any]] = {}
+    for trace, kind, provider, usage, cost in rows:
+        of_trace = figures.setdefault(trace, {"span_count": 0, "llm_span_count": 0, "has_tool_spans": False})
+        of_trace["span_count"] += 1
+        of_trace["llm_span_count"] += kind == "llm"
+        of_trace["has_tool_spans"] |= kind == "tool"
+        if provider:
+            of_trace["providers"] = sorted({*of_trace.get("providers", ()), provider})
+        if cost is not None:
+            of_trace["total_estimated_cost"] = of_trace.get("total_estimated_cost", 0) + cost
+        for name, count in orjson.loads(usage or "{}").items():
+            total = of_trace.setdefault("usage", {})
+            total[name] = total.get(name, 0) + count
+    return figures
+
+
+def _present(
+    store: Store, kind: Kind, rows: list[tuple[Any, ...]], project: str | None, exclude: Any, truncate: bool
+) -> list[dict[str, Any]]:
+    ids = [row[0] for row in rows]
+    excluded = [str(name) for name in exclude or ()]
+    given = {} if "feedback_scores" in excluded else scores.of_entities(store, kind.name, ids, project)
+    figures = _span_figures(store, ids) if kind is TRACE else {}
+    content = []
+    for row in rows:
+        more: dict[str, Any] = {"feedback_scores": given[row[0]]} if row[0] in given else {}
+        if kind is TRACE:
+            more |= {"span_count": 0, "llm_span_count": 0, "visibility_mode": "default"} | figures.get(row[0], {})
+        content.append(shown(kind, row, more, excluded, truncate))
+    return content
+
+
+def _where(kind: Kind, project: str, wanted: Any, asked: dict[str, Any]) -> filters.Condition:
+    """What list and search have in common: project, filters, from/to times, and for spans trace and type."""
+    sql, parameters = filters.conditions(filters.parse(wanted), kind.name, project, kind.columns, COMPUTED[kind.name])
+    parts, values = ["t.project_id = ?", sql], [project, *parameters]
+    for name, comparison in (("from_time", ">="), ("to_time", "<=")):
+        if asked.get(name):
+            parts.append(f"t.id {comparison} ?")
+            values.append(id_floor(asked[name], name))
+    if kind is SPAN:
+        if asked.get("trace_id"):
+            parts.append("t.trace_id = ?")
+            values.append(parsed_id(asked["trace_id"], "trace_id"))
+        if asked.get("type"):
+            parts.append("t.type = ?")
+            values.append(asked["type"])
+    return " AND ".join(parts), values
+
+
+def _order(text: str | None) -> str:
+    """From `[{"field", "direction"}]` as JSON text; newest first when there is none. Refusal 400 otherwise."""
+    try:
+        wanted = [(item["field"], str(item.get("direction", "ASC")).upper()) for item in orjson.loads(text or "[]")]
+    except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
+        raise bad_request(f"Invalid sorting query parameter '{text}'") from None
+    for field, direction in wanted:
+        if field not in SORTABLE or direction not in ("ASC", "DESC"):
+            raise bad_request(f"Invalid sorting field '{field}' or direction '{direction}'")
+    return ", ".join([*(f"t.{field} {direction}" for field, direction in wanted), "t.id DESC"])
+
+
+def _excluded(text: str | None) -> list[Any]:
+    """Field names from a JSON list as text; Refusal 400 otherwise."""
+    try:
+        names = orjson.loads(text or "[]")
+    except orjson.JSONDecodeError:
+        names = None
+    if not isinstance(names, list):
+        raise bad_request(f"Invalid exclude query parameter '{text}'")
+    return names
+
+
+def page_handler(kind: Kind) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        store, query = request.app[STORE], request.query
+        (page, size), order = page_of(request), _order(query.get("sorting"))
+        project = project_for_reading(store, query.get("project_name"), query.get("project_id"))
+        where, values = _where(kind, project, query.get("filters"), dict(query))
+        if query.get("search"):
+            found = " OR ".join(f"instr(lower(t.{c}), lower(?)) > 0" for c in ("id", "name", "input", "output"))
+            where, values = f"{where} AND ({found})", [*values, *[query["search"]] * 4]
+        total = store.value(f"SELECT count(*) FROM {kind.table} t WHERE {where}", values)
+        rows = store.rows(
+            f"SELECT {', '.join(kind.columns)} FROM {kind.table} t WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?",
+            [*values, size, (page - 1) * size],
+        )
+        exclude = _excluded(query.get("exclude"))
+        truncate = query.get("truncate", "").lower() == "true"
+        return paged(page, total, _present(store, kind, rows, project, exclude, truncate), SORTABLE)
+
+    return handle
+
+
+def search_handler(kind: Kind) -> Handler:
+    """Newest first; the cursor is the last id of the page before."""
+
+    async def handle(request: web.Request) -> web.Response:
+        store, asked = request.app[STORE], await body(request)
+        limit = stream_limit(asked, "limit")
+        project = project_for_reading(store, asked.get("project_name"), asked.get("project_id"))
+        where, values = _where(kind, project, asked.get("filters"), asked)
+        if asked.get("last_retrieved_id"):
+            where += " AND t.id < ?"
+            values.append(parsed_id(asked["last_retrieved_id"], "last_retrieved_id"))
+        rows = store.rows(
+            f"SELECT {', '.join(kind.columns)} FROM {kind.table} t WHERE {where} ORDER BY t.id DESC LIMIT ?",
+            [*values, limit],
+        )
+        return lines(_present(store, kind, rows, project, asked.get("exclude"), bool(asked.get("truncate", True))))
+
+    return handle
+
+
+def get_handler(kind: Kind) -> Handler:
+    """One with the scores of every project."""
+
+    async def handle(request: web.Request) -> web.Response:
+        store, identifier = request.app[STORE], request.match_info["id"].lower()
+        row = store.row(f"SELECT {', '.join(kind.columns)} FROM {kind.table} WHERE id = ?", (identifier,))
+        if row is None:
+            raise not_found(kind.name.capitalize(), identifier)
+        value = _present(store, kind, [row], None, (), truncate=False)[0]
+        if kind is SPAN:
+            value["project_name"] = store.value("SELECT name FROM projects WHERE id = ?", (value["project_id"],))
+        return answer(value)
+
+    return handle
 
 
 def _create(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        return wire.created(request, store_one(request.app[STORE], kind, await wire.body(request)))
+        return created(request, store_one(request.app[STORE], kind, await body(request)))
 
     return handle
 
 
 def _create_batch(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        store_all(request.app[STORE], kind, wire.batch(await wire.body(request), kind.table))
-        return wire.done()
+        store_all(request.app[STORE], kind, batch(await body(request), kind.table))
+        return done()
 
     return handle
 
 
 def _update(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        change(request.app[STORE], kind, request.match_info["id"], await wire.body(request))
-        return wire.done()
+        change(request.app[STORE], kind, request.match_info["id"], await body(request))
+        return done()
 
     return handle
 
@@ -38,16 +207,16 @@ def _update_batch(kind: Kind) -> Handler:
     """`{"ids", "update", "merge_tags"}`: the same change for each."""
 
     async def handle(request: web.Request) -> web.Response:
-        store, value = request.app[STORE], await wire.body(request)
+        store, value = request.app[STORE], await body(request)
         update = value.get("update")
         if not isinstance(update, dict):
             raise invalid("update must not be null")
         if value.get("merge_tags") and update.get("tags"):
             update = {**update, "tags_to_add": update["tags"], "tags": None}
         with store.transaction():
-            for identifier in wire.ids(value):
+            for identifier in ids(value):
                 change(store, kind, identifier, update)
-        return wire.done()
+        return done()
 
     return handle
 
@@ -57,7 +226,7 @@ def _delete(kind: Kind) -> Handler:
 
     async def handle(request: web.Request) -> web.Response:
         store, named = request.app[STORE], request.match_info.get("id")
-        doomed = [(i,) for i in ([named.lower()] if named else wire.ids(await wire.body(request)))]
+        doomed = [(i,) for i in ([named.lower()] if named else ids(await body(request)))]
         with store.transaction():
             if kind is TRACE:
                 spans = "SELECT id FROM spans WHERE trace_id = ?"
@@ -65,7 +234,7 @@ def _delete(kind: Kind) -> Handler:
                 store.write_many("DELETE FROM spans WHERE trace_id = ?", doomed)
             store.write_many(f"DELETE FROM scores WHERE kind = '{kind.name}' AND entity_id = ?", doomed)
             store.write_many(f"DELETE FROM {kind.table} WHERE id = ?", doomed)
-        return wire.done()
+        return done()
 
     return handle
 

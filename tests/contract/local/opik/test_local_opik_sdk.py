@@ -196,33 +196,6 @@ def test_sdk_rules(client: opik.Opik, http: httpx.Client, project: str) -> None:
     assert (refused.status_code, refused.json()) == (422, {"errors": ["name must not be blank"]})
 
 
-def test_sdk_annotation_queue(client: opik.Opik, project: str) -> None:
-    made = client.trace(name="to be looked at")
-    client.flush()
-    queue = client.create_traces_annotation_queue(name="bad turns", project_name=project)
-    queue.add_traces([client.get_trace_content(made.id)])
-    (again,) = client.get_traces_annotation_queues(project_name=project)
-    assert (again.id, again.items_count) == (queue.id, 1)
-    client.delete_annotation_queue(queue.id)
-    assert client.get_traces_annotation_queues(project_name=project) == []
-
-
-def test_sdk_threads(client: opik.Opik, project: str) -> None:
-    for number in range(2):
-        client.trace(name="turn", input={"n": number}, thread_id="s-1", end_time=datetime.now(UTC))
-    client.flush()
-    threads = client.get_threads_client()
-    (thread,) = threads.search_threads(project_name=project)
-    assert (thread.id, thread.number_of_messages) == ("s-1", 4)
-    client.rest_client.traces.close_trace_thread(thread_id="s-1", project_name=project)
-    threads.log_threads_feedback_scores([{"id": "s-1", "name": "whole", "value": 0.5}], project_name=project)
-    client.flush()
-    (thread,) = threads.search_threads(project_name=project, filter_string="feedback_scores.whole = 0.5")
-    assert [item.value for item in thread.feedback_scores or []] == [0.5]
-    client.rest_client.traces.delete_thread_feedback_scores(project_name=project, thread_id="s-1", names=["whole"])
-    assert threads.search_threads(project_name=project)[0].feedback_scores == []
-
-
 async def test_async_rest_client_in_the_servers_own_process(project: str) -> None:
     running = await start(faults=True)
     try:
