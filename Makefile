@@ -103,6 +103,8 @@ $(VENV)-bench/.stamp: requirements-bench.lock $(STAMP_BASE)
 docs: setup-dev ## write the generated pages again
 	@$(PY) -m streams.metrics > docs/metrics.md.new
 	@mv docs/metrics.md.new docs/metrics.md
+	@$(PY) -m agents.keys > docs/redis-keys.md.new
+	@mv docs/redis-keys.md.new docs/redis-keys.md
 	@$(PY) -m evalcore.lint.checks > docs/checks.md.new
 	@mv docs/checks.md.new docs/checks.md
 	@$(PY) -m schemas.publish.contracts docs

@@ -9,11 +9,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from agents.codec import TraceFacts
+from agents.keys import Key
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import Cause
-
-Cell = str
-"""The name of one stored value: `t:<response_id>` for a turn, `s:<session_id>`, `w:<topic>:<partition>`."""
 
 
 class StateLost(Exception):
@@ -59,14 +57,14 @@ class Refusal(NamedTuple):
 class Swaps:
     """Cells to check and to set, in columns: what was read, what is to stand there, and its expiry (ms since 1970)."""
 
-    cells: list[Cell] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
     before: list[bytes] = field(default_factory=list)
     after: list[bytes] = field(default_factory=list)
     expires: list[int] = field(default_factory=list)
 
     @property
-    def columns(self) -> tuple[list[Cell], list[bytes], list[bytes], list[int]]:
-        return self.cells, self.before, self.after, self.expires
+    def columns(self) -> tuple[list[Key], list[bytes], list[bytes], list[int]]:
+        return self.keys, self.before, self.after, self.expires
 
 
 @dataclass
@@ -82,46 +80,46 @@ class Pool:
 class Change:
     """One atomic step: applied whole if every check still holds, else not at all.
 
-    `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: cell -> field ->
-    increment, with the cell's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
-    `swaps`: many cells' checks and sets at once, none of them in `checks` or `sets`. `pools`: members with their
+    `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: key -> field ->
+    increment, with the key's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
+    `swaps`: many keys' checks and sets at once, none of them in `checks` or `sets`. `pools`: members with their
     numbers, for sorted sets of the lowest.
     """
 
-    checks: dict[Cell, bytes] = field(default_factory=dict)
-    sets: dict[Cell, tuple[bytes, int]] = field(default_factory=dict)
-    counts: dict[Cell, tuple[int, dict[str, int]]] = field(default_factory=dict)
+    checks: dict[Key, bytes] = field(default_factory=dict)
+    sets: dict[Key, tuple[bytes, int]] = field(default_factory=dict)
+    counts: dict[Key, tuple[int, dict[str, int]]] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
     swaps: Swaps = field(default_factory=Swaps)
-    pools: dict[Cell, Pool] = field(default_factory=dict)
+    pools: dict[Key, Pool] = field(default_factory=dict)
 
-    def count(self, cell: Cell, expires: int, name: str, by: int) -> None:
+    def count(self, key: Key, expires: int, name: str, by: int) -> None:
         if by:
-            fields = self.counts.setdefault(cell, (expires, {}))[1]
+            fields = self.counts.setdefault(key, (expires, {}))[1]
             fields[name] = fields.get(name, 0) + by
 
 
 class Store(Protocol):
     """Join state. May block on the network, retries within bounds, raises Unavailable after that."""
 
-    async def read(self, cells: Sequence[Cell]) -> list[bytes]:
+    async def read(self, keys: Sequence[Key]) -> list[bytes]:
         """Values in order, b"" for absent."""
         ...
 
-    async def apply(self, change: Change) -> list[Cell]:
-        """Apply and return [], or return the cells whose check failed and change nothing."""
+    async def apply(self, change: Change) -> list[Key]:
+        """Apply and return [], or return the keys whose check failed and change nothing."""
         ...
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
         """Response ids due by `now`; each is hidden from others until `now + lease_ms`."""
         ...
 
-    async def counts(self, cells: Sequence[Cell]) -> list[dict[str, int]]:
-        """The counters of each cell."""
+    async def counts(self, keys: Sequence[Key]) -> list[dict[str, int]]:
+        """The counters of each key."""
         ...
 
-    async def pools(self, cells: Sequence[Cell]) -> list[list[bytes]]:
-        """The members of each cell's pool, lowest number first."""
+    async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
+        """The members of each key's pool, lowest number first."""
         ...
 
     def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:

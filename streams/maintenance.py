@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from agents.join.settling import revisit
 from agents.join.turn import Mark, decode_turn
 from agents.join.work import Report
+from agents.keys import DRAINING, WATERMARK, WITHHELD
 from agents.policy import Policy
 from agents.ports import Ports, Unauthorized, Unavailable
 from schemas.dead_letters import clean
@@ -92,16 +93,16 @@ class Upkeep:
         if not consumer.flow_active:
             return False
         held = [tp for tp in sorted(consumer.assignment()) if consumer.stands(tp) is not None]
-        marks = await self._store.read([f"w:{tp.topic}:{tp.partition}" for tp in held])
+        marks = await self._store.read([WATERMARK.key(tp.topic, tp.partition) for tp in held])
         for tp, mark in zip(held, marks, strict=True):
             # Looked at again, since a batch may have noticed first: a rebuild that has begun is not begun anew.
-            if not mark and not any(await self._store.read([f"w:{tp.topic}:{tp.partition}"])):
+            if not mark and not any(await self._store.read([WATERMARK.key(tp.topic, tp.partition)])):
                 await self._consumption.rewind(TP(tp.topic, tp.partition))
         return False
 
     async def withheld(self) -> bool:
         """Off: leave a marker. On: where there is one, write what was withheld, then take it away."""
-        marker, lease = self._store.prefix + "withheld", self._store.prefix + "draining"
+        marker, lease = self._store.prefix + WITHHELD.key(), self._store.prefix + DRAINING.key()
         redis: Any = self._store.redis
         if not self._policy.write:
             await redis.set(marker, b"1")

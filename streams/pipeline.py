@@ -118,7 +118,7 @@ class Pipeline:
         # Under another name: rebound, the batch would hold the function that holds it, and its records would stay in
         # memory until the collector comes by.
         ordered = replace(batch, floor=lane[0].batch.base, turn=turn)
-        task = asyncio.create_task(self._fly(ordered, flight, lane, ack), name=f"{batch.cell}@{batch.base}")
+        task = asyncio.create_task(self._fly(ordered, flight, lane, ack), name=f"{batch.watermark_key}@{batch.base}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -156,14 +156,16 @@ class Pipeline:
                 raise
             except Unavailable as error:
                 pause = next(waits)
-                log.warning("waiting", batch=batch.cell, base=batch.base, reason=clean(str(error)), seconds=pause)
+                log.warning(
+                    "waiting", batch=batch.watermark_key, base=batch.base, reason=clean(str(error)), seconds=pause
+                )
                 await asyncio.sleep(pause)
                 batch = replace(batch, again=True)
                 consumer = self._consumer()
                 if self._stopping or not consumer.flow_active or not consumer.current(batch):
                     raise Abandoned from error
             except Exception:
-                log.exception("step_failed", batch=batch.cell, base=batch.base, records=len(batch.records))
+                log.exception("step_failed", batch=batch.watermark_key, base=batch.base, records=len(batch.records))
                 await self._divide(batch)
                 return
             else:

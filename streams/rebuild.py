@@ -11,6 +11,7 @@ from faust.types import TP
 from redis.exceptions import RedisError
 
 from agents.join.rebuilding import adopt
+from agents.keys import ADOPTED, ADOPTING
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
 from streams.opik.traces import OpikTraces
@@ -46,7 +47,7 @@ class Rebuild:
 
     async def _adopt(self) -> None:
         redis: Any = self._store.redis
-        marker, lease = self._store.prefix + "adopted", self._store.prefix + "adopting"
+        marker, lease = self._store.prefix + ADOPTED.key(), self._store.prefix + ADOPTING.key()
         try:
             while True:
                 try:

@@ -28,25 +28,25 @@ class MemoryStore:
     due: dict[str, int] = field(default_factory=dict)
     lowest: dict[str, tuple[int, dict[bytes, int]]] = field(default_factory=dict)
 
-    async def read(self, cells: Sequence[str]) -> list[bytes]:
+    async def read(self, keys: Sequence[str]) -> list[bytes]:
         now = self.clock.now_ms()
-        found = (self.values.get(cell, (b"", 0)) for cell in cells)
+        found = (self.values.get(key, (b"", 0)) for key in keys)
         return [value if expires > now else b"" for value, expires in found]
 
     async def apply(self, change: Change) -> list[str]:
         swaps = change.swaps
-        checks = dict(zip(swaps.cells, swaps.before, strict=True)) | change.checks
+        checks = dict(zip(swaps.keys, swaps.before, strict=True)) | change.checks
         current = await self.read(list(checks))
-        stale = [cell for (cell, seen), now in zip(checks.items(), current, strict=True) if seen != now]
+        stale = [key for (key, seen), now in zip(checks.items(), current, strict=True) if seen != now]
         if stale:
             return stale
-        self.values.update(zip(swaps.cells, zip(swaps.after, swaps.expires, strict=True), strict=True))
+        self.values.update(zip(swaps.keys, zip(swaps.after, swaps.expires, strict=True), strict=True))
         self.values.update(change.sets)
         now = self.clock.now_ms()
-        for cell, (expires, fields) in change.counts.items():
-            until, held = self.counters.get(cell, (0, {}))
+        for key, (expires, fields) in change.counts.items():
+            until, held = self.counters.get(key, (0, {}))
             kept = held if until > now else {}
-            self.counters[cell] = (expires, kept)
+            self.counters[key] = (expires, kept)
             for name, by in fields.items():
                 kept[name] = kept.get(name, 0) + by
                 if not kept[name]:
@@ -56,11 +56,11 @@ class MemoryStore:
                 self.due.pop(response_id, None)
             else:
                 self.due[response_id] = at
-        for cell, pool in change.pools.items():
-            until, members = self.lowest.get(cell, (0, {}))
+        for key, pool in change.pools.items():
+            until, members = self.lowest.get(key, (0, {}))
             members = {**(members if until > now else {}), **pool.members}
             order = sorted(members.items(), key=lambda item: (item[1], item[0]))
-            self.lowest[cell] = (pool.expires, dict(order[: pool.keep]))
+            self.lowest[key] = (pool.expires, dict(order[: pool.keep]))
         return []
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
@@ -69,25 +69,25 @@ class MemoryStore:
             self.due[rid] = now + lease_ms
         return [rid for _, rid in ready]
 
-    async def counts(self, cells: Sequence[str]) -> list[dict[str, int]]:
+    async def counts(self, keys: Sequence[str]) -> list[dict[str, int]]:
         now = self.clock.now_ms()
-        found = (self.counters.get(cell, (0, {})) for cell in cells)
+        found = (self.counters.get(key, (0, {})) for key in keys)
         return [dict(fields) if expires > now else {} for expires, fields in found]
 
-    async def pools(self, cells: Sequence[str]) -> list[list[bytes]]:
+    async def pools(self, keys: Sequence[str]) -> list[list[bytes]]:
         now = self.clock.now_ms()
-        found = (self.lowest.get(cell, (0, {})) for cell in cells)
+        found = (self.lowest.get(key, (0, {})) for key in keys)
         return [list(members) if expires > now else [] for expires, members in found]
 
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         now = self.clock.now_ms()
         yield [(k[2:], v) for k, (v, expires) in self.values.items() if k.startswith("t:") and expires > now]
 
-    async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
-        (held,) = await self.read([cell])
+    async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        (held,) = await self.read([key])
         if held != instead_of:
             return held
-        self.values[cell] = (value, expires)
+        self.values[key] = (value, expires)
         return value
 
     def flush(self) -> None:

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from agents.join.counting import CONSUMED, HOUR, count_tallies
 from agents.join.steps import FOREVER, Batch, arrival
 from agents.join.work import ATTEMPTS, Report, exhausted
-from agents.ports import Cell, Change, Clock, Store, Unavailable
+from agents.keys import COUNTED, WATERMARK
+from agents.ports import Change, Clock, Store, Unavailable
 from schemas.dead_letters import Record
 from schemas.outcomes import Kind
 
+Place = tuple[str, int]
+"""Topic and partition."""
 Span = tuple[int, int]
 """Offsets from the first up to the second, which is outside."""
 
@@ -38,19 +41,20 @@ class RampCounting:
 
     def __init__(self, store: Store, clock: Clock, lookback_ms: int, observe: Callable[[Report], None]) -> None:
         self._store, self._clock, self._lookback, self._observe = store, clock, lookback_ms, observe
-        self._waiting: defaultdict[Cell, dict[Ended, None]] = defaultdict(dict)
-        self._steps: defaultdict[Cell, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: defaultdict[Place, dict[Ended, None]] = defaultdict(dict)
+        self._steps: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def end(self, batch: Batch, ended: Ended) -> None:
         """Those who come while a step is under way share the next. Raises Unavailable, also where the watermark is
         gone: then the state was lost, and the partition is about to be read again."""
-        waiting = self._waiting[batch.cell]
+        place = batch.topic, batch.partition
+        waiting = self._waiting[place]
         waiting[ended] = None
         try:
-            async with self._steps[batch.cell]:
+            async with self._steps[place]:
                 if ended in waiting:
                     many = list(waiting)
-                    await self._count(batch.cell, many)
+                    await self._count(place, many)
                     for one in many:
                         waiting.pop(one, None)
         finally:
@@ -58,16 +62,16 @@ class RampCounting:
 
     async def counted(self, batch: Batch, record: Record) -> bool:
         """Whether somebody counted it. Raises Unavailable."""
-        mark, held = await self._store.read([batch.cell, "a" + batch.cell])
+        mark, held = await self._store.read([batch.watermark_key, COUNTED.key(batch.topic, batch.partition)])
         return bool(mark) and inside(record.offset, counted(int(mark), held))
 
-    async def _count(self, cell: Cell, many: Sequence[Ended]) -> None:
-        above = "a" + cell
+    async def _count(self, place: Place, many: Sequence[Ended]) -> None:
+        mark_key, above_key = WATERMARK.key(*place), COUNTED.key(*place)
         for _ in range(ATTEMPTS):
             now = self._clock.now_ms()
-            mark, held = await self._store.read([cell, above])
+            mark, held = await self._store.read([mark_key, above_key])
             if not mark:
-                raise Unavailable(f"the watermark {cell} is gone: its partition is read again")
+                raise Unavailable(f"the watermark {mark_key} is gone: its partition is read again")
             spans = counted(int(mark), held)
             # A record that was read again may wait beside itself.
             fresh = {one.record.offset: one for one in many if not inside(one.record.offset, spans)}.values()
@@ -79,9 +83,9 @@ class RampCounting:
                     key = (Kind.RAMP_STEP, hour, name)
                     tallies[key] = tallies.get(key, 0) + 1
                     report.counts[Kind.RAMP_STEP, name] = report.counts.get((Kind.RAMP_STEP, name), 0) + 1
-            change = Change(checks={cell: mark, above: held})
+            change = Change(checks={mark_key: mark, above_key: held})
             (_, end), *rest = joined([*spans, *((one.since, one.record.offset + 1) for one in fresh)])
-            change.sets = {cell: (str(end).encode(), FOREVER), above: (written(end, rest), FOREVER)}
+            change.sets = {mark_key: (str(end).encode(), FOREVER), above_key: (written(end, rest), FOREVER)}
             count_tallies(change, tallies, now, self._lookback)
             if not await self._store.apply(change):
                 self._observe(report)

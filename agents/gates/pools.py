@@ -6,7 +6,7 @@ from agents.codec import TraceFacts
 from agents.join.counting import HOUR, expiry
 from agents.join.steps import Batch
 from agents.join.work import Work
-from agents.ports import Cell
+from agents.keys import TRACE_POOL, Key
 from agents.ports import Pool as Members
 from evalcore.scoring.sampling import POOL, Candidate
 
@@ -14,11 +14,11 @@ PRODUCTION = frozenset({"", "production", "prod"})
 """Environments whose traces are production's; one that names none may be."""
 
 
-def pool_cell(vertical: str | None, agent: str, version: str | None, hour: int) -> Cell:
+def pool_key(vertical: str | None, agent: str, version: str | None, hour: int) -> Key:
     """Of one vertical, or of all (None); of one version from any environment, or of all from production (None).
     Lengths come first, so that no two of three free texts read the same."""
     whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
-    return f"p:{hour}:{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}"
+    return TRACE_POOL.key(hour, f"{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}")
 
 
 def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
@@ -34,8 +34,8 @@ def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
     member, number = one.pack(), one.number
     for version in (facts.agent_version, None) if facts.production else (facts.agent_version,):
         for vertical in (facts.vertical, None):
-            cell = pool_cell(vertical, facts.agent, version, hour)
-            found = work.change.pools.get(cell)
+            key = pool_key(vertical, facts.agent, version, hour)
+            found = work.change.pools.get(key)
             if found is None:
-                found = work.change.pools[cell] = Members(expires, POOL)
+                found = work.change.pools[key] = Members(expires, POOL)
             found.members[member] = number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agents.join.turn import CAUSES, Mark, Origin, Signal, Turn
+from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE
 from agents.ports import Change
 from schemas.outcomes import Kind
 from schemas.verticals import UNKNOWN
@@ -51,21 +52,6 @@ def field_of(mark: int, cause: int) -> str:
     return _FIELDS[mark]
 
 
-def coverage_cell(hour: int) -> str:
-    """Fields `<vertical>|<class>`: turns of the whole hour."""
-    return f"c:{hour}"
-
-
-def edge_cell(block: int) -> str:
-    """Fields `<vertical>|<class's number>|<second of the block>`, for windows that begin or end inside an hour. A block
-    is EDGE_SECONDS long, so that Redis keeps its few fields in one small piece of memory."""
-    return f"e:{block}"
-
-
-def conservation_cell(hour: int, kind: Kind) -> str:
-    return f"k:{hour}:{kind}"
-
-
 def expiry(hour: int, lookback: int) -> int:
     """When an hour's counters may go: a day after the window has passed over them."""
     return (hour + 1) * HOUR + lookback + DAY
@@ -92,8 +78,8 @@ def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int
         block, rest = divmod(second, EDGE_SECONDS)
         expires = expiry(hour, lookback)
         if expires > now:
-            change.count(coverage_cell(hour), expires, f"{vertical}|{name}", by)
-            change.count(edge_cell(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
+            change.count(COVERAGE.key(hour), expires, f"{vertical}|{name}", by)
+            change.count(COVERAGE_EDGE.key(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
 
 
 def count_tallies(change: Change, tallies: dict[tuple[Kind, int, str], int], now: int, lookback: int) -> None:
@@ -101,4 +87,4 @@ def count_tallies(change: Change, tallies: dict[tuple[Kind, int, str], int], now
     for (kind, hour, field), by in tallies.items():
         expires = expiry(hour, lookback)
         if expires > now:
-            change.count(conservation_cell(hour, kind), expires, field, by)
+            change.count(CONSERVATION.key(hour, kind), expires, field, by)

@@ -15,6 +15,7 @@ from agents.join.join import LABELS, REROLL, THUMBS
 from agents.join.steps import Batch
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
 from agents.join.work import Prepared, Work
+from agents.keys import turn_key
 from agents.ports import Write
 
 _THUMBS_LABEL, _REROLL_LABEL = LABELS[THUMBS], LABELS[REROLL]
@@ -30,7 +31,7 @@ def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: 
     records, partition = batch.records, batch.partition
     prepared = Prepared()
     ids, writes, since, hours = prepared.ids, prepared.writes, prepared.since, prepared.hours
-    cells, before, after, expires = prepared.swaps.columns
+    keys, before, after, expires = prepared.swaps.columns
     moves, written = prepared.moves, prepared.written
     others = []
     for item in items:
@@ -48,7 +49,7 @@ def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: 
         writes.append(Write(trace_id, project, REROLL, 0.0, _REROLL_LABEL))
         last = ended if ended > time else time
         ids.append(response_id)
-        cells.append("t:" + response_id)
+        keys.append(turn_key(response_id))
         before.append(blob)
         offset = records[item.index].offset
         after.append(with_first_thumb(blob, value, time, item.seq, item.tie, partition, offset))

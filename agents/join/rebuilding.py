@@ -9,6 +9,7 @@ from agents.codec import TraceFacts
 from agents.join.join import merge_trace
 from agents.join.turn import Mark, Signal
 from agents.join.work import ATTEMPTS, Work, exhausted, record
+from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
 
@@ -19,7 +20,7 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
     facts = {f.response_id: f for f in found if f.ended >= now - policy.lookback and (f.thumbs or f.reroll)}
     for _ in range(ATTEMPTS):
         work = Work(now, policy)
-        work.load(list(facts), await ports.store.read(["t:" + rid for rid in facts]))
+        work.load(list(facts), await ports.store.read(turn_keys(facts)))
         for rid, loaded in work.turns.items():
             turn, seen = loaded.turn, facts[rid]
             loaded.touched |= merge_trace(turn, seen)

@@ -17,6 +17,7 @@ from agents.join.join import merge_reroll
 from agents.join.steps import Batch
 from agents.join.turn import Origin, Session
 from agents.join.work import Work
+from agents.keys import SESSION, turn_keys
 from agents.ports import Ports
 
 SAID = 8
@@ -92,25 +93,25 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: P
     candidates = [facts for facts in items if facts.session and facts.said]
     if not candidates:
         return
-    cells = list({"s:" + facts.session for facts in candidates})
-    blobs = dict(zip(cells, await ports.store.read(cells), strict=True))
-    sessions = {cell: decode_session(blob) if blob else [] for cell, blob in blobs.items()}
+    keys = list({SESSION.key(facts.session) for facts in candidates})
+    blobs = dict(zip(keys, await ports.store.read(keys), strict=True))
+    sessions = {key: decode_session(blob) if blob else [] for key, blob in blobs.items()}
     found: list[tuple[str, int, int]] = []
     longest = 0
     for facts in candidates:
-        turns = sessions["s:" + facts.session]
+        turns = sessions[SESSION.key(facts.session)]
         window = work.policy.window_of(facts.vertical)
         longest = max(longest, window)
         offset = batch.records[facts.index].offset
         found += [(rid, time, offset) for rid, time in add(turns, facts, window)]
-    for cell, turns in sessions.items():
+    for key, turns in sessions.items():
         blob = encode_session(turns)
-        if blob != blobs[cell]:
-            work.change.checks[cell] = blobs[cell]
-            work.change.sets[cell] = (blob, work.now + 2 * longest + KEEP_MS)
+        if blob != blobs[key]:
+            work.change.checks[key] = blobs[key]
+            work.change.sets[key] = (blob, work.now + 2 * longest + KEEP_MS)
     others = list({rid for rid, _, _ in found if rid not in work.turns})
     if others:
-        work.load(others, await ports.store.read(["t:" + rid for rid in others]))
+        work.load(others, await ports.store.read(turn_keys(others)))
     for rid, time, offset in found:
         loaded = work.turns[rid]
         reroll = Reroll(-1, rid, time)

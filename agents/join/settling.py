@@ -10,6 +10,7 @@ from agents.join.join import bury, merge_trace
 from agents.join.turn import MAYBE, Mark, Signal, Turn
 from agents.join.work import ATTEMPTS, Memory, Report, Work, exhausted, record
 from agents.join.writing import Refused, letters_for, send_letters, write_scores
+from agents.keys import turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
 from schemas.outcomes import Cause
@@ -29,9 +30,9 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
     for _ in range(ATTEMPTS):
         now = ports.clock.now_ms()
         work = Work(now, policy, memory)
-        work.load(response_ids, await ports.store.read(["t:" + rid for rid in response_ids]))
+        work.load(response_ids, await ports.store.read(turn_keys(response_ids)))
         for rid, loaded in work.turns.items():
-            work.change.checks["t:" + rid] = loaded.blob
+            work.change.checks[turn_key(rid)] = loaded.blob
             work.change.due[rid] = None
         turns = {rid: loaded.turn for rid, loaded in work.turns.items() if (rid, loaded.turn.trace) not in asked}
         sought = {rid: first(turn) - SLACK_MS for rid, turn in turns.items() if waits(turn)}

@@ -12,6 +12,7 @@ from agents.join.counting import CONSUMED, DONE, HOUR, field_of
 from agents.join.turn import Signal
 from agents.join.work import ATTEMPTS, Loaded, Memory, Report, Work, exhausted, record, remember
 from agents.join.writing import letters_for, send_letters, write_scores
+from agents.keys import WATERMARK, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from schemas.dead_letters import DeadLetter, Record
@@ -45,8 +46,8 @@ class Batch:
     again: bool = False
 
     @property
-    def cell(self) -> str:
-        return f"w:{self.topic}:{self.partition}"
+    def watermark_key(self) -> Key:
+        return WATERMARK.key(self.topic, self.partition)
 
     @property
     def end(self) -> int:
@@ -96,7 +97,7 @@ async def attempt(
     now = ports.clock.now_ms()
     work = Work(now, policy, memory, replaying=batch.end <= batch.settled)
     response_ids = list(dict.fromkeys([item.response_id for item in decoded.items]))
-    mark, *blobs = await ports.store.read([batch.cell, *("t:" + response_id for response_id in response_ids)])
+    mark, *blobs = await ports.store.read([batch.watermark_key, *turn_keys(response_ids)])
     seen = watermark(batch, mark)
     decoded = unseen(decoded, batch, seen)
     items: Sequence[Any] = decoded.items
@@ -129,8 +130,8 @@ async def attempt(
     if batch.turn is not None:
         await batch.turn()
     if batch.end > seen:
-        work.change.checks[batch.cell] = str(max(seen, batch.base)).encode()
-        work.change.sets[batch.cell] = (str(batch.end).encode(), FOREVER)
+        work.change.checks[batch.watermark_key] = str(max(seen, batch.base)).encode()
+        work.change.sets[batch.watermark_key] = (str(batch.end).encode(), FOREVER)
     return work.report if await record(work, ports) else None
 
 

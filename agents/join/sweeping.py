@@ -15,6 +15,7 @@ from agents.join.join import merge_reroll, merge_thumb, merge_trace
 from agents.join.turn import Mark, Origin, Turn, decode_turn
 from agents.join.work import ATTEMPTS, Memory, Report, Work, exhausted, record
 from agents.join.writing import letters_for, send_letters, write_scores
+from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record
@@ -42,7 +43,7 @@ class Known:
 
 async def peek(items: Sequence[Item], ports: Ports) -> list[Known]:
     """Ask the join itself, and change nothing. A reading that no thumb stands is no news where none is known."""
-    blobs = await ports.store.read(["t:" + item.response_id for item in items])
+    blobs = await ports.store.read(turn_keys(item.response_id for item in items))
     out = []
     for item, blob in zip(items, blobs, strict=True):
         turn = decode_turn(blob) if blob else Turn()
@@ -59,7 +60,7 @@ async def bring(placed: Sequence[Placed], ports: Ports, policy: Policy, topics: 
     records = {(one.record.topic, one.record.partition, one.record.offset): one.record for one in placed}
     for _ in range(ATTEMPTS):
         work = Work(ports.clock.now_ms(), policy, memory)
-        work.load(response_ids, await ports.store.read(["t:" + rid for rid in response_ids]))
+        work.load(response_ids, await ports.store.read(turn_keys(response_ids)))
         for one in placed:
             loaded = work.turns[one.item.response_id]
             loaded.touched |= merge(loaded.turn, one.item, one.record.partition, one.record.offset)
@@ -81,7 +82,7 @@ async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topi
     facts = {one.response_id: one for one in found if one.ended >= now - policy.lookback}
     for _ in range(ATTEMPTS):
         work = Work(now, policy, memory)
-        work.load(list(facts), await ports.store.read(["t:" + rid for rid in facts]))
+        work.load(list(facts), await ports.store.read(turn_keys(facts)))
         for rid, loaded in work.turns.items():
             loaded.touched |= merge_trace(loaded.turn, facts[rid])
         refused = await write_scores(work, ports)

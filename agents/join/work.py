@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from agents.join.counting import HOUR, NOWHERE, carried_by, count_moves, count_tallies, field_of, move, standing
 from agents.join.join import Wanted
 from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
+from agents.keys import turn_ids, turn_key
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Swaps, Unavailable, Write
 from schemas.outcomes import Kind, State
@@ -155,14 +156,14 @@ async def record(work: Work, ports: Ports) -> bool:
             turn.rewritten = (turn.rewritten + 1) % 100
             blob = encode_turn(turn)
         move(moves, loaded.before, standing(turn))
-        cell = "t:" + response_id
-        checks[cell] = loaded.blob
+        key = turn_key(response_id)
+        checks[key] = loaded.blob
         last = turn.time
         if thumbs is not None and thumbs.time > last:
             last = thumbs.time
         if reroll is not None and reroll.time > last:
             last = reroll.time
-        sets[cell] = (blob, max(last + lookback, now) + HOUR)
+        sets[key] = (blob, max(last + lookback, now) + HOUR)
     count_moves(change, moves, now, lookback)
     count_tallies(change, work.tallies, now, lookback)
     stale = await ports.store.apply(change)
@@ -171,7 +172,7 @@ async def record(work: Work, ports: Ports) -> bool:
         for (kind, _, name), by in work.tallies.items():
             counts[kind, name] = counts.get((kind, name), 0) + by
         return True
-    remember(work, {cell[2:] for cell in stale if cell.startswith("t:")})
+    remember(work, turn_ids(stale))
     return False
 
 

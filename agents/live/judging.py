@@ -18,7 +18,8 @@ import orjson
 from agents import thumbs, traces
 from agents.codec import Thumb, TraceFacts
 from agents.join.turn import Turn, decode_turn
-from agents.live.scores import Mark, keep, mark_cell, note_judged, read_marks
+from agents.keys import turn_keys
+from agents.live.scores import Mark, keep, mark_key, note_judged, read_marks
 from agents.policy import OWN_AGENT, Policy
 from agents.ports import Change, Ports, Refusal, Unavailable, Write
 from evalcore.judges.prompt import Task
@@ -212,7 +213,7 @@ class LiveJudging:
             if letter is not None:
                 letters.append(letter)
             else:
-                change.sets[mark_cell(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
+                change.sets[mark_key(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
             for judge, found in said.said:
                 metadata = one.source.get("metadata")
                 keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer)
@@ -237,7 +238,7 @@ class LiveJudging:
         return vertical not in self._left and trace[6] >> 4 == 7
 
     async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
-        blobs = await self._ports.store.read(["t:" + rid for rid in response_ids]) if response_ids else []
+        blobs = await self._ports.store.read(turn_keys(response_ids)) if response_ids else []
         return {rid: decode_turn(blob) if blob else Turn() for rid, blob in zip(response_ids, blobs, strict=True)}
 
     async def _source(self, turn: Turn, mark: Mark | None) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """Turns whose trace now carries our own judge scores: coverage counts only those (PF-9 FR-11, contracts §2).
 
-That a live trace was judged, and where its record is; one small cell a trace, for the lookback.
+That a live trace was judged, and where its record is; one small key a trace, for the lookback.
 
 What live judges said of each agent version, by the hour and bounded, for who watches the floors (PC5 §5.7).
 
@@ -22,8 +22,9 @@ import orjson
 
 from agents.join.counting import HOUR, expiry
 from agents.join.work import ATTEMPTS, Work, exhausted, record
+from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key, turn_keys
 from agents.policy import Policy
-from agents.ports import Cell, Change, Pool, Ports, Store
+from agents.ports import Change, Pool, Ports, Store
 from evalcore.gates.regression import Watched
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
@@ -45,12 +46,12 @@ class Mark(NamedTuple):
         return _MARK_LAYOUT.pack(*self)
 
 
-def mark_cell(trace: bytes) -> Cell:
-    return "l:" + trace.hex()
+def mark_key(trace: bytes) -> Key:
+    return LIVE_MARK.key(trace.hex())
 
 
 async def read_marks(store: Store, traces: Sequence[bytes]) -> dict[bytes, Mark]:
-    found = await store.read([mark_cell(trace) for trace in traces]) if traces else []
+    found = await store.read([mark_key(trace) for trace in traces]) if traces else []
     return {trace: Mark(*_MARK_LAYOUT.unpack(mark)) for trace, mark in zip(traces, found, strict=True) if mark}
 
 
@@ -69,9 +70,9 @@ def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, sa
     hour = now // HOUR
     expires = expiry(hour, lookback)
     kind = orjson.dumps([judge.id, judge.version, vertical if isinstance(vertical, str) else None, agent, version])
-    index = change.pools.setdefault(f"vi:{hour}", Pool(expires, KINDS))
+    index = change.pools.setdefault(LIVE_SCORE_INDEX.key(hour), Pool(expires, KINDS))
     index.members[kind] = 0
-    pool = change.pools.setdefault(_cell(hour, kind), Pool(expires, POOL))
+    pool = change.pools.setdefault(_pool_key(hour, kind), Pool(expires, POOL))
     value = answer.value if isinstance(answer, Scored) else math.nan
     pool.members[_SCORE_LAYOUT.pack(trace, value)] = _number(trace)
 
@@ -79,11 +80,11 @@ def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, sa
 async def watched(store: Store, registry: Registry, now: int, window: int) -> list[Watched]:
     """Of the window's hours, the running one included, what the judges said as they are now. Raises Unavailable."""
     hours = range((now - window) // HOUR + 1, now // HOUR + 1)
-    kinds = await store.pools([f"vi:{hour}" for hour in hours])
-    cells = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
-    pools = await store.pools([_cell(hour, kind) for kind, hour in cells])
+    kinds = await store.pools([LIVE_SCORE_INDEX.key(hour) for hour in hours])
+    keys = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
+    pools = await store.pools([_pool_key(hour, kind) for kind, hour in keys])
     by_key: dict[tuple[str, str | None, str, str], tuple[Judge, list[list[bytes]]]] = {}
-    for (kind, _), pool in zip(cells, pools, strict=True):
+    for (kind, _), pool in zip(keys, pools, strict=True):
         name, judge_version, vertical, agent, version = orjson.loads(kind)
         try:
             judge = registry.judge(name, vertical)
@@ -122,8 +123,8 @@ def _weight(judge: Judge, voted_down: bool) -> float:
     return weight(judge, voted_down) if voted_down or judge.safety or judge.rule.sampling_rate else 1.0
 
 
-def _cell(hour: int, kind: bytes) -> str:
-    return f"v:{hour}:{kind.decode()}"
+def _pool_key(hour: int, kind: bytes) -> str:
+    return LIVE_SCORE_POOL.key(hour, kind.decode())
 
 
 def _number(trace: bytes) -> int:
@@ -136,7 +137,7 @@ async def note_judged(response_ids: Sequence[str], ports: Ports, policy: Policy)
     ids = list(dict.fromkeys(response_ids))
     for _ in range(ATTEMPTS):
         work = Work(ports.clock.now_ms(), policy)
-        work.load(ids, await ports.store.read(["t:" + rid for rid in ids]))
+        work.load(ids, await ports.store.read(turn_keys(ids)))
         for loaded in work.turns.values():
             if loaded.turn.trace and not loaded.turn.judged:
                 loaded.turn.judged, loaded.touched = 1, True

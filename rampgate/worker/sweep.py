@@ -11,6 +11,7 @@ from typing import Any
 
 from prometheus_client import write_to_textfile
 
+from agents.keys import WITHHELD
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
@@ -57,7 +58,7 @@ async def run_sweep(
             since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
             if not settings.write:
                 # As a worker does: whoever finds writing switched on writes what was withheld (PF-9 §10.3).
-                await parts.store.redis.set(parts.store.prefix + "withheld", b"1")
+                await parts.store.redis.set(parts.store.prefix + WITHHELD.key(), b"1")
         about = await dynamo.items()
         sweep = make_sweep(parts, dynamo, max(since, parts.clock.now_ms() - parts.policy.lookback), asked.dry_run)
         aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")

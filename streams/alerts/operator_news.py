@@ -13,6 +13,7 @@ import orjson
 import structlog
 from pydantic import ValidationError
 
+from agents.keys import OPERATOR_TOLD
 from agents.ports import Change, Clock, Store
 from evalcore.gates.messages import message, news
 from evalcore.gates.verdict import from_json
@@ -39,15 +40,15 @@ class OperatorNews:
             verdict = _failed(record)
             if verdict is None:
                 continue
-            cell, now = f"n:{verdict.verdict_id}", self._clock.now_ms()
-            if any(await self._store.read([cell])):
+            key, now = OPERATOR_TOLD.key(verdict.verdict_id), self._clock.now_ms()
+            if any(await self._store.read([key])):
                 continue
             told = await self._told(verdict)
             if not told and now - record.timestamp < TRIED_FOR:
                 waiting.append(record)
                 continue
             _log(verdict, told or "nobody: Slack took it from none of a day's tries")
-            await self._store.apply(Change(sets={cell: (b"1", now + self._keep)}))
+            await self._store.apply(Change(sets={key: (b"1", now + self._keep)}))
         return waiting
 
     async def _told(self, verdict: Verdict) -> str:

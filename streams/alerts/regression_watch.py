@@ -19,6 +19,7 @@ import orjson
 import structlog
 from redis.exceptions import RedisError
 
+from agents.keys import REGRESSION_LEASE, REGRESSION_STATE
 from agents.live.scores import watched
 from agents.ports import Clock, Store, Unavailable
 from evalcore.gates.regression import Breach, Event, Response, Step, look
@@ -111,7 +112,7 @@ class RegressionWatch:
         observe: Callable[[Response], None] = lambda response: None,
     ) -> None:
         """`observe` is told of each breach that begins or ends."""
-        self._redis, self._key, self._lease = redis, prefix + "regression-state", prefix + "regressions-watched"
+        self._redis, self._key, self._lease = redis, prefix + REGRESSION_STATE.key(), prefix + REGRESSION_LEASE.key()
         self._owner, self._observe = uuid.uuid4().hex.encode(), observe
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
         self._window, self._minimum, self._ramping = round(window_seconds * 1000), minimum, ramping

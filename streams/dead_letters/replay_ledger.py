@@ -13,6 +13,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from agents.keys import REPLAYED
 from agents.ports import Unavailable
 
 LEASE_MS = 60_000
@@ -43,7 +44,7 @@ class ReplayLedger:
     """
 
     def __init__(self, redis: Any, prefix: str, keep_ms: int, lease_ms: int = LEASE_MS) -> None:
-        self._redis, self._prefix, self._keep, self._lease = redis, prefix + "replay:", keep_ms, lease_ms
+        self._redis, self._prefix, self._keep, self._lease = redis, prefix, keep_ms, lease_ms
         self._ours = b"claimed:" + uuid.uuid4().hex.encode()
         self._claim, self._release = redis.register_script(CLAIM), redis.register_script(RELEASE)
 
@@ -65,7 +66,7 @@ class ReplayLedger:
         async def note() -> None:
             pipe = self._redis.pipeline(transaction=False)
             for identity, place in places.items():
-                pipe.set(self._prefix + identity, b"done:" + place.encode(), px=self._keep)
+                pipe.set(self._key(identity), b"done:" + place.encode(), px=self._keep)
             await pipe.execute()
 
         await self._call(note)
@@ -75,7 +76,10 @@ class ReplayLedger:
         await self._call(lambda: self._release(keys=self._keys(identities), args=[self._ours]))
 
     def _keys(self, identities: Sequence[str]) -> list[str]:
-        return [self._prefix + identity for identity in identities]
+        return [self._key(identity) for identity in identities]
+
+    def _key(self, identity: str) -> str:
+        return self._prefix + REPLAYED.key(identity)
 
     async def _call(self, command: Callable[[], Awaitable[Any]]) -> Any:
         try:

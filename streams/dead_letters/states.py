@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from agents.codec import Decoded, Reroll, Thumb, TraceFacts
 from agents.join.steps import Agent
 from agents.join.turn import Mark, Signal, Turn, decode_turn
+from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Clock, Store
 from schemas.dead_letter_answers import Letter, LetterState
@@ -50,7 +51,7 @@ class LetterStates:
         rids = list({item.response_id for one in decoded.values() if one for item in one.items})
         turns: dict[str, Turn] = {}
         if self._store is not None and rids:
-            blobs = await self._store.read(["t:" + rid for rid in rids])
+            blobs = await self._store.read(turn_keys(rids))
             turns = {rid: decode_turn(blob) for rid, blob in zip(rids, blobs, strict=True) if blob}
         places = [""] * len(asked)
         if self._ledger is not None:

@@ -2,7 +2,7 @@
 
 A place moves only by the one that holds the shard's lease, from the place it knew. Where Redis was emptied, whoever
 reads on puts its own place back; a shard nobody holds is read from the oldest record again, which consumers take as
-duplicates. Keys start with `feed:<table>:`.
+duplicates.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import orjson
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
+from agents.keys import FEED_GAPS, FEED_LEASE, FEED_PLACES, FEED_STREAM
 from agents.ports import Unavailable
 from streams.dynamodb.shards import Place, decode_place, encode_place
 
@@ -72,17 +73,18 @@ class Ledger:
 
     def __init__(self, redis: Any, prefix: str, table: str, owner: str, lease_ms: int = 6_000) -> None:
         self._redis, self.owner, self.lease_ms = redis, owner, lease_ms
-        self._head = f"{prefix}feed:{table}:"
+        self._prefix, self._table = prefix, table
+        self._gaps = prefix + FEED_GAPS.key(table)
         self._hold = redis.register_script(HOLD)
         self._release = redis.register_script(RELEASE)
 
     async def stream(self) -> str | None:
         """ARN of the stream that was read last."""
-        found = await self._ask(lambda: self._redis.get(self._head + "stream"))
+        found = await self._ask(lambda: self._redis.get(self._prefix + FEED_STREAM.key(self._table)))
         return found.decode() if found else None
 
     async def set_stream(self, arn: str) -> None:
-        await self._ask(lambda: self._redis.set(self._head + "stream", arn))
+        await self._ask(lambda: self._redis.set(self._prefix + FEED_STREAM.key(self._table), arn))
 
     async def places(self, arn: str) -> dict[str, Place]:
         found = await self._ask(lambda: self._redis.hgetall(self._places(arn)))
@@ -115,21 +117,21 @@ class Ledger:
 
         async def put() -> None:
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.lpush(self._head + "gaps", orjson.dumps(gap))
-                pipe.ltrim(self._head + "gaps", 0, KEPT_GAPS - 1)
+                pipe.lpush(self._gaps, orjson.dumps(gap))
+                pipe.ltrim(self._gaps, 0, KEPT_GAPS - 1)
                 await pipe.execute()
 
         await self._ask(put)
 
     async def gaps(self) -> list[dict[str, Any]]:
         """The newest first."""
-        return [orjson.loads(raw) for raw in await self._ask(lambda: self._redis.lrange(self._head + "gaps", 0, -1))]
+        return [orjson.loads(raw) for raw in await self._ask(lambda: self._redis.lrange(self._gaps, 0, -1))]
 
     def _places(self, arn: str) -> str:
-        return f"{self._head}places:{label(arn)}"
+        return self._prefix + FEED_PLACES.key(self._table, label(arn))
 
     def _lease(self, arn: str, shard_id: str) -> str:
-        return f"{self._head}lease:{label(arn)}:{shard_id}"
+        return self._prefix + FEED_LEASE.key(self._table, label(arn), shard_id)
 
     async def _ask(self, command: Any) -> Any:
         try:

@@ -14,15 +14,15 @@ from typing import Any
 
 import orjson
 
+from agents.keys import CANDIDATE_ANSWER, Key
 from agents.policy import Policy
-from agents.ports import Cell, Change, Clock, Store, Unavailable
+from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.scoring.chat_model import Client
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
 from streams.gates.candidate import Candidate, CandidateLimits
 
-NOWHERE: Cell = "a:"
 LARGEST = 256 * 1024
 """Bytes of an answer; a larger one is asked for again."""
 
@@ -43,37 +43,39 @@ class CandidateAnswers:
             url = address(endpoint.url, step.agent_id, step.agent_version)
         except ValueError as error:
             return [Failed(f"{who}: {error}")] * len(items)
-        cells = [_cell(url, step, item) for item in items]
-        held = await self._store.read(cells)
+        keys = [_key(url, step, item) for item in items]
+        known = [key for key in keys if key is not None]
+        held = dict(zip(known, await self._store.read(known), strict=True))
         limits = CandidateLimits(endpoint.at_once, float(endpoint.seconds), endpoint.tries)
         candidate = Candidate(self._client, url, self._key, limits)
 
-        async def one(item: Mapping[str, Any], cell: Cell, known: bytes) -> CandidateAnswer:
-            if known:
-                kept: dict[str, Any] = orjson.loads(known)
+        async def one(item: Mapping[str, Any], key: Key | None) -> CandidateAnswer:
+            if key is not None and held[key]:
+                kept: dict[str, Any] = orjson.loads(held[key])
                 return kept
             answer = await candidate.answer(item)
             if isinstance(answer, Failed):
                 return Failed(f"{who}: {answer.why}")
-            await self._keep(cell, answer)
+            await self._keep(key, answer)
             return answer
 
-        return await asyncio.gather(*map(one, items, cells, held))
+        return await asyncio.gather(*map(one, items, keys))
 
-    async def _keep(self, cell: Cell, answer: Mapping[str, Any]) -> None:
+    async def _keep(self, key: Key | None, answer: Mapping[str, Any]) -> None:
         """What can't be kept is asked for again, should the gate be resumed."""
         with suppress(Unavailable, orjson.JSONEncodeError):
             content = orjson.dumps(answer)
-            if cell != NOWHERE and len(content) <= LARGEST:
+            if key is not None and len(content) <= LARGEST:
                 until = self._clock.now_ms() + self._policy.lookback
-                await self._store.apply(Change(sets={cell: (content, until)}))
+                await self._store.apply(Change(sets={key: (content, until)}))
 
 
-def _cell(url: str, step: RampStep, item: Mapping[str, Any]) -> Cell:
-    """By all that the answer depends on: an address may be that of whatever version runs there."""
+def _key(url: str, step: RampStep, item: Mapping[str, Any]) -> Key | None:
+    """The key by all that the answer depends on (an address may be that of whatever version runs there); None where the
+    item is nested too deep to be told from others."""
     asked = [url, step.agent_id, step.agent_version, item.get("input"), item.get("metadata")]
     try:
         text = orjson.dumps(asked, default=str, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
-        return NOWHERE  # nested too deep to be told from others
-    return f"a:{hashlib.sha256(text).hexdigest()[:40]}"
+        return None
+    return CANDIDATE_ANSWER.key(hashlib.sha256(text).hexdigest()[:40])

@@ -9,6 +9,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from agents.join.counting import BOTH
+from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, Store, Unavailable
 from evalcore.gates.history import Line
 from evalcore.gates.requests import Asked
@@ -64,6 +65,6 @@ class PublishLeases:
 
     async def take(self, request_id: str, owner: str) -> bool:
         try:
-            return bool(await self._take(keys=[f"{self._prefix}g:{request_id}"], args=[owner, LEASE_MS]))
+            return bool(await self._take(keys=[self._prefix + PUBLISH_LEASE.key(request_id)], args=[owner, LEASE_MS]))
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable(f"Redis: {error}") from error

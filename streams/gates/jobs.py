@@ -108,7 +108,7 @@ class GateJobs:
         self._stopping = False
 
     async def submit(self, batch: Batch, ack: Callable[[], Any]) -> None:
-        self._keep(asyncio.create_task(self._settle(batch, ack), name=f"gates {batch.cell}@{batch.base}"))
+        self._keep(asyncio.create_task(self._settle(batch, ack), name=f"gates {batch.watermark_key}@{batch.base}"))
 
     async def stop(self, grace: float) -> None:
         """What has not ended by now is read again by whoever comes next: gates take longer than a stop may."""

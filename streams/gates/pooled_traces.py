@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from agents.gates.pools import pool_cell
+from agents.gates.pools import pool_key
 from agents.join.counting import HOUR
 from agents.ports import Clock, Records, Store
 from evalcore.scoring.sampling import Candidate, draw
@@ -60,9 +60,9 @@ class PooledTraces:
         now = self._clock.now_ms()
         since = now - window * 1000
         hours = range(since // HOUR, now // HOUR + 1)
-        cells = [pool_cell(vertical, agent, version, hour) for hour in hours]
+        keys = [pool_key(vertical, agent, version, hour) for hour in hours]
         async with self._whole():
-            pools = await self._store.pools(cells)
+            pools = await self._store.pools(keys)
         return draw(pools, since, now, size)
 
     async def read(self, drawn: Sequence[Candidate]) -> list[Drawn]:

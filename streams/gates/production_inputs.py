@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from agents.keys import PRODUCTION_DRAW, PRODUCTION_INPUT, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store
 from evalcore.gates.composition import went_in
@@ -42,24 +43,24 @@ class ProductionInputs:
         refresh = sample.refresh_seconds * 1000
         epoch = now // refresh
         whose = hashlib.sha256(orjson.dumps([step.agent_id, step.vertical, milestone, refresh, epoch])).hexdigest()
-        cell, until = f"ql:{whose[:32]}", (epoch + 1) * refresh + self._policy.lookback
+        key, until = PRODUCTION_DRAW.key(whose[:32]), (epoch + 1) * refresh + self._policy.lookback
         for _ in range(TRIES):
-            (held,) = await self._store.read([cell])
+            (held,) = await self._store.read([key])
             known = [held[at : at + 16] for at in range(0, len(held), 16)]
             if len(known) >= size:
                 break
             new = await self._new(step, milestone, registry, size, known)
             if not new:
                 break
-            change = Change(checks={cell: held}, sets={cell: (held + b"".join(new), until)})
-            change.sets |= {_cell(trace): (content, until) for trace, content in new.items()}
+            change = Change(checks={key: held}, sets={key: (held + b"".join(new), until)})
+            change.sets |= {_key(trace): (content, until) for trace, content in new.items()}
             if not await self._store.apply(change):
                 return [*known, *new]
         return known[:size]
 
     async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
         """What went in, in order; None for what is gone."""
-        held = await self._store.read([_cell(trace) for trace in traces])
+        held = await self._store.read([_key(trace) for trace in traces])
         return [orjson.loads(content) if content else None for content in held]
 
     async def _new(
@@ -85,5 +86,5 @@ def _kept(trace: dict[str, Any]) -> bytes | None:
     return content if len(content) <= LARGEST else None
 
 
-def _cell(trace: bytes) -> str:
-    return f"q:{trace.hex()}"
+def _key(trace: bytes) -> Key:
+    return PRODUCTION_INPUT.key(trace.hex())

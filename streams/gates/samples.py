@@ -16,8 +16,9 @@ from typing import Any
 import orjson
 
 from agents.gates.ports import Item, Sample
+from agents.keys import FROZEN_SAMPLE, Key
 from agents.policy import Policy
-from agents.ports import Cell, Change, Clock, Store, Unauthorized, Unavailable
+from agents.ports import Change, Clock, Store, Unauthorized, Unavailable
 from evalcore.gates.composition import (
     ADVERSARIAL,
     GOLDEN,
@@ -71,8 +72,8 @@ class PooledSamples:
         self._inputs = ProductionInputs(store, traces, policy, clock)
 
     async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
-        cell = f"f:{milestone}:{hashlib.sha256(asked.body.encode()).hexdigest()[:32]}"
-        drawn, traces = await self._drawn(cell, asked, milestone, registry)
+        key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(asked.body.encode()).hexdigest()[:32])
+        drawn, traces = await self._drawn(key, asked, milestone, registry)
         own = [_item(one) for one in traces]
         lost = drawn["lost"] + len(drawn["members"]) - len(own)
         taking_part = parts(registry, milestone)
@@ -93,13 +94,11 @@ class PooledSamples:
         )
         return Sample(items, facts, tuple(answered.wrong), looked(asked.step, registry, facts, lost))
 
-    async def _drawn(
-        self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry
-    ) -> tuple[Any, list[Drawn]]:
+    async def _drawn(self, key: Key, asked: Asked, milestone: Milestone, registry: Registry) -> tuple[Any, list[Drawn]]:
         """What is frozen, and its traces."""
-        (held,) = await self._store.read([cell])
+        (held,) = await self._store.read([key])
         if not held:
-            content, traces = await self._freeze(cell, asked, milestone, registry)
+            content, traces = await self._freeze(key, asked, milestone, registry)
             if traces is not None:
                 return orjson.loads(content), traces
             held = content
@@ -107,7 +106,7 @@ class PooledSamples:
         return drawn, await self._traces.read([Candidate.unpack(bytes.fromhex(one)) for one in drawn["members"]])
 
     async def _freeze(
-        self, cell: Cell, asked: Asked, milestone: Milestone, registry: Registry
+        self, key: Key, asked: Asked, milestone: Milestone, registry: Registry
     ) -> tuple[bytes, list[Drawn] | None]:
         """The traces are None where another one froze theirs first."""
         now, step, sample = self._clock.now_ms(), asked.step, registry.sample
@@ -130,10 +129,10 @@ class PooledSamples:
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
         )
-        change = Change(checks={cell: b""}, sets={cell: (content, now + self._policy.lookback)})
+        change = Change(checks={key: b""}, sets={key: (content, now + self._policy.lookback)})
         if not await self._store.apply(change):
             return content, whole
-        (held,) = await self._store.read([cell])
+        (held,) = await self._store.read([key])
         return (held, None) if held else (content, whole)
 
     async def _run(

@@ -13,6 +13,7 @@ import structlog
 from faust.types import TP
 
 from agents.join.steps import FOREVER
+from agents.keys import WATERMARK
 from agents.ports import Clock, Store
 
 log = structlog.get_logger(__name__)
@@ -26,8 +27,8 @@ class Log(Protocol):
 
 
 class WatermarkStore(Store, Protocol):
-    async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
-        """Put a watermark if the cell still holds `instead_of`; returns what it holds now."""
+    async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        """Put a watermark if the key still holds `instead_of`; returns what it holds now."""
         ...
 
 
@@ -65,13 +66,13 @@ class Positions:
         `settled`: up to where the caller itself has settled this partition; None if others had it until now. They may
         have settled more than they committed, and how much, only the watermark can tell.
         """
-        cell = f"w:{tp.topic}:{tp.partition}"
-        (mark,) = await self._store.read([cell])
+        key = WATERMARK.key(tp.topic, tp.partition)
+        (mark,) = await self._store.read([key])
         first, end = (await log_of.bounds([tp]))[tp]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
             if int(mark) < first:  # Kafka no longer has what comes next; nobody can wait for that
-                await self._store.start_at(cell, str(first).encode(), FOREVER, mark)
+                await self._store.start_at(key, str(first).encode(), FOREVER, mark)
             if int(mark) < (committed or 0):
                 # Of an older copy of the state, which knows of no write since then.
                 self._doubt(tp, int(mark), end if settled is None else settled + self._in_flight, end)
@@ -93,5 +94,5 @@ class Positions:
             if known > first and start < known:
                 log.warning("state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=known)
                 await self._on_lost(tp)
-            start = min(start, int(await self._store.start_at(cell, str(start).encode(), FOREVER, mark)))
+            start = min(start, int(await self._store.start_at(key, str(start).encode(), FOREVER, mark)))
         return max(start, first)

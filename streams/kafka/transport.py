@@ -98,10 +98,10 @@ class BatchConsumer(driver.Consumer):
 
     def abandon(self, batch: Batch) -> None:
         """Nobody will settle this batch: it is read again, here or elsewhere. A rebalance must not wait for it."""
-        place = batch.cell, batch.base, batch.generation
+        place = batch.watermark_key, batch.base, batch.generation
         waiting: list[Any] = list(self._unacked_messages)
         for message in waiting:
-            if (message.value.cell, message.value.base, message.value.generation) == place:
+            if (message.value.watermark_key, message.value.base, message.value.generation) == place:
                 self._unacked_messages.discard(message)
 
     def committed(self, tp: TP) -> int | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.join.counting import CONSUMED, HOUR, conservation_cell
+from agents.join.counting import CONSUMED, HOUR
+from agents.keys import CONSERVATION
 from agents.ports import Store
 from schemas.answers import Balance, Conservation
 from schemas.outcomes import Kind, State
@@ -16,10 +17,10 @@ async def conservation(store: Store, now_ms: int, window_seconds: int, future_ms
     """Totals of the hours that overlap (now - window, now], and of those up to `future_ms` ahead: a producer's clock
     may run ahead of ours, and its records are consumed all the same. Raises Unavailable."""
     first, last = (now_ms - window_seconds * 1000 + 1000) // HOUR, (now_ms + future_ms) // HOUR
-    cells = [(kind, conservation_cell(hour, kind)) for kind in Kind for hour in range(first, last + 1)]
-    found = await store.counts([cell for _, cell in cells])
+    keys = [(kind, CONSERVATION.key(hour, kind)) for kind in Kind for hour in range(first, last + 1)]
+    found = await store.counts([key for _, key in keys])
     signals = {
-        kind.value: balance(fields for (of, _), fields in zip(cells, found, strict=True) if of == kind) for kind in Kind
+        kind.value: balance(fields for (of, _), fields in zip(keys, found, strict=True) if of == kind) for kind in Kind
     }
     balanced = all(one.difference == 0 for one in signals.values())
     return Conservation(window_seconds=window_seconds, balanced=balanced, signals=signals)

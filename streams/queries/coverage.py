@@ -12,10 +12,9 @@ from agents.join.counting import (
     HOUR,
     MISSING_SIGNAL,
     MISSING_TRACE,
-    coverage_cell,
-    edge_cell,
 )
-from agents.ports import Cell, Store
+from agents.keys import COVERAGE, COVERAGE_EDGE, Key
+from agents.ports import Store
 from schemas.answers import Coverage, CoverageAnswer
 from schemas.verticals import UNKNOWN, UNREGISTERED
 
@@ -27,7 +26,7 @@ Counts = dict[tuple[str, str], int]
 class Piece(NamedTuple):
     """What a window takes: a whole hour, or of a block of EDGE_SECONDS the seconds `first` to `last`, both included."""
 
-    cell: Cell
+    key: Key
     whole: bool
     first: int
     last: int
@@ -42,12 +41,12 @@ def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
     while second <= last:
         hour, into = divmod(second, HOUR_SECONDS)
         if into == 0 and second + HOUR_SECONDS - 1 <= last:
-            out.append(Piece(coverage_cell(hour), True, 0, HOUR_SECONDS - 1))
+            out.append(Piece(COVERAGE.key(hour), True, 0, HOUR_SECONDS - 1))
             second += HOUR_SECONDS
         else:
             block, into = divmod(second, EDGE_SECONDS)
             until = min(last, (block + 1) * EDGE_SECONDS - 1)
-            out.append(Piece(edge_cell(block), False, into, until - block * EDGE_SECONDS))
+            out.append(Piece(COVERAGE_EDGE.key(block), False, into, until - block * EDGE_SECONDS))
             second = until + 1
     return out
 
@@ -55,7 +54,7 @@ def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
 async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
     """Turns of the window. Raises Unavailable."""
     parts = pieces(now_ms, window_seconds)
-    return add_up(zip(parts, await store.counts([part.cell for part in parts]), strict=True))
+    return add_up(zip(parts, await store.counts([part.key for part in parts]), strict=True))
 
 
 def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from agents.codec import TraceFacts
 from agents.join.turn import Turn, decode_turn
+from agents.keys import turn_key
 from agents.ports import Store
 from agents.traces import RESERVED, is_judge_score
 from schemas.answers import JudgeOpinion, TurnView
@@ -24,7 +25,7 @@ class TraceReader(Protocol):
 
 async def view_turn(response_id: str, store: Store, traces: TraceReader) -> TurnView:
     """Reads only, so an Opik key that may only read will do. Raises TurnNotFound, Unavailable or Unauthorized."""
-    (blob,) = await store.read(["t:" + response_id])
+    (blob,) = await store.read([turn_key(response_id)])
     turn = decode_turn(blob) if blob else Turn()
     project = turn.project
     trace = await traces.get(turn.trace_id) if turn.trace else None

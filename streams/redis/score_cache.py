@@ -12,6 +12,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from agents.keys import JUDGE_SCORE
 from agents.ports import Unavailable
 from evalcore.scoring.cache import LARGEST
 
@@ -26,7 +27,7 @@ class RedisScoreCache:
     without a cache, and a try more costs as much as the model's call that it might save."""
 
     def __init__(self, redis: Any, prefix: str, seconds: float) -> None:
-        self._redis, self._prefix, self._ms = redis, f"{prefix}j:", max(1, int(seconds * 1000))
+        self._redis, self._prefix, self._ms = redis, prefix, max(1, int(seconds * 1000))
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._gathered: dict[str, bytes] = {}
         self._sending: asyncio.Task[dict[str, bytes | None]] | None = None
@@ -35,7 +36,7 @@ class RedisScoreCache:
         out: list[bytes | None] = []
         try:
             for start in range(0, len(keys), AT_ONCE):
-                names = [self._prefix + key for key in keys[start : start + AT_ONCE]]
+                names = [self._prefix + JUDGE_SCORE.key(key) for key in keys[start : start + AT_ONCE]]
                 async with self._room:
                     out += await self._redis.mget(names)
         except (RedisError, OSError) as error:
@@ -60,8 +61,8 @@ class RedisScoreCache:
         try:
             async with self._room, self._redis.pipeline(transaction=False) as pipe:
                 for key, value in values.items():
-                    pipe.set(self._prefix + key, value, px=self._ms, nx=True)
-                    pipe.get(self._prefix + key)
+                    pipe.set(self._prefix + JUDGE_SCORE.key(key), value, px=self._ms, nx=True)
+                    pipe.get(self._prefix + JUDGE_SCORE.key(key))
                 found = await pipe.execute()
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error

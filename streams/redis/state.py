@@ -16,7 +16,8 @@ import redis.asyncio as aioredis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError
 
-from agents.ports import Cell, Change, Unavailable
+from agents.keys import DUE, TURN, Key
+from agents.ports import Change, Unavailable
 
 # ARGV: one msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue]; all values in one piece.
 # The first keys are checked: `lengths` are of the values expected there. The first of these are swapped: `swaps` are
@@ -118,84 +119,84 @@ class RedisStore:
     async def close(self) -> None:
         await self._redis.aclose()
 
-    async def read(self, cells: Sequence[Cell]) -> list[bytes]:
-        if not cells:
+    async def read(self, keys: Sequence[Key]) -> list[bytes]:
+        if not keys:
             return []
         prefix, out = self._prefix, []
-        for start in range(0, len(cells), READ_AT_ONCE):
-            wanted = _pack([prefix + cell for cell in cells[start : start + READ_AT_ONCE]])
+        for start in range(0, len(keys), READ_AT_ONCE):
+            wanted = _pack([prefix + key for key in keys[start : start + READ_AT_ONCE]])
             out += await self._call(lambda wanted=wanted: self._read(args=[wanted]))
         return [value or b"" for value in out]
 
-    async def apply(self, change: Change) -> list[Cell]:
+    async def apply(self, change: Change) -> list[Key]:
         prefix, checks, swaps = self._prefix, change.checks, change.swaps
-        cells = [*swaps.cells, *checks]
-        numbers = {cell: number for number, cell in enumerate(checks, len(swaps.cells) + 1)}
+        keys = [*swaps.keys, *checks]
+        numbers = {key: number for number, key in enumerate(checks, len(swaps.keys) + 1)}
         values = [*swaps.before, *checks.values()]
         lengths = list(map(len, values))
         values += swaps.after
         sets: list[int] = []
-        for cell, (value, expires) in change.sets.items():
-            number = numbers.get(cell)
+        for key, (value, expires) in change.sets.items():
+            number = numbers.get(key)
             if number is None:
-                cells.append(cell)
-                number = len(cells)
+                keys.append(key)
+                number = len(keys)
             sets += (number, len(value), expires)
             values.append(value)
         counts: list[Any] = []
-        for cell, (expires, fields) in change.counts.items():
-            counts += (prefix + cell, expires, [part for name, by in fields.items() if by for part in (name, by)])
+        for key, (expires, fields) in change.counts.items():
+            counts += (prefix + key, expires, [part for name, by in fields.items() if by for part in (name, by)])
         due = [part for rid, at in change.due.items() if at is not None for part in (at, rid)]
         undue = [rid for rid, at in change.due.items() if at is None]
         pools: list[Any] = []
-        for cell, pool in change.pools.items():
+        for key, pool in change.pools.items():
             members = [part for member, number in pool.members.items() for part in (number, len(member))]
-            pools += (prefix + cell, pool.expires, pool.keep, members)
+            pools += (prefix + key, pool.expires, pool.keep, members)
             values += pool.members
-        keys = [prefix + cell for cell in cells]
+        names = [prefix + key for key in keys]
         swapped = list(map(len, swaps.after))
-        step = _pack([keys, lengths, swapped, swaps.expires, sets, counts, prefix + "due", due, undue, pools])
+        step = _pack([names, lengths, swapped, swaps.expires, sets, counts, prefix + DUE.key(), due, undue, pools])
         held = b"".join(values)
         failed = await self._call(lambda: self._apply(args=[step, held]))
-        return [cells[int(number) - 1] for number in failed]
+        return [keys[int(number) - 1] for number in failed]
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
-        keys = [self._prefix + "due"]
-        found = await self._call(lambda: self._claim(keys=keys, args=[now, limit, now + lease_ms]))
+        names = [self._prefix + DUE.key()]
+        found = await self._call(lambda: self._claim(keys=names, args=[now, limit, now + lease_ms]))
         return [rid.decode() for rid in found]
 
-    async def counts(self, cells: Sequence[Cell]) -> list[dict[str, int]]:
+    async def counts(self, keys: Sequence[Key]) -> list[dict[str, int]]:
         async def read() -> list[dict[bytes, bytes]]:
             out: list[dict[bytes, bytes]] = []
-            for start in range(0, len(cells), 500):
+            for start in range(0, len(keys), 500):
                 pipe = self._redis.pipeline(transaction=False)
-                for cell in cells[start : start + 500]:
-                    pipe.hgetall(self._prefix + cell)
+                for key in keys[start : start + 500]:
+                    pipe.hgetall(self._prefix + key)
                 out += await pipe.execute()
             return out
 
         found = await self._call(read)
         return [{name.decode(): int(by) for name, by in fields.items()} for fields in found]
 
-    async def pools(self, cells: Sequence[Cell]) -> list[list[bytes]]:
+    async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
         async def read() -> list[list[bytes]]:
             out: list[list[bytes]] = []
-            for start in range(0, len(cells), 100):
+            for start in range(0, len(keys), 100):
                 pipe = self._redis.pipeline(transaction=False)
-                for cell in cells[start : start + 100]:
-                    pipe.zrange(self._prefix + cell, 0, -1)
+                for key in keys[start : start + 100]:
+                    pipe.zrange(self._prefix + key, 0, -1)
                 out += await pipe.execute()
             return out
 
         found: list[list[bytes]] = await self._call(read)
         return found
 
-    async def start_at(self, cell: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
-        keys = [self._prefix + cell]
-        return bytes(await self._call(lambda: self._start(keys=keys, args=[value, instead_of, expires])))
+    async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
+        names = [self._prefix + key]
+        return bytes(await self._call(lambda: self._start(keys=names, args=[value, instead_of, expires])))
 
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
-        cursor, head = 0, self._bytes + b"t:"
+        cursor, head = 0, self._bytes + TURN.prefix.encode()
         pattern = re.sub(rb"[][*?^\\]", rb"\\\g<0>", head) + b"*"
         while True:
             at = cursor

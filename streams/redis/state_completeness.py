@@ -17,6 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from faust.types import TP
 
+from agents.keys import WATERMARK
 from agents.ports import Store, Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import client_options
@@ -110,5 +111,7 @@ class Wholeness:
 
     async def _marks(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Below which records the state has all; -1 where it does not say."""
-        held = await self._store.read([f"w:{topic}:{partition}" for topic, partition in places]) if places else []
+        held = (
+            await self._store.read([WATERMARK.key(topic, partition) for topic, partition in places]) if places else []
+        )
         return {place: int(mark) if mark else -1 for place, mark in zip(places, held, strict=True)}

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from redis.exceptions import RedisError
 
+from agents.keys import SWEEP
 from agents.ports import Unavailable
 from streams.dynamodb.records import dumps
 
@@ -47,7 +48,7 @@ class SweepLog:
     """Raises Unavailable when Redis is out of reach."""
 
     def __init__(self, redis: Any, prefix: str, sweep_id: str) -> None:
-        self._redis, self._name = redis, f"{prefix}sweep:{sweep_id}"
+        self._redis, self._name = redis, prefix + SWEEP.key(sweep_id)
         self._held: dict[bytes, bytes] = {}
 
     async def open(self, since: int, segments: int, *, restart: bool) -> tuple[int, int, bool]:

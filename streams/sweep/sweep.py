@@ -18,6 +18,7 @@ from agents.join.settling import revisit
 from agents.join.steps import Agent
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.join.work import Report
+from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
 from schemas.dead_letters import clean
@@ -106,7 +107,7 @@ class Sweep:
             self._note(await revisit(part, self.ports, self.policy, self.topics))
         while due := await self.ports.store.claim_due(now, DUE_AT_ONCE, LEASE_MS):
             self._note(await revisit(due, self.ports, self.policy, self.topics))
-        blobs = await self.ports.store.read(["t:" + rid for rid in ids])
+        blobs = await self.ports.store.read(turn_keys(ids))
         self.tally.waiting = still_waiting(blobs)
 
     async def _items(self, items: list[dict[str, Any]], read_at: int) -> None:

@@ -63,12 +63,12 @@ def _check_conservation(rig: Rig, expected: Expected) -> None:
         assert consumed == sum(fields.values()), f"{kind}: {consumed} consumed, but {dict(fields)}"
         filtered = sum(n for name, n in fields.items() if name.startswith("filtered"))
         assert filtered == expected.filtered[kind], f"{kind}: filtered {dict(fields)}"
-    cells: Counter[str] = Counter()
+    keys: Counter[str] = Counter()
     for (_, name), n in rig.hashes("e:*").items():
         vertical, number, _ = name.rsplit("|", 2)
-        cells[f"{vertical}|{CLASSES[int(number)]}"] += n
+        keys[f"{vertical}|{CLASSES[int(number)]}"] += n
     hours = Counter({"|".join(k): n for k, n in rig.coverage().items()})
-    assert cells == hours, "coverage at the edges differs from coverage per hour"
+    assert keys == hours, "coverage at the edges differs from coverage per hour"
 
 
 def _check_letters(rig: Rig, expected: Expected) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
+from agents.keys import family_of
 from rampgate.local.services.dynamodb import DynamoDBLocal
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
@@ -15,6 +18,9 @@ from tests.stream.dead_letters.letter_rig import LetterRig
 from tests.stream.dead_letters.replay_rig import impatient
 from tests.stream.feed.feed_rig import FeedRig
 
+PREFIX = re.compile(r"^(rg:|\S*[0-9a-f]{8}\.)")
+"""In front of a key: the setting's default, or a test's own."""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_live_judging() -> Iterator[None]:
@@ -22,6 +28,16 @@ def no_live_judging() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAMPGATE_LIVE_JUDGING", "false")
         yield
+
+
+@pytest.fixture(autouse=True)
+def declared_keys(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a run leaves in Redis belongs to a family of `agents.keys`."""
+    yield
+    if "redis_server" in request.fixturenames:
+        with redis.Redis.from_url(request.getfixturevalue("redis_server").url) as client:
+            keys = [PREFIX.sub("", key.decode()) for key in client.scan_iter(count=1_000)]
+        assert [key for key in keys if family_of(key) is None] == []
 
 
 @pytest.fixture(scope="module")

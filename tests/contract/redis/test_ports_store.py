@@ -32,7 +32,7 @@ async def over() -> None:
 
 
 async def put(store: Either, **values: bytes) -> None:
-    assert await store.apply(Change(sets={cell: (value, far()) for cell, value in values.items()})) == []
+    assert await store.apply(Change(sets={key: (value, far()) for key, value in values.items()})) == []
 
 
 async def test_values_come_in_the_order_asked_for_and_absent_ones_are_empty(store: Either) -> None:
@@ -44,12 +44,12 @@ async def test_values_come_in_the_order_asked_for_and_absent_ones_are_empty(stor
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 255, 256, 257, 65_535, 65_536, 65_537, 1_100_000])
 async def test_any_bytes_of_any_length_come_back_as_they_were(store: Either, size: int) -> None:
     value = (bytes(range(256)) * (size // 256 + 1))[:size]
-    await put(store, cell=value)
-    assert await store.read(["cell"]) == [value]
-    assert await store.apply(Change(checks={"cell": value}, sets={"cell": (b"next", far())})) == [], (
+    await put(store, key=value)
+    assert await store.read(["key"]) == [value]
+    assert await store.apply(Change(checks={"key": value}, sets={"key": (b"next", far())})) == [], (
         "the check has to see the very same bytes"
     )
-    assert await store.read(["cell"]) == [b"next"]
+    assert await store.read(["key"]) == [b"next"]
 
 
 async def test_names_may_hold_any_text(store: Either) -> None:
@@ -213,13 +213,13 @@ async def test_every_turn_is_listed_by_the_page_and_nothing_else_is(
 
 
 async def test_a_step_of_many_thousand_cells_is_one_step(store: Either) -> None:
-    """More than Redis' Lua can take off its stack at once: 12,000 cells, 9,001 due times, 9,001 no longer due."""
-    cells = [f"t:{n}" for n in range(12_000)]
-    sets = {cell: (cell.encode(), far()) for cell in cells}
+    """More than Redis' Lua can take off its stack at once: 12,000 keys, 9,001 due times, 9,001 no longer due."""
+    keys = [f"t:{n}" for n in range(12_000)]
+    sets = {key: (key.encode(), far()) for key in keys}
     due = {f"d{n}": 1 for n in range(9_001)}
-    assert await store.apply(Change(checks=dict.fromkeys(cells, b""), sets=sets, due=dict(due))) == []
-    assert await store.read(cells) == [cell.encode() for cell in cells]
-    checks = {cell: cell.encode() for cell in cells} | {"t:3999": b"x", "t:4000": b"x", "t:11999": b"x"}
+    assert await store.apply(Change(checks=dict.fromkeys(keys, b""), sets=sets, due=dict(due))) == []
+    assert await store.read(keys) == [key.encode() for key in keys]
+    checks = {key: key.encode() for key in keys} | {"t:3999": b"x", "t:4000": b"x", "t:11999": b"x"}
     assert await store.apply(Change(checks=checks, sets=sets)) == ["t:3999", "t:4000", "t:11999"]
     undue: dict[str, int | None] = dict.fromkeys(due)
     assert await store.apply(Change(due={**undue, "left": 1})) == []

@@ -14,7 +14,7 @@ from agents.ports import Change, Swaps
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import all_turns, far, memory_store, now_ms
 
-CELLS = st.sampled_from(["t:a", "t:b", "t:ü", "s:a", "w:x:0"])
+KEYS = st.sampled_from(["t:a", "t:b", "t:ü", "s:a", "w:x:0"])
 COUNTERS = st.sampled_from(["c:1", "c:2"])
 IDS = st.sampled_from(["a", "b", "c", "ü"])
 VALUES = st.binary(max_size=40) | st.sampled_from([255, 256, 65_535, 65_536]).map(lambda size: b"v" * size)
@@ -40,28 +40,28 @@ class Both(RuleBasedStateMachine):
         return real
 
     @rule(
-        right=st.sets(CELLS),
-        wrong=st.dictionaries(CELLS, VALUES, max_size=1),
-        sets=st.dictionaries(CELLS, st.tuples(VALUES, GONE)),
+        right=st.sets(KEYS),
+        wrong=st.dictionaries(KEYS, VALUES, max_size=1),
+        sets=st.dictionaries(KEYS, st.tuples(VALUES, GONE)),
         counts=st.dictionaries(
             COUNTERS, st.tuples(GONE, st.dictionaries(st.sampled_from("xyz"), st.integers(-2, 2), max_size=3))
         ),
         due=st.dictionaries(IDS, st.none() | st.integers(0, 100)),
-        swaps=st.dictionaries(CELLS, st.tuples(st.none() | VALUES, VALUES, GONE), max_size=3),
+        swaps=st.dictionaries(KEYS, st.tuples(st.none() | VALUES, VALUES, GONE), max_size=3),
     )
     def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any, swaps: Any) -> None:
-        cells = sorted(right)
-        checks = dict(zip(cells, self.same("read", cells), strict=True)) | wrong
-        for cell in swaps:
-            checks.pop(cell, None)
-            sets.pop(cell, None)
+        keys = sorted(right)
+        checks = dict(zip(keys, self.same("read", keys), strict=True)) | wrong
+        for key in swaps:
+            checks.pop(key, None)
+            sets.pop(key, None)
         held = self.same("read", list(swaps))
         before = [then if then is not None else now for now, (then, _, _) in zip(held, swaps.values(), strict=True)]
         ends = {True: now_ms() - 1_000, False: far()}
         change = Change(
             checks,
-            {cell: (value, ends[gone]) for cell, (value, gone) in sets.items()},
-            {cell: (ends[gone], fields) for cell, (gone, fields) in counts.items()},
+            {key: (value, ends[gone]) for key, (value, gone) in sets.items()},
+            {key: (ends[gone], fields) for key, (gone, fields) in counts.items()},
             due,
             Swaps(
                 list(swaps), before, [value for _, value, _ in swaps.values()], [ends[g] for *_, g in swaps.values()]
@@ -73,10 +73,10 @@ class Both(RuleBasedStateMachine):
     def claim(self, now: int, limit: int, lease: int) -> None:
         self.same("claim_due", now, limit, lease)
 
-    @rule(cell=CELLS, value=VALUES, gone=GONE, expected=st.just(b"") | VALUES, right=st.booleans())
-    def start(self, cell: str, value: bytes, gone: bool, expected: bytes, right: bool) -> None:
-        held = self.same("read", [cell])[0]
-        self.same("start_at", cell, value, now_ms() - 1_000 if gone else far(), held if right else expected)
+    @rule(key=KEYS, value=VALUES, gone=GONE, expected=st.just(b"") | VALUES, right=st.booleans())
+    def start(self, key: str, value: bytes, gone: bool, expected: bytes, right: bool) -> None:
+        held = self.same("read", [key])[0]
+        self.same("start_at", key, value, now_ms() - 1_000 if gone else far(), held if right else expected)
 
     @invariant()
     def hold_the_same(self) -> None:

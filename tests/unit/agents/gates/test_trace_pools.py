@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.gates.pools import pool_cell
+from agents.gates.pools import pool_key
 from agents.join.counting import HOUR
 from evalcore.scoring.sampling import Candidate, draw
 from schemas.outcomes import Kind
@@ -20,8 +20,8 @@ def of_version(rid: str, version: str | None = "v1", **more: Any) -> dict[str, A
 
 
 async def drawn(world: World, version: str | None = "v1", vertical: str = "shopping") -> list[Candidate]:
-    cell = pool_cell(vertical, "assistant", version, NOW // HOUR)
-    return draw(await world.store.pools([cell]), 0, NOW + HOUR, 100)
+    key = pool_key(vertical, "assistant", version, NOW // HOUR)
+    return draw(await world.store.pools([key]), 0, NOW + HOUR, 100)
 
 
 async def test_each_version_and_vertical_has_its_own_pool() -> None:
@@ -77,11 +77,11 @@ async def test_redelivery_changes_nothing_and_a_lost_state_comes_back_the_same()
 async def test_a_request_without_a_vertical_draws_from_all_of_them() -> None:
     world = World()
     await world.tell(Kind.TRACE, of_version("a"), of_version("d", vertical="receipts"), of_version("e", vertical=None))
-    cell = pool_cell(None, "assistant", "v1", NOW // HOUR)
-    assert len(draw(await world.store.pools([cell]), 0, NOW + HOUR, 100)) == 3
+    key = pool_key(None, "assistant", "v1", NOW // HOUR)
+    assert len(draw(await world.store.pools([key]), 0, NOW + HOUR, 100)) == 3
 
 
 def test_no_two_texts_name_one_pool() -> None:
     versions = ("c", ":c", "", None)
-    cells = {pool_cell(v, a, n, 1) for v in ("a", "a:1", "", None, "*") for a in ("b", "1:b", "") for n in versions}
-    assert len(cells) == 5 * 3 * 4
+    keys = {pool_key(v, a, n, 1) for v in ("a", "a:1", "", None, "*") for a in ("b", "1:b", "") for n in versions}
+    assert len(keys) == 5 * 3 * 4

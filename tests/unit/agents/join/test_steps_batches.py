@@ -13,7 +13,7 @@ from schemas.outcomes import Kind
 from tests.unit.agents.builders import DAY, NOW, change, thumb, trace
 from tests.unit.agents.join.world import AGENTS, World
 
-CELL = "w:rampgate.thumbs:0"
+KEY = "w:rampgate.thumbs:0"
 
 
 def batch(world: World, first: int, last: int, **more: object) -> Batch:
@@ -28,9 +28,9 @@ async def settle(world: World, one: Batch) -> None:
 
 def mark(world: World, offset: int | None) -> None:
     if offset is None:
-        world.store.values.pop(CELL, None)
+        world.store.values.pop(KEY, None)
     else:
-        world.store.values[CELL] = (str(offset).encode(), FOREVER)
+        world.store.values[KEY] = (str(offset).encode(), FOREVER)
 
 
 async def filled() -> World:
@@ -59,7 +59,7 @@ async def test_a_watermark_at_or_beyond_the_batch_is_fine_and_only_what_is_new_c
     await settle(world, batch(world, 2, 4))
     new = max(4 - held, 0)
     assert world.conservation(Kind.THUMBS) == ({CONSUMED: new, "done": new} if new else {})
-    assert world.store.values[CELL][0] == str(max(held, 4)).encode()
+    assert world.store.values[KEY][0] == str(max(held, 4)).encode()
     assert len(world.scores.log) == 2 * new, "what the state has is not written again"
 
 
@@ -69,7 +69,7 @@ async def test_the_watermark_moves_to_the_end_of_the_batch_also_over_gaps_in_the
     mark(world, 0)
     records = [r for r in world.logs[Kind.THUMBS, 0] if r.offset in (1, 4)]
     await settle(world, Batch("rampgate.thumbs", 0, 0, records))
-    assert world.store.values[CELL][0] == b"5"
+    assert world.store.values[KEY][0] == b"5"
     assert world.conservation(Kind.THUMBS) == {CONSUMED: 2, "done": 2}
 
 
@@ -84,12 +84,12 @@ async def test_a_second_batch_in_flight_waits_its_turn_and_needs_the_state_only_
     second = asyncio.create_task(settle(world, batch(world, 3, 6, floor=0, turn=turn)))
     for _ in range(10):
         await asyncio.sleep(0)
-    assert world.store.values[CELL][0] == b"0"
+    assert world.store.values[KEY][0] == b"0"
     assert len(world.scores.log) == 6, "writing does not wait"
     await settle(world, batch(world, 0, 3, floor=0))
     first_done.set()
     await second
-    assert world.store.values[CELL][0] == b"6"
+    assert world.store.values[KEY][0] == b"6"
     assert len(world.scores.log) == 12
     world.balance()
 
@@ -126,7 +126,7 @@ async def test_when_the_turn_before_fails_nothing_of_ours_is_recorded() -> None:
     with pytest.raises(RuntimeError):
         await settle(world, batch(world, 3, 6, floor=0, turn=turn))
     assert world.conservation(Kind.THUMBS) == {}
-    assert world.store.values[CELL][0] == b"0"
+    assert world.store.values[KEY][0] == b"0"
 
 
 async def test_records_that_were_settled_before_a_rebuild_send_no_second_letter_for_bad_ones() -> None:

@@ -34,8 +34,8 @@ class Meddled:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain.store, name)
 
-    async def read(self, cells: Any) -> list[bytes]:
-        found = await self.plain.store.read(cells)
+    async def read(self, keys: Any) -> list[bytes]:
+        found = await self.plain.store.read(keys)
         await self.act(self.after_read)
         return found
 

@@ -153,8 +153,8 @@ async def test_a_worker_that_overwrote_anothers_score_and_died_puts_it_right_whe
     plain = world.ports
 
     class Fatal:
-        async def read(self, cells: Any) -> list[bytes]:
-            found = await plain.store.read(cells)
+        async def read(self, keys: Any) -> list[bytes]:
+            found = await plain.store.read(keys)
             ours, world.ports = world.ports, plain
             await world.tell(Kind.REROLL, reroll("r"))
             world.ports = ours

@@ -16,6 +16,7 @@ from agents.join.settling import revisit
 from agents.join.steps import FOREVER, Agent, Batch, handle
 from agents.join.turn import Turn, decode_turn
 from agents.join.work import Report
+from agents.keys import turn_key
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.outcomes import Kind
@@ -80,7 +81,7 @@ class World:
 
     def start(self, batch: Batch) -> None:
         """A partition that was never read gets its first watermark, as `streams.kafka.start_offsets` gives it one."""
-        self.store.values.setdefault(batch.cell, (b"0", FOREVER))
+        self.store.values.setdefault(batch.watermark_key, (b"0", FOREVER))
 
     async def drain(self) -> None:
         for kind, partition in sorted(self.logs):
@@ -122,7 +123,7 @@ class World:
     # What can be seen afterwards.
 
     def turn(self, rid: str) -> Turn:
-        return decode_turn(self.store.values["t:" + rid][0])
+        return decode_turn(self.store.values[turn_key(rid)][0])
 
     def score(self, rid: str, name: str = THUMBS_SCORE) -> float | None:
         return self.scores.held.get((trace_id(rid), name))
@@ -132,16 +133,16 @@ class World:
         return self.score(rid), self.score(rid, REROLL_SCORE)
 
     def coverage(self) -> dict[tuple[str, str], int]:
-        """(vertical, class) -> turns. The per-second fields of the edge cells must add up to the same."""
+        """(vertical, class) -> turns. The per-second fields of the edge keys must add up to the same."""
         whole: Counter[tuple[str, str]] = Counter()
         edges: Counter[tuple[str, str]] = Counter()
-        for cell, (_, fields) in self.store.counters.items():
+        for key, (_, fields) in self.store.counters.items():
             for name, by in fields.items():
                 vertical, _, rest = name.partition("|")
-                if cell.startswith("c:"):
+                if key.startswith("c:"):
                     assert rest in CLASSES
                     whole[vertical, rest] += by
-                elif cell.startswith("e:"):
+                elif key.startswith("e:"):
                     edges[vertical, CLASSES[int(rest.partition("|")[0])]] += by
         assert +whole == +edges, "hours and seconds must tell the same"
         return {key: by for key, by in whole.items() if by}
@@ -149,15 +150,15 @@ class World:
     def conservation(self, kind: Kind) -> dict[str, int]:
         """Field -> records, over all hours; without what has gone to 0."""
         total: Counter[str] = Counter()
-        for cell, (_, fields) in self.store.counters.items():
-            if cell.startswith("k:") and cell.endswith(f":{kind}"):
+        for key, (_, fields) in self.store.counters.items():
+            if key.startswith("k:") and key.endswith(f":{kind}"):
                 total.update(fields)
         return {name: by for name, by in total.items() if by}
 
     def balance(self) -> None:
         """Promise 3: each record consumed is in one state, none twice, and no counter is below zero."""
-        for cell, (_, fields) in self.store.counters.items():
-            assert all(by >= 0 for by in fields.values()), f"{cell} has a negative counter: {fields}"
+        for key, (_, fields) in self.store.counters.items():
+            assert all(by >= 0 for by in fields.values()), f"{key} has a negative counter: {fields}"
         for kind in Kind:
             counted = self.conservation(kind)
             consumed = counted.pop(CONSUMED, 0)

@@ -194,7 +194,7 @@ async def test_metrics_forget_what_they_can_no_longer_know(world: World, monkeyp
         await world.store.apply(world.counted("receipts", -1))
         assert rate not in await text()
 
-        async def unreachable(cells: Any) -> Any:
+        async def unreachable(keys: Any) -> Any:
             raise Unavailable("Redis: gone")
 
         monkeypatch.setattr(world.store, "counts", unreachable)

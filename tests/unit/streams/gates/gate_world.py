@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from agents.gates.counting import RampCounting
-from agents.join.counting import HOUR, conservation_cell
+from agents.join.counting import HOUR
 from agents.join.steps import FOREVER, Batch
 from agents.join.work import Report
+from agents.keys import CONSERVATION
 from agents.ports import Change, Unavailable
 from evalcore.gates.requests import Asked, Invalid
 from evalcore.gates.verdict import Moment, as_json, of_gates, refused
@@ -103,8 +104,8 @@ class State(MemoryStore):
     def conservation(self) -> dict[str, int]:
         """Of ramp steps, all hours together. Balanced, or the test fails."""
         found: Counter[str] = Counter()
-        for cell, (_, fields) in self.counters.items():
-            assert cell == conservation_cell(int(cell.split(":")[1]), Kind.RAMP_STEP)
+        for key, (_, fields) in self.counters.items():
+            assert key == CONSERVATION.key(int(key.split(":")[1]), Kind.RAMP_STEP)
             found.update(fields)
         assert found["consumed"] == sum(found.values()) - found["consumed"]
         return dict(found)

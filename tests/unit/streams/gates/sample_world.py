@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time
 from types import SimpleNamespace
 from typing import Any
 
-from agents.gates.pools import pool_cell
+from agents.gates.pools import pool_key
 from agents.gates.ports import GatePorts, Item, Sample
 from agents.join.counting import HOUR
 from agents.policy import Policy
@@ -77,9 +77,9 @@ class Records:
 async def pool(store: MemoryStore, clock: ManualClock, step: RampStep, places: Iterable[int]) -> None:
     """The turns at these places of the topic ended just now, and are the step's."""
     now = clock.now_ms()
-    cell = pool_cell(step.vertical, step.agent_id, step.agent_version, now // HOUR)
+    key = pool_key(step.vertical, step.agent_id, step.agent_version, now // HOUR)
     drawn = [Candidate(bytes([place]) * 16, now - 1, 0, place) for place in places]
-    await store.apply(Change(pools={cell: Pool(now + HOUR, 600, {one.pack(): one.number for one in drawn})}))
+    await store.apply(Change(pools={key: Pool(now + HOUR, 600, {one.pack(): one.number for one in drawn})}))
 
 
 @dataclass
@@ -111,8 +111,8 @@ class World:
             self.topic.append({**said, "metadata": metadata})
             one = Candidate(place.to_bytes(16, "big"), now - 1, 0, place)
             for whose in versions:
-                cell = pool_cell(step.vertical, step.agent_id, whose, now // HOUR)
-                await self.store.apply(Change(pools={cell: Pool(now + WEEK, 600, {one.pack(): one.number})}))
+                key = pool_key(step.vertical, step.agent_id, whose, now // HOUR)
+                await self.store.apply(Change(pools={key: Pool(now + WEEK, 600, {one.pack(): one.number})}))
 
     async def fetch(self, places: Sequence[Any]) -> list[Any]:
         return await Records(self.topic).fetch(places)

@@ -29,7 +29,7 @@ async def test_the_same_evidence_at_another_time_has_the_same_verdict_id() -> No
     world = World()
     await world.traced(30)
     first = await world.verdict(known())
-    world.store.values = {cell: held for cell, held in world.store.values.items() if not cell.startswith("f:")}
+    world.store.values = {key: held for key, held in world.store.values.items() if not key.startswith("f:")}
     world.clock.ms += MINUTE
     again = await world.verdict(known())
     assert (again.sample or first.sample) != first.sample, "it was frozen later"

@@ -10,7 +10,7 @@ from streams.kafka.start_offsets import Positions
 from tests.memory_ports import ManualClock, MemoryStore
 
 PLACE = TP("rampgate.thumbs", 0)
-CELL = "w:rampgate.thumbs:0"
+KEY = "w:rampgate.thumbs:0"
 IN_FLIGHT = 100
 FOREVER = 1 << 46
 
@@ -40,7 +40,7 @@ class Place:
     def stand(self, mark: int | None) -> None:
         self.store.flush()
         if mark is not None:
-            self.store.values[CELL] = (str(mark).encode(), FOREVER)
+            self.store.values[KEY] = (str(mark).encode(), FOREVER)
 
     async def _on_lost(self, tp: TP) -> None:
         self.lost += 1
@@ -148,5 +148,5 @@ async def test_what_kafka_no_longer_has_does_not_hold_up_what_comes_after() -> N
     place = Place(100)
     place.log.first = 500
     assert await place.start(100) == 500
-    (mark,) = await place.store.read([CELL])
+    (mark,) = await place.store.read([KEY])
     assert watermark(Batch(PLACE.topic, PLACE.partition, 500, []), mark) == 500

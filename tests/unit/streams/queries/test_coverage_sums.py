@@ -65,7 +65,7 @@ async def test_edges_hold_wherever_in_the_hour_they_fall(offset: int, window: in
     assert found == (0, 0, 2)
     parts = pieces(now, window)
     assert sum(part.last - part.first + 1 for part in parts) == window
-    assert len({part.cell for part in parts}) == len(parts)
+    assert len({part.key for part in parts}) == len(parts)
 
 
 @settings(max_examples=60)

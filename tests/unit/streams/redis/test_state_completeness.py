@@ -30,10 +30,10 @@ class World:
         return self.held
 
     async def mark(self, **marks: int) -> None:
-        cells = {
+        keys = {
             f"w:{TOPIC}:{name[1:]}": (str(mark).encode() if mark >= 0 else b"", FAR) for name, mark in marks.items()
         }
-        assert not await self.store.apply(Change(sets=cells))
+        assert not await self.store.apply(Change(sets=keys))
 
 
 @pytest.fixture

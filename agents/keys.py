@@ -1,0 +1,351 @@
+"""Every key in Redis: each family's name, type, life, growth, owner and content, and the key for its parts.
+
+`python -m agents.keys` prints the list as docs/redis-keys.md. No other module spells a key. A key here lacks the
+configured prefix (`rg:`), which the store puts in front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+Key = str
+
+HOLE = re.compile(r"<[^>]+>")
+
+
+class KeyFamily:
+    """Keys of one layout, such as `w:<topic>:<partition>`.
+
+    `life` says what ends a key, `growth` how many keys (or members) there are, `owner` is the module that writes them,
+    `holds` what is in a value.
+    """
+
+    def __init__(
+        self,
+        layout: str,
+        *,
+        type: Literal["string", "hash", "list", "sorted set"],
+        life: str,
+        growth: str,
+        owner: str,
+        holds: str,
+    ) -> None:
+        self.layout, self.type, self.life, self.growth, self.owner, self.holds = (
+            layout, type, life, growth, owner, holds,
+        )  # fmt: skip
+        self._pieces = HOLE.split(layout)
+        self._pattern = re.compile(".+".join(map(re.escape, self._pieces)), re.DOTALL)
+        FAMILIES.append(self)
+
+    @property
+    def prefix(self) -> str:
+        """The characters that every key of the family begins with."""
+        return self._pieces[0]
+
+    def key(self, *parts: object) -> Key:
+        """The key for the layout's parts, in order. Raises ValueError when their number is wrong."""
+        first, *rest = self._pieces
+        return first + "".join([f"{part}{piece}" for part, piece in zip(parts, rest, strict=True)])
+
+    def matches(self, key: Key) -> bool:
+        return self._pattern.fullmatch(key) is not None
+
+
+FAMILIES: list[KeyFamily] = []
+"""All families, in the order of the page."""
+
+TURN = KeyFamily(
+    "t:<response id>",
+    type="string",
+    life="the lookback window and an hour after its last event",
+    growth="one for each turn of the lookback window",
+    owner="agents.join.work",
+    holds="the turn: its trace, its winning thumb and reroll, and what Opik is known to hold",
+)
+SESSION = KeyFamily(
+    "s:<session id>",
+    type="string",
+    life="an hour, and twice the reroll window, after the session's last turn",
+    growth="one for each recent session; at most 200 turns in each",
+    owner="agents.join.sessions",
+    holds="the session's recent turns, from which rerolls are found",
+)
+WATERMARK = KeyFamily(
+    "w:<topic>:<partition>",
+    type="string",
+    life="as long as the store",
+    growth="one for each consumed partition",
+    owner="agents.join.steps",
+    holds="the offset below which the state has every record of the partition",
+)
+COUNTED = KeyFamily(
+    "aw:<topic>:<partition>",
+    type="string",
+    life="as long as the store",
+    growth="one for each partition of ramp steps",
+    owner="agents.gates.counting",
+    holds="the spans of offsets above the watermark whose ramp steps are counted",
+)
+COVERAGE = KeyFamily(
+    "c:<hour>",
+    type="hash",
+    life="the lookback window and a day",
+    growth="one for each hour; three fields for each vertical",
+    owner="agents.join.counting",
+    holds="`<vertical>|<class>`: turns of the hour in each coverage class",
+)
+COVERAGE_EDGE = KeyFamily(
+    "e:<block>",
+    type="hash",
+    life="the lookback window and a day",
+    growth="one for each five minutes that have turns; at most 900 fields for each vertical",
+    owner="agents.join.counting",
+    holds="`<vertical>|<number of the class>|<second>`: the same for each second, for windows that split an hour",
+)
+CONSERVATION = KeyFamily(
+    "k:<hour>:<kind>",
+    type="hash",
+    life="the lookback window and a day",
+    growth="one for each hour and kind of record; a field for each state and cause",
+    owner="agents.join.counting",
+    holds="records consumed, and records in each of the five states",
+)
+DUE = KeyFamily(
+    "due",
+    type="sorted set",
+    life="as long as the store; a member leaves when nothing is left to look for",
+    growth="one member for each turn that waits",
+    owner="streams.redis.state",
+    holds="response id -> when to look at the turn again (ms since 1970)",
+)
+TRACE_POOL = KeyFamily(
+    "p:<hour>:<vertical and agent version>",
+    type="sorted set",
+    life="the lookback window and a day",
+    growth="up to four for each hour, vertical and agent version; a bounded number of members",
+    owner="agents.gates.pools",
+    holds="traces with the lowest numbers, from which gates draw their samples",
+)
+FROZEN_SAMPLE = KeyFamily(
+    "f:<milestone>:<hash of the request>",
+    type="string",
+    life="the lookback window",
+    growth="one for each gate",
+    owner="streams.gates.samples",
+    holds="the sample that the gate drew, as JSON",
+)
+CANDIDATE_ANSWER = KeyFamily(
+    "a:<hash of the question>",
+    type="string",
+    life="the lookback window",
+    growth="one for each item that a candidate was run on; at most 256 KiB",
+    owner="streams.gates.candidate_answers",
+    holds="what the candidate answered, as JSON",
+)
+PRODUCTION_DRAW = KeyFamily(
+    "ql:<hash of the draw>",
+    type="string",
+    life="its refresh interval and the lookback window",
+    growth="one for each agent, vertical, milestone and refresh interval",
+    owner="streams.gates.production_inputs",
+    holds="ids of the traces whose inputs candidates are run on, 16 bytes each",
+)
+PRODUCTION_INPUT = KeyFamily(
+    "q:<trace id>",
+    type="string",
+    life="as its draw",
+    growth="one for each trace of a draw; at most 64 KiB",
+    owner="streams.gates.production_inputs",
+    holds="what went into the trace, as JSON",
+)
+PUBLISH_LEASE = KeyFamily(
+    "g:<request id>",
+    type="string",
+    life="a minute",
+    growth="one for each verdict that is being published",
+    owner="streams.gates.evidence",
+    holds="the worker that may publish the verdict",
+)
+JUDGE_SCORE = KeyFamily(
+    "j:<hash of the call>",
+    type="string",
+    life="the lookback window",
+    growth="one for each judge's call; bounded in size by the score cache",
+    owner="streams.redis.score_cache",
+    holds="the judge's answer, which may quote the turn",
+)
+LIVE_MARK = KeyFamily(
+    "l:<trace id>",
+    type="string",
+    life="the lookback window",
+    growth="one for each trace that live judges have scored; 13 bytes",
+    owner="agents.live.judging",
+    holds="whether the trace was judged as one voted down, and the place of its record",
+)
+LIVE_SCORE_INDEX = KeyFamily(
+    "vi:<hour>",
+    type="sorted set",
+    life="the lookback window and a day",
+    growth="one for each hour; at most 2,000 members",
+    owner="agents.live.scores",
+    holds="the live score pools of the hour",
+)
+LIVE_SCORE_POOL = KeyFamily(
+    "v:<hour>:<judge and agent version>",
+    type="sorted set",
+    life="the lookback window and a day",
+    growth="one for each hour, judge version, vertical and agent version; a bounded number of members",
+    owner="agents.live.scores",
+    holds="live scores of the traces with the lowest numbers, for the watch on floors",
+)
+OPERATOR_TOLD = KeyFamily(
+    "n:<verdict id>",
+    type="string",
+    life="the retention that its consumer is given",
+    growth="one for each failed verdict",
+    owner="streams.alerts.operator_news",
+    holds="`1`: an operator was told of the verdict",
+)
+REGRESSION_STATE = KeyFamily(
+    "regression-state",
+    type="string",
+    life="as long as the store",
+    growth="one; an entry for each open breach and each step that is still to be done",
+    owner="streams.alerts.regression_watch",
+    holds="open breaches, and what is left to do about them, as JSON",
+)
+REGRESSION_LEASE = KeyFamily(
+    "regressions-watched",
+    type="string",
+    life="its lease",
+    growth="one",
+    owner="streams.alerts.regression_watch",
+    holds="the worker that looks for regressions now",
+)
+ADOPTED = KeyFamily(
+    "adopted",
+    type="string",
+    life="as long as the store",
+    growth="one",
+    owner="streams.rebuild",
+    holds="what Opik held has been adopted into this state",
+)
+ADOPTING = KeyFamily(
+    "adopting",
+    type="string",
+    life="its lease",
+    growth="one",
+    owner="streams.rebuild",
+    holds="the worker that adopts what Opik holds now",
+)
+WITHHELD = KeyFamily(
+    "withheld",
+    type="string",
+    life="until a worker with writing on has written what was withheld",
+    growth="one",
+    owner="streams.maintenance",
+    holds="`1`: turns may have signals that were withheld while writing was off",
+)
+DRAINING = KeyFamily(
+    "draining",
+    type="string",
+    life="its lease",
+    growth="one",
+    owner="streams.maintenance",
+    holds="the worker that writes what was withheld now",
+)
+REPLAYED = KeyFamily(
+    "replay:<identity>",
+    type="string",
+    life="a minute while claimed; longer than the lookback window once confirmed",
+    growth="one for each dead letter that was replayed",
+    owner="streams.dead_letters.replay_ledger",
+    holds="the run that has claimed the dead letter, or the place where it was republished",
+)
+SWEEP = KeyFamily(
+    "sweep:<sweep id>",
+    type="hash",
+    life="a day, or until the sweep is finished",
+    growth="one for each sweep that was cut short; a field for each segment",
+    owner="streams.sweep.log",
+    holds="since when the sweep reads, and how far each segment of the table was read",
+)
+FEED_STREAM = KeyFamily(
+    "feed:<table>:stream",
+    type="string",
+    life="as long as the store",
+    growth="one for each table",
+    owner="streams.dynamodb.ledger",
+    holds="ARN of the stream that was read last",
+)
+FEED_PLACES = KeyFamily(
+    "feed:<table>:places:<stream>",
+    type="hash",
+    life="as long as the store; a shard's field goes when the stream forgets the shard",
+    growth="one for each stream; a field for each shard",
+    owner="streams.dynamodb.ledger",
+    holds="shard id -> up to where the shard is published",
+)
+FEED_LEASE = KeyFamily(
+    "feed:<table>:lease:<stream>:<shard>",
+    type="string",
+    life="its lease",
+    growth="one for each shard that is being read",
+    owner="streams.dynamodb.ledger",
+    holds="the feed that reads the shard",
+)
+FEED_GAPS = KeyFamily(
+    "feed:<table>:gaps",
+    type="list",
+    life="as long as the store",
+    growth="one for each table; the newest 100 entries",
+    owner="streams.dynamodb.ledger",
+    holds="records that may be lost between the table and the topic, as JSON, newest first",
+)
+
+
+def turn_key(response_id: str) -> Key:
+    return TURN.prefix + response_id
+
+
+def turn_keys(response_ids: Iterable[str]) -> list[Key]:
+    """The turns' keys, in order: thousands for a batch, so without a call for each."""
+    prefix = TURN.prefix
+    return [prefix + response_id for response_id in response_ids]
+
+
+def turn_ids(keys: Iterable[Key]) -> set[str]:
+    """The response ids of those keys that are turns'."""
+    prefix = TURN.prefix
+    return {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
+
+
+def family_of(key: Key) -> KeyFamily | None:
+    """The family that declares a key; None for one that nothing declares."""
+    return next((family for family in FAMILIES if family.matches(key)), None)
+
+
+def as_markdown() -> str:
+    """The page docs/redis-keys.md."""
+    lines = [
+        "# Keys in Redis",
+        "",
+        "Written by `make docs` from `agents/keys.py`; don't edit. Each key begins with the configured prefix (`rg:`).",
+        "Redis is rebuilt from the topics when it is emptied. Set `maxmemory-policy noeviction`: a store that forgets",
+        "single keys can't be told from one that never had them.",
+        "",
+        "| key | type | holds | lives for | grows with | written by |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for family in FAMILIES:
+        cells = (family.type, family.holds, family.life, family.growth, f"`{family.owner}`")
+        lines.append(" | ".join((f"| `{family.layout}`", *(cell.replace("|", "\\|") for cell in cells))) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(as_markdown())
