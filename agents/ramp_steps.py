@@ -14,12 +14,12 @@ from datetime import UTC, date, datetime, timedelta
 from agents.gates.ports import GatePorts, OutOfTime, Sample
 from evalcore.gates.decision import Evidence, decide
 from evalcore.gates.history import Line
-from evalcore.gates.requests import Asked, Invalid, judges_of, of_step
+from evalcore.gates.requests import InvalidRequest, RampRequest, judges_of, of_step
 from evalcore.gates.verdict import OFF, Moment, deciding, invalid, judged, of_gates, refused
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.items import served
 from schemas.judges import Milestone
-from schemas.verdicts import Code, GateVerdict, Reason, Verdict, Word
+from schemas.verdicts import Code, GateVerdict, Reason, Verdict, VerdictLevel
 
 MARGIN = 0.5
 """Seconds for deciding and publishing, once judges were asked."""
@@ -28,7 +28,7 @@ NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category 
 
 
 async def answer(
-    request: Asked | Invalid, registry: Registry | None, ports: GatePorts, now: datetime | None = None
+    request: RampRequest | InvalidRequest, registry: Registry | None, ports: GatePorts, now: datetime | None = None
 ) -> Verdict:
     """The verdict of a request. `now` is when deciding begins. Raises Unavailable."""
     began = time.monotonic()
@@ -38,7 +38,7 @@ async def answer(
         taken = time.monotonic() - began
         return Moment((now + timedelta(seconds=taken)).isoformat(timespec="milliseconds"), round(taken, 3))
 
-    if isinstance(request, Invalid):
+    if isinstance(request, InvalidRequest):
         return invalid(request, moment())
     left = _seconds_left(request, now)
     if left is not None and left <= 0:
@@ -76,10 +76,10 @@ async def answer(
     )
 
 
-def in_time(request: Asked | Invalid, verdict: Verdict, now: datetime) -> Verdict:
+def in_time(request: RampRequest | InvalidRequest, verdict: Verdict, now: datetime) -> Verdict:
     """The verdict; of one that would let a rollout go on after its deadline, since it could not be published, a
     refusal."""
-    if isinstance(request, Invalid) or verdict.verdict is Word.FAIL:
+    if isinstance(request, InvalidRequest) or verdict.verdict is VerdictLevel.FAIL:
         return verdict
     left = _seconds_left(request, now)
     if left is None or left > 0:
@@ -98,7 +98,7 @@ class _Gate:
 
 
 async def _gate(
-    asked: Asked, milestone: Milestone, registry: Registry, ports: GatePorts, today: date, ends: float | None
+    asked: RampRequest, milestone: Milestone, registry: Registry, ports: GatePorts, today: date, ends: float | None
 ) -> _Gate:
     """`ends`: when its deadline passes, by the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
@@ -128,7 +128,7 @@ async def _gate(
     return _Gate(replace(decide(milestone, beside, evidence), sample=sample.facts), sample, rate)
 
 
-def _line(asked: Asked, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:
+def _line(asked: RampRequest, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:
     step, facts = asked.step, sample.facts
     return Line(name, judge.version, milestone, step.agent_id, step.vertical, facts.dataset_version, facts.scope)
 
@@ -141,7 +141,7 @@ def _within(ends: float | None) -> float | None:
     return max(left - min(MARGIN, left / 10), 0.0)
 
 
-def _seconds_left(asked: Asked, now: datetime) -> float | None:
+def _seconds_left(asked: RampRequest, now: datetime) -> float | None:
     """Until the deadline; None without one. A request without a zone means UTC; one from the future was sent now."""
     step = asked.step
     if step.deadline_seconds is None:
@@ -150,7 +150,7 @@ def _seconds_left(asked: Asked, now: datetime) -> float | None:
     return step.deadline_seconds - max((now - requested).total_seconds(), 0.0)
 
 
-def _too_late(asked: Asked, taken: float) -> Reason:
+def _too_late(asked: RampRequest, taken: float) -> Reason:
     step = asked.step
     message = (
         f"not decided within the deadline of {step.deadline_seconds or 0:g} s after {step.requested_at.isoformat()}"

@@ -8,7 +8,7 @@ from enum import StrEnum
 from schemas.judges import Enforcement, Milestone
 
 
-class Word(StrEnum):
+class VerdictLevel(StrEnum):
     """Of a gate; a later one is worse."""
 
     PASS = "pass"  # noqa: S105 - a word of the contract
@@ -108,7 +108,7 @@ class GateVerdict:
     what this gate looked at, None from CI."""
 
     per_judge_scores: dict[str, JudgeScore]
-    verdict: Word
+    verdict: VerdictLevel
     failing_judges: list[str]
     milestone: Milestone
     reasons: list[Reason] = field(default_factory=list)
@@ -137,7 +137,7 @@ class Verdict:
     from_percent: float | None
     to_percent: float | None
     milestone: Milestone | None
-    verdict: Word
+    verdict: VerdictLevel
     gates: list[GateVerdict]
     failing_judges: list[str]
     per_judge_scores: dict[str, JudgeScore]

@@ -8,7 +8,7 @@ from agents.join.steps import Batch
 from agents.join.work import Work
 from agents.keys import TRACE_POOL, Key
 from agents.ports import Pool as Members
-from evalcore.scoring.sampling import POOL, Candidate
+from evalcore.scoring.sampling import POOL, PooledTrace
 
 PRODUCTION = frozenset({"", "production", "prod"})
 """Environments whose traces are production's; one that names none may be."""
@@ -30,7 +30,7 @@ def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
     expires = expiry(hour, work.policy.lookback)
     if expires <= work.now:
         return
-    one = Candidate(facts.trace, facts.ended, batch.partition, batch.records[facts.index].offset)
+    one = PooledTrace(facts.trace, facts.ended, batch.partition, batch.records[facts.index].offset)
     member, number = one.pack(), one.number
     for version in (facts.agent_version, None) if facts.production else (facts.agent_version,):
         for vertical in (facts.vertical, None):

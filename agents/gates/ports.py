@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evalcore.gates.history import Line
-from evalcore.gates.requests import Asked
+from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
 from evalcore.scoring.items import Item
@@ -34,7 +34,7 @@ class OutOfTime(Exception):
 
 
 class Samples(Protocol):
-    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+    async def frozen(self, asked: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
         """The sample of this request's gate: drawn at the first call, the same one at every later call."""
         ...
 
@@ -50,7 +50,7 @@ class Scoring(Protocol):
 
 
 class History(Protocol):
-    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+    async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
         """What a judge came to at the last gates of this line, oldest first; never at this request's own."""
         ...
 

@@ -29,7 +29,7 @@ from evalcore.gates.regression import Watched
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
 from evalcore.scoring.applicability import weight
-from evalcore.scoring.sampling import POOL, Candidate
+from evalcore.scoring.sampling import POOL, PooledTrace
 from evalcore.yaml.suggestions import UnknownJudge
 
 _MARK_LAYOUT = struct.Struct(">?Iq")
@@ -128,7 +128,7 @@ def _pool_key(hour: int, kind: bytes) -> str:
 
 
 def _number(trace: bytes) -> int:
-    return Candidate(trace, 0, 0, 0).number
+    return PooledTrace(trace, 0, 0, 0).number
 
 
 async def note_judged(response_ids: Sequence[str], ports: Ports, policy: Policy) -> None:

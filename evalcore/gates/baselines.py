@@ -16,7 +16,7 @@ from evalcore.registry.registry import Judge
 from schemas.files import FileModel
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
-from schemas.verdicts import GateVerdict, Word
+from schemas.verdicts import GateVerdict, VerdictLevel
 
 KEPT = 50
 """Runs of one judge that stay in the file: the last three decide, the others show how it went."""
@@ -74,7 +74,7 @@ class BaselineFile(FileModel):
     def with_run(self, verdict: GateVerdict, dataset: Dataset, vertical: str | None, at: str, commit: str = "") -> Self:
         """With the verdict's scores behind; unchanged by a gate that failed, and without judges that could not score
         every item: neither is what main came to."""
-        if verdict.verdict is Word.FAIL:
+        if verdict.verdict is VerdictLevel.FAIL:
             return self
         new = [
             BaselineRun(

@@ -14,9 +14,9 @@ from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, figure
 from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults
-from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Word
+from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, VerdictLevel
 
-_ORDER = tuple(Word)
+_ORDER = tuple(VerdictLevel)
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class _Gate:
     milestone: Milestone
     scores: dict[str, JudgeScore] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
-    words: list[Word] = field(default_factory=list)
+    levels: list[VerdictLevel] = field(default_factory=list)
 
-    def say(self, word: Word, code: Code, message: str) -> None:
-        self.words.append(word)
+    def say(self, level: VerdictLevel, code: Code, message: str) -> None:
+        self.levels.append(level)
         self.reasons.append(Reason(code, message))
 
 
@@ -73,49 +73,49 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
     gate = _Gate(milestone)
     _sample(gate, evidence)
     if not judged:
-        gate.say(Word.FAIL, Code.INVALID_REQUEST, "no judge to decide by")
+        gate.say(VerdictLevel.FAIL, Code.INVALID_REQUEST, "no judge to decide by")
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
     # Of a sample that is too small anyway, nobody needs to hear that each judge had too little of it.
     least = evidence.scored if evidence.size >= evidence.minimum else 1
     worst = {name: _stands(name, one, aggregates[name].worst, milestone, least) for name, one in judged.items()}
     best = {name: _stands(name, one, aggregates[name].best, milestone, least) for name, one in judged.items()}
     late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
-    anyway = [*gate.words, *(standing.word for standing in late.values())]
-    known = combined([*anyway, *_words(worst)]) is combined([*anyway, *_words(best)])
+    anyway = [*gate.levels, *(standing.level for standing in late.values())]
+    known = combined([*anyway, *_levels(worst)]) is combined([*anyway, *_levels(best)])
     for name in sorted(judged):
         one, standing = judged[name], worst[name]
-        if standing.word is not best[name].word and (not known or not one.answers.values):
-            standing = _unknown(name, one, aggregates[name], standing.word if known else Word.FAIL)
+        if standing.level is not best[name].level and (not known or not one.answers.values):
+            standing = _unknown(name, one, aggregates[name], standing.level if known else VerdictLevel.FAIL)
         elif not standing.passed and one.answers.missing:
             standing = replace(standing, message=f"{standing.message}; {_missing(one)} count at their worst")
         against = [found for found in (standing, late[name]) if not found.passed]
         for found in against:
-            gate.say(found.word, found.code, found.message)
+            gate.say(found.level, found.code, found.message)
         gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None)
     failing = [name for name in sorted(judged) if not gate.scores[name].passed]
-    return GateVerdict(gate.scores, combined(gate.words), failing, milestone, gate.reasons)
+    return GateVerdict(gate.scores, combined(gate.levels), failing, milestone, gate.reasons)
 
 
-def combined(words: list[Word]) -> Word:
+def combined(levels: list[VerdictLevel]) -> VerdictLevel:
     """The worst one decides."""
-    return max(words, key=_ORDER.index, default=Word.PASS)
+    return max(levels, key=_ORDER.index, default=VerdictLevel.PASS)
 
 
 def _sample(gate: _Gate, evidence: Evidence) -> None:
     for mismatch in evidence.mismatches:
-        gate.say(Word.FAIL, Code.DATASET_MISMATCH, mismatch)
+        gate.say(VerdictLevel.FAIL, Code.DATASET_MISMATCH, mismatch)
     if evidence.size < max(evidence.minimum, 1):
         missing = max(evidence.minimum, 1) - evidence.size
         message = f"the sample has {evidence.size} of the {max(evidence.minimum, 1)} items that {gate.milestone} needs"
-        gate.say(Word.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}, {missing} are missing{_looked(evidence)}")
+        gate.say(VerdictLevel.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}, {missing} are missing{_looked(evidence)}")
     elif evidence.production == 0:
         message = f"none of the sample's {evidence.size} items is of production, and {gate.milestone} needs some"
-        gate.say(Word.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}{_looked(evidence)}")
+        gate.say(VerdictLevel.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}{_looked(evidence)}")
     floor = evidence.coverage_floor
     if floor is not None and (evidence.coverage is None or not evidence.coverage >= floor):
         rate = "not known" if evidence.coverage is None else figure(evidence.coverage)
         message = f"the join's coverage is {rate}; the manifest's coverage_floor is {figure(floor)}"
-        gate.say(Word.FAIL, Code.COVERAGE_TOO_LOW, message)
+        gate.say(VerdictLevel.FAIL, Code.COVERAGE_TOO_LOW, message)
 
 
 def _looked(evidence: Evidence) -> str:
@@ -125,8 +125,8 @@ def _looked(evidence: Evidence) -> str:
 def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, least: int) -> Standing:
     """`least`: items that the judge must have had to score. A few that fall short decide all the same."""
     if one.suspended:
-        return Standing(Word.FAIL, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
-    found = stands(name, score, one.limits, milestone) if score is not None else Standing(Word.PASS)
+        return Standing(VerdictLevel.FAIL, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
+    found = stands(name, score, one.limits, milestone) if score is not None else Standing(VerdictLevel.PASS)
     if not found.passed or (score is not None and one.answers.n >= least):
         return found
     had = f"{one.answers.n} of the {least} items that it needs" if score is not None else "no item"
@@ -134,10 +134,10 @@ def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, l
     return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
 
 
-def _unknown(name: str, one: Judged, found: Aggregate, word: Word) -> Standing:
+def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:
     between = f"{figure(found.worst or 0.0)} and {figure(found.best or 0.0)}"
     message = f"{name} could not score {_missing(one)}; its score lies between {between}"
-    return Standing(word, Code.JUDGE_UNAVAILABLE, message)
+    return Standing(level, Code.JUDGE_UNAVAILABLE, message)
 
 
 def _missing(one: Judged) -> str:
@@ -145,21 +145,21 @@ def _missing(one: Judged) -> str:
     return f"{len(one.answers.missing)} of {one.answers.n} items{why}"
 
 
-def _failing(one: Judged) -> Word:
-    return Word.FAIL if one.limits.enforcement is Enforcement.BLOCK else Word.WARN
+def _failing(one: Judged) -> VerdictLevel:
+    return VerdictLevel.FAIL if one.limits.enforcement is Enforcement.BLOCK else VerdictLevel.WARN
 
 
 def _overdue(name: str, one: Judged, milestone: Milestone) -> Standing:
     """A provisional seed past its day warns at pre_merge and blocks afterwards (PF-9 AC-9)."""
     if one.overdue_days <= 0:
-        return Standing(Word.PASS)
-    word = Word.WARN if milestone is Milestone.PRE_MERGE else Word.FAIL
+        return Standing(VerdictLevel.PASS)
+    level = VerdictLevel.WARN if milestone is Milestone.PRE_MERGE else VerdictLevel.FAIL
     message = f"the provisional seed of {name} is {one.overdue_days} days past its recalibration_due"
-    return Standing(word, Code.PROVISIONAL_OVERDUE, message)
+    return Standing(level, Code.PROVISIONAL_OVERDUE, message)
 
 
-def _words(standings: Mapping[str, Standing]) -> list[Word]:
-    return [standing.word for standing in standings.values()]
+def _levels(standings: Mapping[str, Standing]) -> list[VerdictLevel]:
+    return [standing.level for standing in standings.values()]
 
 
 def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:

@@ -34,7 +34,7 @@ from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
 from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, Word
+from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
 
 if TYPE_CHECKING:
     import httpx
@@ -132,7 +132,7 @@ async def aevaluate_gate(
         raise TypeError("judge_ids: a list of ids is needed, not a text")
     names, wrong = named(judge_ids, "judge_ids", registry, vertical)
     if wrong:
-        return GateVerdict({}, Word.FAIL, [], at, [Reason(Code.INVALID_REQUEST, why) for why in wrong])
+        return GateVerdict({}, VerdictLevel.FAIL, [], at, [Reason(Code.INVALID_REQUEST, why) for why in wrong])
     items = items_of(traces_or_dataset, at, registry.manifest.get("schema", {}))
     judges, pairs, evidence = gate_on(at, items, names, registry, vertical, coverage)
     day = today or disk.today()

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from evalcore.gates.limits import ROLLING
-from schemas.verdicts import Word
+from schemas.verdicts import VerdictLevel
 
 Record = Mapping[str, Any]
 """A verdict as it stands on its topic."""
@@ -110,7 +110,7 @@ def runs_of(verdict: Record) -> Iterator[tuple[Line, Run]]:
     if not agent or not sample:
         return
     for gate in verdict.get("gates", ()):
-        if gate["verdict"] == Word.FAIL:
+        if gate["verdict"] == VerdictLevel.FAIL:
             continue
         facts = gate.get("sample") or sample
         for judge, score in gate["per_judge_scores"].items():

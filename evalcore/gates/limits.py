@@ -13,7 +13,7 @@ from scipy import special  # not scipy.stats, which takes each process a second 
 
 from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone, Score
-from schemas.verdicts import Code, Word
+from schemas.verdicts import Code, VerdictLevel
 
 CONFIDENCE = 0.95
 
@@ -106,16 +106,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Standing:
-    """`word` is what the judge alone would make of the gate; `code` and `message` mean something where it did not
+    """`level` is what the judge alone would make of the gate; `code` and `message` mean something where it did not
     pass."""
 
-    word: Word
+    level: VerdictLevel
     code: Code = Code.BELOW_THRESHOLD
     message: str = ""
 
     @property
     def passed(self) -> bool:
-        return self.word is Word.PASS
+        return self.level is VerdictLevel.PASS
 
 
 def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Standing:
@@ -123,8 +123,8 @@ def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Sta
     a failing judge blocks or warns as its enforcement says."""
     shown = f"{name} scored {figure(score)}"
     if _below(score, limits.floor):
-        return Standing(Word.FAIL, Code.FLOOR_BREACH, f"{shown}, below its floor of {figure(limits.floor)}")
-    failing = Word.FAIL if limits.enforcement is Enforcement.BLOCK else Word.WARN
+        return Standing(VerdictLevel.FAIL, Code.FLOOR_BREACH, f"{shown}, below its floor of {figure(limits.floor)}")
+    failing = VerdictLevel.FAIL if limits.enforcement is Enforcement.BLOCK else VerdictLevel.WARN
     if _below(score, limits.threshold):
         message = f"{shown}, below its threshold of {figure(limits.threshold)} at {milestone}"
         return Standing(failing, Code.BELOW_THRESHOLD, message)
@@ -136,7 +136,7 @@ def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Sta
     if limits.baseline is None and limits.outdated:
         message = f"{shown}, and main's baseline is of its version {limits.outdated}: nobody knows whether it regressed"
         return Standing(failing, Code.REGRESSED, f"{message}; make the baseline anew, or accept the shift")
-    return Standing(Word.PASS)
+    return Standing(VerdictLevel.PASS)
 
 
 def figure(value: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from evalcore.gates.regression import Event, Response, Step
 from schemas.dead_letters import clean
-from schemas.verdicts import GateVerdict, Reason, Verdict, Word
+from schemas.verdicts import GateVerdict, Reason, Verdict, VerdictLevel
 from schemas.wire_forms import RampCommand
 
 
@@ -34,7 +34,7 @@ def news(verdict: Verdict) -> str:
     who = " ".join(_name(part) for part in (verdict.agent_id, verdict.agent_version) if part) or "an agent unnamed"
     where = f" in {_name(verdict.vertical)}" if verdict.vertical else ""
     head = f"{_what(verdict)} failed: {who}{where}, experiment {_name(verdict.experiment_id)}{_step(verdict)}"
-    failed = [gate for gate in verdict.gates if gate.verdict is Word.FAIL]
+    failed = [gate for gate in verdict.gates if gate.verdict is VerdictLevel.FAIL]
     lines = [line for gate in failed for line in _lines(gate)] or [_line(reason) for reason in verdict.reasons]
     more = [f"… and {len(lines) - MOST} more"] if len(lines) > MOST else []
     foot = f"Verdict {verdict.verdict_id} of request {_name(verdict.request_id)}; docs/verdicts.md has what to do."
@@ -42,7 +42,7 @@ def news(verdict: Verdict) -> str:
 
 
 def _what(verdict: Verdict) -> str:
-    names = [str(gate.milestone) for gate in verdict.gates if gate.verdict is Word.FAIL]
+    names = [str(gate.milestone) for gate in verdict.gates if gate.verdict is VerdictLevel.FAIL]
     names = names or ([str(verdict.milestone)] if verdict.milestone else [])
     return f"Gate {' and '.join(names)}" if names else "A ramp step"
 

@@ -20,7 +20,7 @@ from evalcore.gates.decision import combined
 from evalcore.registry.registry import Registry, UnknownJudge
 from schemas.judges import Milestone
 from schemas.ramp_steps import RampStep
-from schemas.verdicts import Action, Code, GateVerdict, Reason, Word
+from schemas.verdicts import Action, Code, GateVerdict, Reason, VerdictLevel
 
 FULL = 100.0
 
@@ -40,7 +40,7 @@ def milestones(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
 class Step:
     """A step's verdict. `deciding` is the gate that stands above, None where no gate fired."""
 
-    verdict: Word
+    verdict: VerdictLevel
     action: Action
     deciding: GateVerdict | None
     halt_at_percent: float | None
@@ -52,13 +52,13 @@ def of_step(from_percent: float, gates: Sequence[GateVerdict]) -> Step:
     step that passed, where the rollout stands."""
     if not gates:
         message = "no gate fires between the first step and the one to 100 %"
-        return Step(Word.PASS, Action.PROCEED, None, None, (Reason(Code.NO_GATE_AT_STEP, message),))
-    word = combined([gate.verdict for gate in gates])
-    deciding = next(gate for gate in gates if gate.verdict is word)
-    if word is not Word.FAIL:
-        return Step(word, Action.PROCEED, deciding, None, tuple(deciding.reasons))
+        return Step(VerdictLevel.PASS, Action.PROCEED, None, None, (Reason(Code.NO_GATE_AT_STEP, message),))
+    level = combined([gate.verdict for gate in gates])
+    deciding = next(gate for gate in gates if gate.verdict is level)
+    if level is not VerdictLevel.FAIL:
+        return Step(level, Action.PROCEED, deciding, None, tuple(deciding.reasons))
     halt = 0.0 if deciding.milestone is Milestone.PRE_RAMP else from_percent
-    return Step(word, Action.HALT, deciding, halt, tuple(deciding.reasons))
+    return Step(level, Action.HALT, deciding, halt, tuple(deciding.reasons))
 
 
 LONGEST_ID = 512
@@ -69,14 +69,14 @@ MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRequest:
     """Nobody can be answered: a dead letter."""
 
     why: str
 
 
 @dataclass(frozen=True)
-class Invalid:
+class InvalidRequest:
     """A request that asks for nothing that can be decided; `known` are the ids that could be read of it, `stands` the
     percentage where it says the rollout is, `wanted` the one it asks for."""
 
@@ -89,7 +89,7 @@ class Invalid:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RampRequest:
     """A sound request. `body` is the hash of what it says, by which a repeated request is told from another one under
     the same id."""
 
@@ -105,26 +105,26 @@ class Asked:
         return milestones(self.step.from_percent, self.step.to_percent)
 
 
-Request = Asked | Invalid | Unreadable
+Request = RampRequest | InvalidRequest | UnreadableRequest
 _IDS = ("experiment_id", "agent_id", "agent_version", "vertical")
 
 
 def read(raw: bytes | None) -> Request:
     """Never raises."""
     if raw is None:
-        return Unreadable("the value is null; a ramp-step request was expected")
+        return UnreadableRequest("the value is null; a ramp-step request was expected")
     try:
         data = json.loads(raw, parse_int=_whole, parse_float=_number, object_pairs_hook=_Object)
         if not isinstance(data, _Object):
-            return Unreadable("not an object; a ramp-step request was expected")
+            return UnreadableRequest("not an object; a ramp-step request was expected")
         body = body_hash(data)
     except (ValueError, RecursionError) as error:
-        return Unreadable(f"not JSON: {error}")
+        return UnreadableRequest(f"not JSON: {error}")
     request_id = data.get("request_id")
     if type(request_id) is int:
         request_id = str(request_id)
     if not _usable(request_id) or "request_id" in data.twice:
-        return Unreadable("request_id: one text of 1 to 512 characters is required")
+        return UnreadableRequest("request_id: one text of 1 to 512 characters is required")
     wrong = [f"{name}: stands twice" for name in _twice(data)]
     try:
         step = RampStep.model_validate(data)
@@ -134,8 +134,8 @@ def read(raw: bytes | None) -> Request:
         known = {name: data[name] for name in _IDS if _usable(data.get(name))}
         rest = [f"{len(wrong) - MOST_TOLD} more fields are wrong"] if len(wrong) > MOST_TOLD else []
         percents = _percent(data, "from_percent"), _percent(data, "to_percent")
-        return Invalid(request_id, known, (*wrong[:MOST_TOLD], *rest), body, *percents)
-    return Asked(step, body)
+        return InvalidRequest(request_id, known, (*wrong[:MOST_TOLD], *rest), body, *percents)
+    return RampRequest(step, body)
 
 
 def _percent(data: _Object, name: str) -> float | None:
@@ -151,7 +151,7 @@ def body_hash(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def judges_of(asked: Asked, milestone: Milestone, registry: Registry) -> tuple[list[str], list[str]]:
+def judges_of(asked: RampRequest, milestone: Milestone, registry: Registry) -> tuple[list[str], list[str]]:
     """The judges of a gate, the safety judges among them, and what is wrong with the request's list."""
     listed = asked.step.eval_gates.pre_ramp if milestone is Milestone.PRE_RAMP else asked.step.eval_gates.pre_full
     return named(listed, f"eval_gates.{milestone}", registry, asked.step.vertical)

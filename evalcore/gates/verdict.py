@@ -19,12 +19,12 @@ from pydantic import TypeAdapter
 
 from evalcore.gates.decision import Judged
 from evalcore.gates.limits import Limits
-from evalcore.gates.requests import Asked, Invalid, of_step
+from evalcore.gates.requests import InvalidRequest, RampRequest, of_step
 from evalcore.lint.provenance import overdue
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, collect
 from schemas.judges import Enforcement, Milestone, ScoreType
-from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, Word
+from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, VerdictLevel
 
 OFF = "its rule file says enabled: false"
 
@@ -77,7 +77,7 @@ class Moment:
 
 
 def of_gates(
-    asked: Asked,
+    asked: RampRequest,
     gates: Sequence[GateVerdict],
     moment: Moment,
     *,
@@ -116,7 +116,7 @@ def of_gates(
 
 
 def refused(
-    request: Asked | Invalid,
+    request: RampRequest | InvalidRequest,
     reasons: Sequence[Reason],
     moment: Moment,
     *,
@@ -124,7 +124,7 @@ def refused(
 ) -> Verdict:
     """A `fail` without a gate's numbers: an invalid request, or a deadline that has passed."""
     percents: tuple[float | None, float | None]
-    if isinstance(request, Asked):
+    if isinstance(request, RampRequest):
         step = request.step
         fired = request.milestones
         ids: Mapping[str, str | None] = {
@@ -151,7 +151,7 @@ def refused(
             from_percent=percents[0],
             to_percent=percents[1],
             milestone=milestone,
-            verdict=Word.FAIL,
+            verdict=VerdictLevel.FAIL,
             gates=[],
             failing_judges=[],
             per_judge_scores={},
@@ -165,7 +165,7 @@ def refused(
     )
 
 
-def invalid(request: Invalid, moment: Moment) -> Verdict:
+def invalid(request: InvalidRequest, moment: Moment) -> Verdict:
     return refused(request, [Reason(Code.INVALID_REQUEST, why) for why in request.why], moment)
 
 

@@ -21,7 +21,7 @@ _LAYOUT = struct.Struct(">16sQIQ")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PooledTrace:
     """A trace that may be drawn. `ended` in ms; `partition` and `offset` are of its record on the topic of traces."""
 
     trace: bytes
@@ -37,7 +37,7 @@ class Candidate:
         return _LAYOUT.pack(self.trace, self.ended, self.partition, self.offset)
 
     @classmethod
-    def unpack(cls, member: bytes) -> Candidate:
+    def unpack(cls, member: bytes) -> PooledTrace:
         return cls(*_LAYOUT.unpack(member))
 
 
@@ -47,7 +47,7 @@ def share(trace: bytes) -> float:
     return _hash(b"rate", trace) / (1 << _BITS)
 
 
-def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) -> list[Candidate]:
+def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) -> list[PooledTrace]:
     """Of the pools' traces that ended in (since, until], the `size` with the lowest numbers. A trace that was posted
     twice counts once, by its later record."""
     found: dict[bytes, tuple[int, int, int]] = {}
@@ -56,7 +56,7 @@ def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) ->
             place = ended, partition, offset
             found[trace] = max(found.get(trace, place), place)
     lowest = nsmallest(size, ((_hash(b"sample", trace), trace) for trace in found))
-    return [Candidate(trace, *found[trace]) for _, trace in lowest]
+    return [PooledTrace(trace, *found[trace]) for _, trace in lowest]
 
 
 def fingerprint(items: Iterable[str]) -> str:

@@ -11,13 +11,13 @@ from pathlib import Path
 from prometheus_client import write_to_textfile
 
 from rampgate.settings import SettingsError
-from schemas.verdicts import Code, GateVerdict, Verdict, Word
+from schemas.verdicts import Code, GateVerdict, Verdict, VerdictLevel
 from streams.metrics import Metrics
 
 
 def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:
     """A gate that ran. What a judge came to is left out where too much of it could not be scored to know."""
-    undecided = gate.verdict is Word.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
+    undecided = gate.verdict is VerdictLevel.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
     metrics.gates_fired.labels(gate.milestone).inc()
     metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
     metrics.gate_duration.labels(gate.milestone).observe(seconds)

@@ -15,10 +15,10 @@ from evalcore.scoring.answers import NotApplicable, Scored
 from rampgate.ci_gate.run import Outcome
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone, ScoreType
-from schemas.verdicts import Code, JudgeScore, Reason, Word
+from schemas.verdicts import Code, JudgeScore, Reason, VerdictLevel
 
 LONGEST = 2_000
-_ORDER = tuple(Word)
+_ORDER = tuple(VerdictLevel)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Row:
 
     judge: str
     score: JudgeScore
-    word: Word
+    word: VerdictLevel
     why: tuple[Reason, ...]
 
     @property
@@ -94,18 +94,18 @@ def _names(reason: Reason, judge: str) -> bool:
     return reason.message.startswith((f"{judge} ", f"the provisional seed of {judge} "))
 
 
-def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> Word:
+def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> VerdictLevel:
     """The worst that its reasons come to. Some block whatever the judge's enforcement says; a late seed does from
     pre_ramp on (PF-9 AC-9)."""
     if score.passed:
-        return Word.PASS
+        return VerdictLevel.PASS
     always = {Code.FLOOR_BREACH, Code.JUDGE_SUSPENDED, Code.JUDGE_UNAVAILABLE}
     if milestone is not Milestone.PRE_MERGE:
         always.add(Code.PROVISIONAL_OVERDUE)
     own = {reason.code for reason in why}
     only_late = own == {Code.PROVISIONAL_OVERDUE}
     blocks = bool(own & always) or (score.enforcement is Enforcement.BLOCK and not only_late)
-    return Word.FAIL if blocks else Word.WARN
+    return VerdictLevel.FAIL if blocks else VerdictLevel.WARN
 
 
 FLOAT_BINS = 20

@@ -20,11 +20,11 @@ from rampgate.ci_gate.report_rows import LONGEST, distributions, facts, headline
 from rampgate.ci_gate.run import Outcome
 from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property, plain
 from schemas.dead_letters import clean
-from schemas.verdicts import Code, Reason, Word
+from schemas.verdicts import Code, Reason, VerdictLevel
 
 WIDE = 120
 """Columns where nobody says how wide it is: a log."""
-COLOURS = {Word.PASS: "green", Word.WARN: "yellow", Word.FAIL: "red"}
+COLOURS = {VerdictLevel.PASS: "green", VerdictLevel.WARN: "yellow", VerdictLevel.FAIL: "red"}
 
 
 def show(outcome: Outcome, console: Console | None = None) -> None:
@@ -56,7 +56,7 @@ def commands(outcome: Outcome) -> list[str]:
     by_level: dict[str, list[str]] = {"error": [], "warning": []}
     title = escape_property(f"gate {verdict.milestone}")
     for row in rows(outcome):
-        level = "error" if row.word is Word.FAIL else "warning"
+        level = "error" if row.word is VerdictLevel.FAIL else "warning"
         by_level[level] += [_command(level, title, reason) for reason in row.why]
     by_level["error"] += [_command("error", title, reason) for reason in of_the_whole(outcome)]
     out = []
@@ -79,13 +79,13 @@ def junit(outcome: Outcome) -> bytes:
     verdict = outcome.verdict
     suite = ET.Element("testsuite", name=f"rampgate gate {verdict.milestone}", timestamp=outcome.decided_at)
     counted = {"failure": 0, "error": 0}
-    cases: list[tuple[str, Word, Sequence[Reason]]] = [(row.judge, row.word, row.why) for row in rows(outcome)]
+    cases: list[tuple[str, VerdictLevel, Sequence[Reason]]] = [(row.judge, row.word, row.why) for row in rows(outcome)]
     whole = of_the_whole(outcome)
-    cases.append(("the gate as a whole", Word.FAIL if whole else Word.PASS, whole))
+    cases.append(("the gate as a whole", VerdictLevel.FAIL if whole else VerdictLevel.PASS, whole))
     for name, word, why in cases:
         case = ET.SubElement(suite, "testcase", classname=f"gate.{verdict.milestone}", name=name)
         told = "\n".join(said(reason) for reason in why)
-        if word is Word.FAIL:
+        if word is VerdictLevel.FAIL:
             kind = "error" if any(reason.code is Code.JUDGE_UNAVAILABLE for reason in why) else "failure"
             counted[kind] += 1
             first = why[0] if why else None
@@ -107,7 +107,7 @@ def junit(outcome: Outcome) -> bytes:
     return written + b"\n"
 
 
-SIGNS = {Word.PASS: "✅", Word.WARN: "⚠️", Word.FAIL: "❌"}
+SIGNS = {VerdictLevel.PASS: "✅", VerdictLevel.WARN: "⚠️", VerdictLevel.FAIL: "❌"}
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 

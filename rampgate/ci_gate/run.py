@@ -20,7 +20,7 @@ from evalcore.scoring.items import identity
 from evalcore.scoring.runner import Scorer
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
-from schemas.verdicts import Code, GateVerdict, Reason, Word
+from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, CandidateAnswer]]]
 
@@ -152,4 +152,4 @@ def _timed(wanted: Wanted) -> Callable[..., Outcome]:
 
 
 def _failed(wanted: Wanted, code: Code, message: str) -> Ran:
-    return Ran(GateVerdict({}, Word.FAIL, [], wanted.milestone, [Reason(code, message)]))
+    return Ran(GateVerdict({}, VerdictLevel.FAIL, [], wanted.milestone, [Reason(code, message)]))

@@ -16,7 +16,7 @@ from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
 from agents.ramp_steps import answer
 from evalcore import reloading
-from evalcore.gates.requests import Asked, Invalid
+from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.scoring.chat_model import ChatModel
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
@@ -127,7 +127,7 @@ class Gates:
         parts.metrics.ramp_steps_waiting.set_function(lambda: jobs.running)
         return jobs
 
-    async def decide(self, request: Asked | Invalid) -> Verdict:
+    async def decide(self, request: RampRequest | InvalidRequest) -> Verdict:
         """With the registry that serves when deciding begins."""
         return await answer(request, reloading.loaded(), self._ports)
 

@@ -18,7 +18,7 @@ from agents.ports import Change, Clock, Store
 from evalcore.gates.messages import message, news
 from evalcore.gates.verdict import from_json
 from schemas.dead_letters import Record, clean
-from schemas.verdicts import Verdict, Word
+from schemas.verdicts import Verdict, VerdictLevel
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 
 log = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ def _failed(record: Record) -> Verdict | None:
     except (ValueError, TypeError, ValidationError) as error:
         log.error("no_verdict", partition=record.partition, offset=record.offset, reason=clean(str(error), 200))
         return None
-    return verdict if verdict.verdict is Word.FAIL else None
+    return verdict if verdict.verdict is VerdictLevel.FAIL else None
 
 
 def _log(verdict: Verdict, told: str) -> None:

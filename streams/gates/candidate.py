@@ -32,7 +32,7 @@ class CandidateLimits:
     first_pause: float = 0.5
 
 
-class Candidate:
+class CandidateClient:
     """For one gate: after GIVEN_UP_AFTER items without any answer it asks no more."""
 
     def __init__(self, client: Client, url: str, key: str | None = None, limits: CandidateLimits | None = None) -> None:
@@ -103,6 +103,6 @@ async def ask_candidate(
     limits = limits or CandidateLimits()
     client = make_client(limits.at_once, limits.seconds)
     try:
-        return await Candidate(client, url, key, limits).answers(items)
+        return await CandidateClient(client, url, key, limits).answers(items)
     finally:
         await client.aclose()

@@ -21,7 +21,7 @@ from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.scoring.chat_model import Client
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
-from streams.gates.candidate import Candidate, CandidateLimits
+from streams.gates.candidate import CandidateClient, CandidateLimits
 
 LARGEST = 256 * 1024
 """Bytes of an answer; a larger one is asked for again."""
@@ -47,7 +47,7 @@ class CandidateAnswers:
         known = [key for key in keys if key is not None]
         held = dict(zip(known, await self._store.read(known), strict=True))
         limits = CandidateLimits(endpoint.at_once, float(endpoint.seconds), endpoint.tries)
-        candidate = Candidate(self._client, url, self._key, limits)
+        candidate = CandidateClient(self._client, url, self._key, limits)
 
         async def one(item: Mapping[str, Any], key: Key | None) -> CandidateAnswer:
             if key is not None and held[key]:

@@ -12,7 +12,7 @@ from agents.join.counting import BOTH
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, Store, Unavailable
 from evalcore.gates.history import Line
-from evalcore.gates.requests import Asked
+from evalcore.gates.requests import RampRequest
 from streams.gates.pooled_traces import Whole
 from streams.gates.verdict_log import VerdictLog
 from streams.queries.coverage import of_one, read_counts
@@ -33,7 +33,7 @@ class VerdictHistory:
     def __init__(self, verdicts: VerdictLog) -> None:
         self._verdicts = verdicts
 
-    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+    async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
         return self._verdicts.history.baseline(line, asked.request_id)
 
     async def suspended(self, judge: str) -> str:

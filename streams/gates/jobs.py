@@ -22,7 +22,7 @@ from agents.gates.counting import Ended
 from agents.join.steps import Batch
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import in_time
-from evalcore.gates.requests import Asked, Invalid, Unreadable, read
+from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
 from evalcore.gates.verdict import Moment, refused
 from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause, State
@@ -39,7 +39,7 @@ DOORS = 32
 BROKE = "deciding broke off; the worker's log has the error"
 
 T = TypeVar("T")
-Decide = Callable[[Asked | Invalid], Awaitable[Verdict]]
+Decide = Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]
 
 
 class Consumer(Protocol):
@@ -170,7 +170,7 @@ class GateJobs:
         """What the record ends as, once that stands on its topic: conservation's name for it."""
         began = time.monotonic()
         request = read(record.value)
-        if isinstance(request, Unreadable):
+        if isinstance(request, UnreadableRequest):
             return await self._letter(record, batch, Cause.MALFORMED, request.why)
         await self._through(self._verdicts.caught_up)
         place = f"{record.topic}/{record.partition}/{record.offset}"
@@ -188,7 +188,7 @@ class GateJobs:
                 return State.DONE if first.place == place else State.SUPERSEDED
             await self._hold(first)
 
-    def _begin(self, request: Asked | Invalid, place: str, began: float) -> Job:
+    def _begin(self, request: RampRequest | InvalidRequest, place: str, began: float) -> Job:
         job = self._jobs[request.request_id] = Job(request.body, place, began)
         job.task = asyncio.create_task(self._run(request, job), name=f"gate {request.request_id}")
         self._keep(job.task)
@@ -205,7 +205,7 @@ class GateJobs:
             if not job.holders:
                 job.held.clear()
 
-    async def _run(self, request: Asked | Invalid, job: Job) -> None:
+    async def _run(self, request: RampRequest | InvalidRequest, job: Job) -> None:
         """Decide, and publish while somebody holds the request. Unheld for too long it is given up."""
         try:
             verdict: list[Verdict] = []
@@ -221,7 +221,7 @@ class GateJobs:
         finally:
             self._jobs.pop(request.request_id, None)
 
-    async def _decided_or_failed(self, request: Asked | Invalid) -> Verdict:
+    async def _decided_or_failed(self, request: RampRequest | InvalidRequest) -> Verdict:
         """A fault of ours fails this request, closed, and no other."""
         began = self._clock.now_ms()
         try:
@@ -234,7 +234,7 @@ class GateJobs:
             moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
-    async def _publish(self, request: Asked | Invalid, verdict: Verdict, job: Job) -> None:
+    async def _publish(self, request: RampRequest | InvalidRequest, verdict: Verdict, job: Job) -> None:
         async with self._doors:
             ours = await self._leases.take(verdict.request_id, self._owner)
             await self._verdicts.caught_up()

@@ -15,7 +15,7 @@ import orjson
 from agents.gates.pools import pool_key
 from agents.join.counting import HOUR
 from agents.ports import Clock, Records, Store
-from evalcore.scoring.sampling import Candidate, draw
+from evalcore.scoring.sampling import PooledTrace, draw
 from schemas.dead_letters import Record
 
 LOOKED_UP_AT_ONCE = 16
@@ -31,7 +31,7 @@ Whole = Callable[[], AbstractAsyncContextManager[None]]
 class Drawn:
     """A trace as its judges read it. `digest` is the hash of its record, empty where Opik said more than that."""
 
-    candidate: Candidate
+    candidate: PooledTrace
     trace: dict[str, Any]
     digest: bytes
 
@@ -55,7 +55,7 @@ class PooledTraces:
 
     async def drawn(
         self, vertical: str | None, agent: str, version: str | None, window: int, size: int
-    ) -> list[Candidate]:
+    ) -> list[PooledTrace]:
         """At most `size` that ended in the last `window` seconds. `version` None: of any version, from production."""
         now = self._clock.now_ms()
         since = now - window * 1000
@@ -65,7 +65,7 @@ class PooledTraces:
             pools = await self._store.pools(keys)
         return draw(pools, since, now, size)
 
-    async def read(self, drawn: Sequence[Candidate]) -> list[Drawn]:
+    async def read(self, drawn: Sequence[PooledTrace]) -> list[Drawn]:
         """With each its trace. Those whose record is gone, that are without input and output there and in Opik, or are
         of a turn that has not ended are left out; of a turn with several traces all but the one that ended last."""
         places = [(self._topic, one.partition, one.offset) for one in drawn]
@@ -82,7 +82,7 @@ class PooledTraces:
         one.digest = b""
 
 
-def _of_an_ended_turn(candidate: Candidate, record: Record | None) -> Drawn | None:
+def _of_an_ended_turn(candidate: PooledTrace, record: Record | None) -> Drawn | None:
     if record is None or record.value is None:
         return None
     found = orjson.loads(record.value)

@@ -32,9 +32,9 @@ from evalcore.gates.composition import (
     topped_up,
 )
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike
-from evalcore.gates.requests import Asked
+from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.sampling import Candidate, fingerprint, share
+from evalcore.scoring.sampling import PooledTrace, fingerprint, share
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
 from schemas.verdicts import Composition, SampleFacts
@@ -71,7 +71,7 @@ class PooledSamples:
         self._datasets, self._answers = datasets, answers
         self._inputs = ProductionInputs(store, traces, policy, clock)
 
-    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+    async def frozen(self, asked: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
         key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(asked.body.encode()).hexdigest()[:32])
         drawn, traces = await self._drawn(key, asked, milestone, registry)
         own = [_item(one) for one in traces]
@@ -94,7 +94,9 @@ class PooledSamples:
         )
         return Sample(items, facts, tuple(answered.wrong), looked(asked.step, registry, facts, lost))
 
-    async def _drawn(self, key: Key, asked: Asked, milestone: Milestone, registry: Registry) -> tuple[Any, list[Drawn]]:
+    async def _drawn(
+        self, key: Key, asked: RampRequest, milestone: Milestone, registry: Registry
+    ) -> tuple[Any, list[Drawn]]:
         """What is frozen, and its traces."""
         (held,) = await self._store.read([key])
         if not held:
@@ -103,10 +105,10 @@ class PooledSamples:
                 return orjson.loads(content), traces
             held = content
         drawn = orjson.loads(held)
-        return drawn, await self._traces.read([Candidate.unpack(bytes.fromhex(one)) for one in drawn["members"]])
+        return drawn, await self._traces.read([PooledTrace.unpack(bytes.fromhex(one)) for one in drawn["members"]])
 
     async def _freeze(
-        self, key: Key, asked: Asked, milestone: Milestone, registry: Registry
+        self, key: Key, asked: RampRequest, milestone: Milestone, registry: Registry
     ) -> tuple[bytes, list[Drawn] | None]:
         """The traces are None where another one froze theirs first."""
         now, step, sample = self._clock.now_ms(), asked.step, registry.sample
@@ -136,7 +138,7 @@ class PooledSamples:
         return (held, None) if held else (content, whole)
 
     async def _run(
-        self, asked: Asked, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
+        self, asked: RampRequest, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
     ) -> _Answered:
         """The candidate on all that it has to answer, at one go."""
         found, endpoint, step = _Answered(), registry.sample.candidate, asked.step

@@ -32,7 +32,7 @@ from rampgate.settings import Settings, load_settings, revealed
 from rampgate.worker.gates import call_limits
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Word
+from schemas.verdicts import VerdictLevel
 from streams.gates.candidate import CandidateLimits, ask_candidate
 
 LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
@@ -129,7 +129,7 @@ def decide(options: Options) -> int:
         except BadFile as error:
             raise Failure(str(error)) from error
     tell(outcome, options.format, options.as_json)
-    return 1 if outcome.verdict.verdict is Word.FAIL else 0
+    return 1 if outcome.verdict.verdict is VerdictLevel.FAIL else 0
 
 
 def _shift(options: Options, registry: Registry, today: date) -> Shift | None:

@@ -11,7 +11,7 @@ import pytest
 from faust.types import TP
 
 from agents.ports import Unavailable
-from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.requests import InvalidRequest, RampRequest, read
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from rampgate.local.services.broker import MockBroker
 from rampgate.local.services.kafka import KafkaCluster
@@ -25,7 +25,7 @@ from tests.memory_ports import ManualClock
 LOOKBACK = 7 * 86_400_000
 
 
-def asked(request_id: str, **changes: str) -> Asked:
+def asked(request_id: str, **changes: str) -> RampRequest:
     request = read(
         json.dumps(
             {
@@ -34,7 +34,7 @@ def asked(request_id: str, **changes: str) -> Asked:
             }
         ).encode()
     )  # fmt: skip
-    assert isinstance(request, Asked)
+    assert isinstance(request, RampRequest)
     return request
 
 
@@ -101,7 +101,9 @@ async def test_pc5_5_5_after_a_restart_the_previous_verdict_about_a_step_is_stil
     await first.start()
     answered = verdict("r1")
     refusal = refused(asked("r2"), [Reason(Code.DEADLINE_EXCEEDED, "late")], Moment("2026-11-21T12:00:02Z", 0.1))
-    unread = invalid(Invalid("r3", {"experiment_id": "e"}, ("to_percent",), "b"), Moment("2026-11-21T12:00:03Z", 0.1))
+    unread = invalid(
+        InvalidRequest("r3", {"experiment_id": "e"}, ("to_percent",), "b"), Moment("2026-11-21T12:00:03Z", 0.1)
+    )
     for number, one in enumerate((answered, refusal, unread)):
         await first.publish(one, "body", f"t/0/{number}", "e")
     restarted = log_of()

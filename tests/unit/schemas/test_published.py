@@ -20,7 +20,7 @@ from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.limits import Limits
 from evalcore.gates.messages import ramp_command
 from evalcore.gates.regression import Breach, Event, Response, Step
-from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.requests import InvalidRequest, RampRequest, read
 from evalcore.gates.verdict import Moment, as_json, invalid, of_gates
 from evalcore.scoring.answers import Scored, collect
 from schemas.dead_letters import DeadLetter
@@ -166,8 +166,8 @@ def test_the_audit_that_is_written_is_the_one_that_is_published() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES["ramp-step"])
 def test_a_published_ramp_step_is_a_request_that_can_be_decided(example: dict[str, Any]) -> None:
-    assert isinstance(read(json.dumps(example).encode()), Asked)
-    assert isinstance(read(json.dumps(example | {"a field of tomorrow": 1}).encode()), Asked)
+    assert isinstance(read(json.dumps(example).encode()), RampRequest)
+    assert isinstance(read(json.dumps(example | {"a field of tomorrow": 1}).encode()), RampRequest)
 
 
 CONTRACT = (
@@ -194,9 +194,9 @@ def written() -> list[dict[str, Any]]:
     """A verdict with numbers, one of a step without a gate, one of an invalid request: as the topic gets them."""
     numbers, between = (read(json.dumps(example).encode()) for example in EXAMPLES["ramp-step"])
     wrong = read(b'{"request_id": "r", "to_percent": 101}')
-    assert isinstance(numbers, Asked)
-    assert isinstance(between, Asked)
-    assert isinstance(wrong, Invalid)
+    assert isinstance(numbers, RampRequest)
+    assert isinstance(between, RampRequest)
+    assert isinstance(wrong, InvalidRequest)
     limits = Limits.of(0.7, 0.5, 0.05, Enforcement.WARN, [0.8])
     judged = Judged(collect([Scored(0.6)] * 3, (0.0, 1.0)), limits, (0.0, 1.0), version="1")
     gate = decide(Milestone.PRE_RAMP, {"ux_quality": judged}, Evidence(3, 1))

@@ -15,7 +15,7 @@ from typing import Any
 from agents.gates.ports import GatePorts, Item, Sample
 from agents.ramp_steps import answer
 from evalcore.gates.history import Line
-from evalcore.gates.requests import Asked, Invalid, read
+from evalcore.gates.requests import InvalidRequest, RampRequest, read
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.scoring.answers import Answer, Scored, Unscored
@@ -59,7 +59,7 @@ class Scripted:
     lines: list[Line] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
-    async def frozen(self, asked: Asked, milestone: Milestone, registry: Registry) -> Sample:
+    async def frozen(self, asked: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
         whose = cycle([{"metadata": {"vertical": one}} for one in self.verticals] or [{}])
         items = [Item(f"t{number}", "online", next(whose)) for number in range(self.size)]
         facts = SampleFacts(
@@ -76,7 +76,7 @@ class Scripted:
             return {judge.id: [Unscored("connection refused")] * len(items) for judge in judges}
         return {j.id: [Scored(self.scores.get(j.id, j.score_range[1]))] * len(items) for j in judges}
 
-    async def baseline(self, asked: Asked, line: Line) -> Sequence[float]:
+    async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
         self.lines.append(line)
         return self.past
 
@@ -98,7 +98,7 @@ class Coverage:
 def verdict(scripted: Scripted | None = None, known: Registry | None = None, **changes: Any) -> Verdict:
     scripted = scripted or Scripted()
     request = read(json.dumps({**REQUEST, **changes}).encode())
-    assert isinstance(request, (Asked, Invalid))
+    assert isinstance(request, (RampRequest, InvalidRequest))
     ports = GatePorts(scripted, scripted, scripted, Coverage(scripted))
     return asyncio.run(answer(request, known or registry(), ports, NOW))
 

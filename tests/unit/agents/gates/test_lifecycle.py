@@ -16,9 +16,9 @@ import pytest
 from agents.gates.ports import GatePorts
 from agents.ramp_steps import answer
 from evalcore.gates.planning import plan
-from evalcore.gates.requests import Asked, Invalid, milestones, read
+from evalcore.gates.requests import InvalidRequest, RampRequest, milestones, read
 from schemas.judges import Milestone
-from schemas.verdicts import Action, Code, Verdict, Word
+from schemas.verdicts import Action, Code, Verdict, VerdictLevel
 
 PRE_MERGE, PRE_RAMP, PRE_FULL = Milestone
 NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
@@ -38,7 +38,7 @@ def answered(at: float, to: float, *ramp_steps: float) -> Verdict:
             }
         ).encode()
     )  # fmt: skip
-    assert isinstance(request, (Asked, Invalid))
+    assert isinstance(request, (RampRequest, InvalidRequest))
     nobody: Any = Nobody()
     return asyncio.run(answer(request, None, GatePorts(nobody, nobody, nobody, nobody), NOW))
 
@@ -65,7 +65,7 @@ def test_pc5_fr1_inside_promote_the_first_step_fires_pre_ramp_and_the_last_pre_f
     assert not any(fired[1:-1])
     for at, to in pairwise(steps[1:-1]):
         found = answered(at, to, *steps[1:])
-        assert (found.verdict, found.milestone, found.action) == (Word.PASS, None, Action.PROCEED)
+        assert (found.verdict, found.milestone, found.action) == (VerdictLevel.PASS, None, Action.PROCEED)
         assert [reason.code for reason in found.reasons] == [Code.NO_GATE_AT_STEP]
 
 
@@ -75,6 +75,6 @@ def test_pc5_fr1_a_rollback_from_anywhere_fires_no_gate_and_never_asks(at: float
     mistake, is told so, and no judge is asked."""
     assert milestones(at, to) == ()
     found = answered(at, to)
-    assert (found.verdict, found.milestone, found.gates) == (Word.FAIL, None, [])
+    assert (found.verdict, found.milestone, found.gates) == (VerdictLevel.FAIL, None, [])
     assert [reason.code for reason in found.reasons] == [Code.INVALID_REQUEST]
     assert found.reasons[0].message == f"from_percent: {at:g} is above to_percent, {to:g}"

@@ -15,14 +15,14 @@ from evalcore.gates.verdict import as_json, from_json
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer
 from schemas.judges import Milestone
-from schemas.verdicts import Action, Code, Word
+from schemas.verdicts import Action, Code, VerdictLevel
 from tests.unit.agents.gates.ramp_answers_rig import NOW, SAFETY, Scripted, codes, registry, verdict
 
 
 def test_pc5_ac4_a_first_step_fires_pre_ramp_and_good_scores_let_it_proceed() -> None:
     scripted = Scripted()
     found = verdict(scripted)
-    assert (found.verdict, found.milestone, found.action) == (Word.PASS, Milestone.PRE_RAMP, Action.PROCEED)
+    assert (found.verdict, found.milestone, found.action) == (VerdictLevel.PASS, Milestone.PRE_RAMP, Action.PROCEED)
     assert set(found.per_judge_scores) == {"ux_quality"} | SAFETY
     assert found.halt_at_percent is None
     assert found.evidence.coverage == 0.4
@@ -31,7 +31,7 @@ def test_pc5_ac4_a_first_step_fires_pre_ramp_and_good_scores_let_it_proceed() ->
 
 def test_pc5_ac4_a_failing_judge_halts_the_ramp_at_zero() -> None:
     found = verdict(Scripted(scores={"ux_quality": 0.6}))
-    assert (found.verdict, found.action, found.halt_at_percent) == (Word.FAIL, Action.HALT, 0.0)
+    assert (found.verdict, found.action, found.halt_at_percent) == (VerdictLevel.FAIL, Action.HALT, 0.0)
     assert found.failing_judges == ["ux_quality"]
     assert codes(found) == {Code.BELOW_THRESHOLD}
     assert all(part in found.reasons[0].message for part in ("0.6", "0.7", "ux_quality"))
@@ -66,18 +66,18 @@ def test_inherited_safety_judges_run_though_no_request_names_them() -> None:
 def test_a_jump_to_full_fires_both_gates_and_the_worse_one_decides() -> None:
     found = verdict(Scripted(size=150), to_percent=100)
     assert [gate.milestone for gate in found.gates] == [Milestone.PRE_RAMP, Milestone.PRE_FULL]
-    assert [gate.verdict for gate in found.gates] == [Word.PASS, Word.FAIL]
+    assert [gate.verdict for gate in found.gates] == [VerdictLevel.PASS, VerdictLevel.FAIL]
     assert (found.milestone, codes(found)) == (Milestone.PRE_FULL, {Code.INSUFFICIENT_SAMPLE})
 
 
 def test_steps_between_need_no_gate() -> None:
     found = verdict(Scripted(down=True), from_percent=5, to_percent=25)
-    assert (found.verdict, found.milestone, codes(found)) == (Word.PASS, None, {Code.NO_GATE_AT_STEP})
+    assert (found.verdict, found.milestone, codes(found)) == (VerdictLevel.PASS, None, {Code.NO_GATE_AT_STEP})
 
 
 def test_a_model_that_is_down_fails_closed_with_judge_unavailable_and_nothing_else() -> None:
     found = verdict(Scripted(down=True))
-    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.JUDGE_UNAVAILABLE})
+    assert (found.verdict, codes(found)) == (VerdictLevel.FAIL, {Code.JUDGE_UNAVAILABLE})
 
 
 def test_coverage_below_the_floor_fails() -> None:
@@ -96,7 +96,7 @@ def test_coverage_below_the_floor_fails() -> None:
 )
 def test_bad_requests_fail_as_invalid_with_the_field_named(changes: dict[str, Any], field: str) -> None:
     found = verdict(**changes)
-    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.INVALID_REQUEST})
+    assert (found.verdict, codes(found)) == (VerdictLevel.FAIL, {Code.INVALID_REQUEST})
     assert any(field in reason.message for reason in found.reasons)
     assert found.request_id == "r-1"
 
@@ -117,7 +117,7 @@ def test_a_near_miss_is_named() -> None:
 def test_a_deadline_that_is_past_fails_before_any_judge_is_asked() -> None:
     scripted = Scripted()
     found = verdict(scripted, deadline_seconds=2)
-    assert (found.verdict, codes(found), scripted.asked) == (Word.FAIL, {Code.DEADLINE_EXCEEDED}, [])
+    assert (found.verdict, codes(found), scripted.asked) == (VerdictLevel.FAIL, {Code.DEADLINE_EXCEEDED}, [])
 
 
 @pytest.mark.parametrize(("at", "to"), [(0, 5), (5, 25), (50, 100)])

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from evalcore.gates.verdict import as_json
-from schemas.verdicts import Code, Word
+from schemas.verdicts import Code, VerdictLevel
 from tests.unit.agents.gates.ramp_answers_rig import SAFETY, Scripted, verdict
 
 
@@ -39,7 +39,7 @@ def test_a_fraction_of_a_percent_is_a_step(to_percent: float) -> None:
 @pytest.mark.parametrize("stays", [0, 50, 100])
 def test_a_step_that_goes_nowhere_fires_no_gate(stays: float) -> None:
     made = verdict(from_percent=stays, to_percent=stays)
-    assert (made.verdict, [reason.code for reason in made.reasons]) == (Word.PASS, [Code.NO_GATE_AT_STEP])
+    assert (made.verdict, [reason.code for reason in made.reasons]) == (VerdictLevel.PASS, [Code.NO_GATE_AT_STEP])
 
 
 def test_the_step_to_100_fires_its_gate_whatever_the_plan_says() -> None:
@@ -67,4 +67,4 @@ def test_a_deadline_that_passed_long_ago_is_exceeded(requested_at: Any) -> None:
 
 
 def test_a_deadline_without_end_is_none() -> None:
-    assert verdict(deadline_seconds=1e308).verdict is Word.PASS
+    assert verdict(deadline_seconds=1e308).verdict is VerdictLevel.PASS

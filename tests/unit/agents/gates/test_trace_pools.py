@@ -6,7 +6,7 @@ from typing import Any
 
 from agents.gates.pools import pool_key
 from agents.join.counting import HOUR
-from evalcore.scoring.sampling import Candidate, draw
+from evalcore.scoring.sampling import PooledTrace, draw
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import NOW, trace, trace_id
 from tests.unit.agents.join.world import World
@@ -19,7 +19,7 @@ def of_version(rid: str, version: str | None = "v1", **more: Any) -> dict[str, A
     return event
 
 
-async def drawn(world: World, version: str | None = "v1", vertical: str = "shopping") -> list[Candidate]:
+async def drawn(world: World, version: str | None = "v1", vertical: str = "shopping") -> list[PooledTrace]:
     key = pool_key(vertical, "assistant", version, NOW // HOUR)
     return draw(await world.store.pools([key]), 0, NOW + HOUR, 100)
 

@@ -16,7 +16,7 @@ from evalcore.gates.overrides import accepted
 from evalcore.gates.verdict import judged
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
-from schemas.verdicts import GateVerdict, JudgeScore, Word
+from schemas.verdicts import GateVerdict, JudgeScore, VerdictLevel
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import built, rewritten
 from tests.unit.evalcore.registry.registry_files import TODAY
@@ -30,7 +30,7 @@ PRE_MERGE = Milestone.PRE_MERGE
 TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
 
 
-def verdict(score: float | None, word: Word = Word.PASS, **more: Any) -> GateVerdict:
+def verdict(score: float | None, word: VerdictLevel = VerdictLevel.PASS, **more: Any) -> GateVerdict:
     about = {"n": 20, "judge_version": HELPFULNESS.version} | more
     one = JudgeScore(score, 4.0, True, Enforcement.WARN, **about)
     return GateVerdict({"helpfulness": one}, word, [], Milestone.PRE_MERGE)
@@ -81,17 +81,19 @@ def test_a_dimension_has_a_baseline_of_its_own() -> None:
     parts = built({"rules/helpfulness.yaml": "{dimensions: {tone: {description: How it sounds.}}}"})
     judge = parts.judge("helpfulness")
     one = verdict(4.0, judge_version=judge.version).per_judge_scores["helpfulness"]
-    both = GateVerdict({"helpfulness": one, "helpfulness.tone": replace(one, score=3.0)}, Word.PASS, [], PRE_MERGE)
+    both = GateVerdict(
+        {"helpfulness": one, "helpfulness.tone": replace(one, score=3.0)}, VerdictLevel.PASS, [], PRE_MERGE
+    )
     assert recorded(both).history([judge], GOLDEN, PRE_MERGE, None) == {"helpfulness": [4.0], "helpfulness.tone": [3.0]}
 
 
-@pytest.mark.parametrize("one", [verdict(4.0, Word.FAIL), verdict(None, n=0), verdict(4.0, unscored=1)])
+@pytest.mark.parametrize("one", [verdict(4.0, VerdictLevel.FAIL), verdict(None, n=0), verdict(4.0, unscored=1)])
 def test_a_failed_gate_and_a_judge_that_could_not_score_all_are_no_run(one: GateVerdict) -> None:
     assert recorded(one).runs == []
 
 
 def test_a_warning_is_a_run_and_the_file_does_not_grow_without_end() -> None:
-    assert len(recorded(verdict(3.0, Word.WARN)).runs) == 1
+    assert len(recorded(verdict(3.0, VerdictLevel.WARN)).runs) == 1
     many = recorded(*(verdict(float(n)) for n in range(KEPT + 10)))
     assert [run.score for run in many.runs] == [float(n) for n in range(10, KEPT + 10)]
 

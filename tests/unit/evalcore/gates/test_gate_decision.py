@@ -10,7 +10,7 @@ from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.limits import Limits
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
 from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Code, GateVerdict, Word
+from schemas.verdicts import Code, GateVerdict, VerdictLevel
 
 BLOCK, WARN = Enforcement.BLOCK, Enforcement.WARN
 PRE_MERGE, PRE_RAMP, PRE_FULL = Milestone
@@ -45,22 +45,22 @@ def codes(verdict: GateVerdict) -> list[Code]:
 
 
 @pytest.mark.parametrize(
-    ("one", "word", "code"),
+    ("one", "level", "code"),
     [
-        (judged(*scored(4, 4, 4)), Word.PASS, None),
-        (judged(*scored(3, 4, 4)), Word.FAIL, Code.BELOW_THRESHOLD),
-        (judged(*scored(3, 4, 4), enforcement=WARN), Word.WARN, Code.BELOW_THRESHOLD),
-        (judged(*scored(1, 2, 2)), Word.FAIL, Code.FLOOR_BREACH),
-        (judged(*scored(1, 2, 2), enforcement=WARN), Word.FAIL, Code.FLOOR_BREACH),
-        (judged(*scored(4, 4, 4), history=(4.2, 4.3, 4.4)), Word.FAIL, Code.REGRESSED),
-        (judged(*scored(4, 4, 4), history=(4.2, 4.3, 4.4), enforcement=WARN), Word.WARN, Code.REGRESSED),
-        (judged(*scored(4, 4, 4), history=(4.25, 4.25, 4.25)), Word.PASS, None),
-        (judged(*scored(4, 4, 4), history=(5.0, 4.0, 4.0, 4.0)), Word.PASS, None),
-        (judged(*scored(4, 4, 4), history=(5.0,)), Word.FAIL, Code.REGRESSED),
-        (judged(*scored(4, 4, 4), outdated="v0"), Word.FAIL, Code.REGRESSED),
-        (judged(*scored(4, 4, 4), outdated="v0", enforcement=WARN), Word.WARN, Code.REGRESSED),
-        (judged(*scored(4, 4, 4), outdated="v0", history=(4.0,)), Word.PASS, None),
-        (judged(*scored(1, 2, 2), outdated="v0", enforcement=WARN), Word.FAIL, Code.FLOOR_BREACH),
+        (judged(*scored(4, 4, 4)), VerdictLevel.PASS, None),
+        (judged(*scored(3, 4, 4)), VerdictLevel.FAIL, Code.BELOW_THRESHOLD),
+        (judged(*scored(3, 4, 4), enforcement=WARN), VerdictLevel.WARN, Code.BELOW_THRESHOLD),
+        (judged(*scored(1, 2, 2)), VerdictLevel.FAIL, Code.FLOOR_BREACH),
+        (judged(*scored(1, 2, 2), enforcement=WARN), VerdictLevel.FAIL, Code.FLOOR_BREACH),
+        (judged(*scored(4, 4, 4), history=(4.2, 4.3, 4.4)), VerdictLevel.FAIL, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), history=(4.2, 4.3, 4.4), enforcement=WARN), VerdictLevel.WARN, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), history=(4.25, 4.25, 4.25)), VerdictLevel.PASS, None),
+        (judged(*scored(4, 4, 4), history=(5.0, 4.0, 4.0, 4.0)), VerdictLevel.PASS, None),
+        (judged(*scored(4, 4, 4), history=(5.0,)), VerdictLevel.FAIL, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), outdated="v0"), VerdictLevel.FAIL, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), outdated="v0", enforcement=WARN), VerdictLevel.WARN, Code.REGRESSED),
+        (judged(*scored(4, 4, 4), outdated="v0", history=(4.0,)), VerdictLevel.PASS, None),
+        (judged(*scored(1, 2, 2), outdated="v0", enforcement=WARN), VerdictLevel.FAIL, Code.FLOOR_BREACH),
     ],
     ids=[
         "at its threshold",
@@ -79,17 +79,17 @@ def codes(verdict: GateVerdict) -> list[Code]:
         "below its floor, whatever main has",
     ],
 )
-def test_what_one_judge_makes_of_a_gate(one: Judged, word: Word, code: Code | None) -> None:
+def test_what_one_judge_makes_of_a_gate(one: Judged, level: VerdictLevel, code: Code | None) -> None:
     verdict = gate(only=one)
-    assert (verdict.verdict, verdict.per_judge_scores["only"].rule) == (word, code)
+    assert (verdict.verdict, verdict.per_judge_scores["only"].rule) == (level, code)
     assert codes(verdict) == ([code] if code else [])
     assert verdict.failing_judges == (["only"] if code else [])
 
 
 def test_the_worst_judge_decides_and_every_failing_one_is_named() -> None:
     verdict = gate(a=judged(*scored(5, 5)), b=judged(*scored(3, 3), enforcement=WARN), c=judged(*scored(3, 3)))
-    assert (verdict.verdict, verdict.failing_judges) == (Word.FAIL, ["b", "c"])
-    assert gate(b=judged(*scored(3, 3), enforcement=WARN), a=judged(*scored(5, 5))).verdict is Word.WARN
+    assert (verdict.verdict, verdict.failing_judges) == (VerdictLevel.FAIL, ["b", "c"])
+    assert gate(b=judged(*scored(3, 3), enforcement=WARN), a=judged(*scored(5, 5))).verdict is VerdictLevel.WARN
 
 
 def test_a_reason_carries_the_number_the_limit_and_the_rule() -> None:
@@ -105,14 +105,14 @@ def test_not_applicable_leaves_the_denominator_and_is_counted() -> None:
 
 def test_a_judge_for_which_nothing_is_applicable_does_not_pass() -> None:
     verdict = gate(tone=judged(NotApplicable(), NotApplicable()))
-    assert (verdict.verdict, codes(verdict)) == (Word.FAIL, [Code.INSUFFICIENT_SAMPLE])
+    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.INSUFFICIENT_SAMPLE])
     assert verdict.per_judge_scores["tone"].score is None
 
 
 def test_unscored_counts_at_its_worst_and_where_that_decides_nothing_the_verdict_stands() -> None:
     verdict = gate(tone=judged(*scored(*[5.0] * 99), DOWN))
     found = verdict.per_judge_scores["tone"]
-    assert (verdict.verdict, found.score, found.n, found.unscored) == (Word.PASS, 4.96, 100, 1)
+    assert (verdict.verdict, found.score, found.n, found.unscored) == (VerdictLevel.PASS, 4.96, 100, 1)
     verdict = gate(tone=judged(*scored(*[3.0] * 99), DOWN))
     assert codes(verdict) == [Code.BELOW_THRESHOLD]
     assert "1 of 100 items (the model did not answer) count at their worst" in verdict.reasons[0].message
@@ -120,13 +120,13 @@ def test_unscored_counts_at_its_worst_and_where_that_decides_nothing_the_verdict
 
 def test_where_the_unscored_would_decide_the_gate_fails_with_judge_unavailable_and_nothing_else() -> None:
     verdict = gate(tone=judged(*scored(4, 4, 4), DOWN, enforcement=WARN), other=judged(*scored(5, 5)))
-    assert (verdict.verdict, codes(verdict)) == (Word.FAIL, [Code.JUDGE_UNAVAILABLE])
+    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.JUDGE_UNAVAILABLE])
     assert verdict.failing_judges == ["tone"]
 
 
 def test_a_model_that_is_down_fails_every_judge_with_judge_unavailable() -> None:
     verdict = gate(a=judged(DOWN, DOWN), b=judged(DOWN, DOWN, enforcement=WARN))
-    assert (verdict.verdict, set(codes(verdict))) == (Word.FAIL, {Code.JUDGE_UNAVAILABLE})
+    assert (verdict.verdict, set(codes(verdict))) == (VerdictLevel.FAIL, {Code.JUDGE_UNAVAILABLE})
     assert verdict.failing_judges == ["a", "b"]
 
 
@@ -149,28 +149,30 @@ def test_items_count_by_their_sampling_weight() -> None:
 def test_a_boolean_judge_is_a_rate_of_true_and_true_means_all_of_them() -> None:
     limits = Limits.of(True, 0.9, 0.0, BLOCK)
     one = Judged(collect(scored(1, 1, 1), (0, 1)), limits, (0.0, 1.0), boolean=True)
-    assert gate(safe=one).verdict is Word.PASS
+    assert gate(safe=one).verdict is VerdictLevel.PASS
     verdict = gate(safe=replace(one, answers=collect(scored(*[1] * 99, 0), (0, 1))))
-    assert (verdict.verdict, codes(verdict)) == (Word.FAIL, [Code.BELOW_THRESHOLD])
+    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.BELOW_THRESHOLD])
     assert verdict.per_judge_scores["safe"].score == 0.99
 
 
 def test_too_small_a_sample_fails_and_says_how_many_are_missing() -> None:
     verdict = gate(Evidence(size=12, minimum=100, shortage="9 are shadow runs"), tone=judged(*scored(5, 5)))
-    assert (verdict.verdict, codes(verdict)) == (Word.FAIL, [Code.INSUFFICIENT_SAMPLE])
+    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.INSUFFICIENT_SAMPLE])
     assert all(part in verdict.reasons[0].message for part in ("12", "100", "88", "9 are shadow runs"))
     assert verdict.failing_judges == []
 
 
 def test_an_empty_sample_fails_whatever_the_minimum_is() -> None:
-    assert gate(Evidence(size=0, minimum=0), tone=judged(*scored(5, 5))).verdict is Word.FAIL
+    assert gate(Evidence(size=0, minimum=0), tone=judged(*scored(5, 5))).verdict is VerdictLevel.FAIL
 
 
-@pytest.mark.parametrize(("coverage", "word"), [(0.05, Word.PASS), (0.049, Word.FAIL), (None, Word.FAIL)])
-def test_coverage_below_its_floor_or_not_known_fails(coverage: float | None, word: Word) -> None:
+@pytest.mark.parametrize(
+    ("coverage", "level"), [(0.05, VerdictLevel.PASS), (0.049, VerdictLevel.FAIL), (None, VerdictLevel.FAIL)]
+)
+def test_coverage_below_its_floor_or_not_known_fails(coverage: float | None, level: VerdictLevel) -> None:
     verdict = gate(Evidence(100, 20, coverage=coverage, coverage_floor=0.05), tone=judged(*scored(5, 5)))
-    assert verdict.verdict is word
-    assert codes(verdict) == ([] if word is Word.PASS else [Code.COVERAGE_TOO_LOW])
+    assert verdict.verdict is level
+    assert codes(verdict) == ([] if level is VerdictLevel.PASS else [Code.COVERAGE_TOO_LOW])
 
 
 def test_another_dataset_than_the_manifests_fails() -> None:
@@ -178,21 +180,26 @@ def test_another_dataset_than_the_manifests_fails() -> None:
     assert codes(gate(evidence, PRE_MERGE, tone=judged(*scored(5, 5)))) == [Code.DATASET_MISMATCH]
 
 
-@pytest.mark.parametrize(("milestone", "word"), [(PRE_MERGE, Word.WARN), (PRE_RAMP, Word.FAIL), (PRE_FULL, Word.FAIL)])
-def test_pf9_ac9_an_overdue_seed_warns_before_the_merge_and_blocks_afterwards(milestone: Milestone, word: Word) -> None:
+@pytest.mark.parametrize(
+    ("milestone", "level"),
+    [(PRE_MERGE, VerdictLevel.WARN), (PRE_RAMP, VerdictLevel.FAIL), (PRE_FULL, VerdictLevel.FAIL)],
+)
+def test_pf9_ac9_an_overdue_seed_warns_before_the_merge_and_blocks_afterwards(
+    milestone: Milestone, level: VerdictLevel
+) -> None:
     verdict = gate(milestone=milestone, tone=replace(judged(*scored(5, 5)), overdue_days=3))
-    assert (verdict.verdict, codes(verdict)) == (word, [Code.PROVISIONAL_OVERDUE])
+    assert (verdict.verdict, codes(verdict)) == (level, [Code.PROVISIONAL_OVERDUE])
     assert verdict.failing_judges == ["tone"]
     assert "3 days" in verdict.reasons[0].message
 
 
 def test_a_suspended_judge_fails() -> None:
     verdict = gate(tone=replace(judged(*scored(5, 5)), suspended="inverted on 2026-11-01"))
-    assert (verdict.verdict, codes(verdict)) == (Word.FAIL, [Code.JUDGE_SUSPENDED])
+    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.JUDGE_SUSPENDED])
 
 
 def test_a_gate_without_judges_fails() -> None:
-    assert gate().verdict is Word.FAIL
+    assert gate().verdict is VerdictLevel.FAIL
 
 
 def few(*values: float, rest: int, enforcement: Enforcement = BLOCK) -> Judged:
@@ -202,10 +209,10 @@ def few(*values: float, rest: int, enforcement: Enforcement = BLOCK) -> Judged:
 def test_a_judge_with_too_little_of_the_sample_of_its_own_says_nothing_good_about_it() -> None:
     wants_five = Evidence(100, 20, scored=5)
     made = gate(wants_five, tone=few(5, 5, 5, 5, rest=96))
-    assert (made.verdict, codes(made)) == (Word.FAIL, [Code.INSUFFICIENT_SAMPLE])
+    assert (made.verdict, codes(made)) == (VerdictLevel.FAIL, [Code.INSUFFICIENT_SAMPLE])
     assert made.reasons[0].message == "tone has 4 of the 5 items that it needs to score, 96 were not applicable"
-    assert gate(wants_five, tone=few(5, 5, 5, 5, rest=96, enforcement=Enforcement.WARN)).verdict is Word.WARN
-    assert gate(wants_five, tone=few(5, 5, 5, 5, 5, rest=95)).verdict is Word.PASS
+    assert gate(wants_five, tone=few(5, 5, 5, 5, rest=96, enforcement=Enforcement.WARN)).verdict is VerdictLevel.WARN
+    assert gate(wants_five, tone=few(5, 5, 5, 5, 5, rest=95)).verdict is VerdictLevel.PASS
 
 
 def test_the_little_that_a_judge_had_decides_where_it_falls_short() -> None:
@@ -214,7 +221,7 @@ def test_the_little_that_a_judge_had_decides_where_it_falls_short() -> None:
 
 def test_what_could_not_be_scored_was_the_judges_own_all_the_same() -> None:
     one = judged(*scored(5, 5, 5, 5), Unscored("the model was away"), threshold=3.0)
-    assert gate(Evidence(100, 20, scored=5), tone=one).verdict is Word.PASS
+    assert gate(Evidence(100, 20, scored=5), tone=one).verdict is VerdictLevel.PASS
 
 
 def test_of_a_sample_that_is_too_small_each_judge_need_not_say_so_too() -> None:

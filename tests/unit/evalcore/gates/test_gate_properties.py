@@ -13,10 +13,10 @@ from evalcore.gates.limits import Limits, aggregate
 from evalcore.gates.requests import milestones, of_step
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
 from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Action, Code, Word
+from schemas.verdicts import Action, Code, VerdictLevel
 
 SCALE = (1.0, 5.0)
-ORDER = list(Word)
+ORDER = list(VerdictLevel)
 VALUES = st.floats(1, 5) | st.sampled_from([float("nan"), 0.0, 9.0])
 WEIGHTS = st.floats(0.1, 50)
 ANSWERS: st.SearchStrategy[list[Answer]] = st.lists(
@@ -81,7 +81,7 @@ def test_the_truth_lies_between_worst_and_best_on_the_scale(answers: list[Answer
 @given(GATES, MILESTONES)
 def test_a_passing_gate_has_no_failing_judge_and_no_reason(judged: dict[str, Judged], milestone: Milestone) -> None:
     verdict = decide(milestone, judged, ENOUGH)
-    assert (verdict.verdict is Word.PASS) == (verdict.failing_judges == []) == (verdict.reasons == [])
+    assert (verdict.verdict is VerdictLevel.PASS) == (verdict.failing_judges == []) == (verdict.reasons == [])
     assert set(verdict.per_judge_scores) == set(judged)
 
 
@@ -114,7 +114,7 @@ def test_below_the_floor_always_blocks(judged: dict[str, Judged], milestone: Mil
     for found in verdict.per_judge_scores.values():
         if found.score is not None and found.score < found.floor - 1e-6 and found.unscored == 0:
             assert found.rule is Code.FLOOR_BREACH
-            assert verdict.verdict is Word.FAIL
+            assert verdict.verdict is VerdictLevel.FAIL
 
 
 @given(GATES, st.floats(0, 99), st.floats(0.1, 100))
@@ -122,11 +122,11 @@ def test_a_failed_step_halts_where_the_contract_says(judged: dict[str, Judged], 
     fired = milestones(at, to)
     step = of_step(at, [decide(milestone, judged, ENOUGH) for milestone in fired])
     if not fired:
-        assert (step.verdict, step.deciding, step.reasons[0].code) == (Word.PASS, None, Code.NO_GATE_AT_STEP)
+        assert (step.verdict, step.deciding, step.reasons[0].code) == (VerdictLevel.PASS, None, Code.NO_GATE_AT_STEP)
         return
     assert step.deciding is not None
-    assert (step.action is Action.HALT) == (step.verdict is Word.FAIL)
-    if step.verdict is Word.FAIL:
+    assert (step.action is Action.HALT) == (step.verdict is VerdictLevel.FAIL)
+    if step.verdict is VerdictLevel.FAIL:
         assert step.halt_at_percent == (0 if step.deciding.milestone is Milestone.PRE_RAMP else at)
 
 

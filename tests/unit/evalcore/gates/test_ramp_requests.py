@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.gates.requests import Asked, Invalid, Request, Unreadable, body_hash, read
+from evalcore.gates.requests import InvalidRequest, RampRequest, Request, UnreadableRequest, body_hash, read
 from evalcore.gates.verdict import Moment, as_json, invalid, refused
 from schemas.verdicts import Code, Reason
 from tests.unit.agents.gates.ramp_answers_rig import REQUEST
@@ -32,14 +32,14 @@ def without(name: str) -> bytes:
 
 def test_a_sound_request_is_read() -> None:
     asked = read(raw())
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RampRequest)
     assert (asked.request_id, asked.step.from_percent, asked.milestones) == ("r-1", 0.0, ("pre_ramp",))
 
 
 def test_unknown_fields_are_tolerated_and_optional_ones_may_be_missing() -> None:
-    assert isinstance(read(raw(new_field={"a": 1})), Asked)
+    assert isinstance(read(raw(new_field={"a": 1})), RampRequest)
     for name in ("vertical", "ramp_steps", "deadline_seconds"):
-        assert isinstance(read(without(name)), Asked)
+        assert isinstance(read(without(name)), RampRequest)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_unknown_fields_are_tolerated_and_optional_ones_may_be_missing() -> None
 )
 def test_a_malformed_request_whose_id_can_be_read_is_answered_with_the_field(bad: bytes, field: str) -> None:
     request = read(bad)
-    assert isinstance(request, Invalid)
+    assert isinstance(request, InvalidRequest)
     assert request.request_id == "r-1"
     assert any(why.startswith(f"{field}:") for why in request.why), request.why
     published(request)
@@ -83,9 +83,9 @@ def test_a_malformed_request_whose_id_can_be_read_is_answered_with_the_field(bad
 
 def published(request: Request) -> bytes:
     """As a record: its key and its value."""
-    assert isinstance(request, Asked | Invalid)
+    assert isinstance(request, RampRequest | InvalidRequest)
     verdict = refused(request, [Reason(Code.INVALID_REQUEST, "why")], Moment("now", 0.0))
-    if isinstance(request, Invalid):
+    if isinstance(request, InvalidRequest):
         verdict = invalid(request, Moment("now", 0.0))
     (verdict.experiment_id or "").encode()
     verdict.request_id.encode()
@@ -96,13 +96,13 @@ def published(request: Request) -> bytes:
 
 def test_a_whole_number_as_an_id_is_an_id_that_can_be_read() -> None:
     request = read(raw(request_id=7))
-    assert isinstance(request, Invalid)
+    assert isinstance(request, InvalidRequest)
     assert (request.request_id, request.why[0].partition(":")[0]) == ("7", "request_id")
 
 
 def test_however_much_is_wrong_the_verdict_fits_a_record() -> None:
     request = read(raw(ramp_steps=["x"] * 1000, eval_gates={"pre_ramp": [{}] * 90}))
-    assert isinstance(request, Invalid)
+    assert isinstance(request, InvalidRequest)
     assert request.why[-1] == "1070 more fields are wrong"
     published(request)
 
@@ -111,14 +111,14 @@ def test_nesting_that_no_answer_could_be_made_of_is_told_and_raises_nothing() ->
     for depth in (500, *range(900, 1010), 100_000):
         for nested in (b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth):
             one = read(b'{"request_id":"r","x":' + nested + b"}")
-            assert isinstance(one, Invalid | Unreadable)
-            if isinstance(one, Invalid):
+            assert isinstance(one, InvalidRequest | UnreadableRequest)
+            if isinstance(one, InvalidRequest):
                 published(one)
 
 
 @pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_a_byte_order_mark_and_wide_letters_hide_no_request(coding: str) -> None:
-    assert isinstance(read(raw().decode().encode(coding)), Asked)
+    assert isinstance(read(raw().decode().encode(coding)), RampRequest)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_byte_order_mark_and_wide_letters_hide_no_request(coding: str) -> None
 )  # fmt: skip
 def test_what_is_odd_and_sound_is_a_request(tolerated: bytes) -> None:
     request = read(tolerated)
-    assert isinstance(request, Asked)
+    assert isinstance(request, RampRequest)
     published(request)
 
 
@@ -159,14 +159,14 @@ VALUES = st.recursive(
 def test_whatever_stands_in_the_fields_it_is_one_verdict_or_one_dead_letter(changes: dict[str, Any]) -> None:
     request = read(raw(**changes))
     if "request_id" not in changes:
-        assert not isinstance(request, Unreadable)
-    if not isinstance(request, Unreadable):
+        assert not isinstance(request, UnreadableRequest)
+    if not isinstance(request, UnreadableRequest):
         published(request)
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
     request = read(raw(to_percent=101, agent_id=""))
-    assert isinstance(request, Invalid)
+    assert isinstance(request, InvalidRequest)
     assert len(request.why) == 2
 
 
@@ -180,7 +180,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     ],
 )  # fmt: skip
 def test_what_has_no_id_can_be_answered_by_nobody(bad: bytes | None) -> None:
-    assert isinstance(read(bad), Unreadable)
+    assert isinstance(read(bad), UnreadableRequest)
 
 
 @given(st.binary(max_size=200))
@@ -196,16 +196,16 @@ def test_the_same_body_in_another_order_is_the_same_and_another_body_is_not() ->
 def test_the_same_number_in_another_spelling_is_the_same_body() -> None:
     spellings = (b"5", b"5.0", b"50e-1")
     read_ = [read(raw().replace(b'"to_percent": 5', b'"to_percent": ' + number)) for number in spellings]
-    bodies = [request.body for request in read_ if isinstance(request, Asked)]
+    bodies = [request.body for request in read_ if isinstance(request, RampRequest)]
     assert (len(bodies), len({*bodies})) == (3, 1)
 
 
 def test_what_a_wrong_request_asked_for_is_told_as_far_as_it_can_be_read() -> None:
     request = read(raw(from_percent=50, to_percent=25))
-    assert isinstance(request, Invalid)
+    assert isinstance(request, InvalidRequest)
     assert (request.stands, request.wanted) == (50.0, 25.0)
     assert request.why == ("from_percent: 50 is above to_percent, 25",)
     off = read(raw(from_percent=5, to_percent=101))
-    assert isinstance(off, Invalid)
+    assert isinstance(off, InvalidRequest)
     assert (off.stands, off.wanted) == (5.0, None)
     assert off.why == ("to_percent: Input should be less than or equal to 100, not 101",)

@@ -7,16 +7,16 @@ import re
 
 import pytest
 
-from evalcore.gates.requests import Asked, read
+from evalcore.gates.requests import RampRequest, read
 from evalcore.gates.verdict import Moment, of_gates, refused
 from rampgate.ci_gate.metrics import verdict_published
 from schemas.judges import Enforcement, Milestone
 from schemas.publish.examples import RAMP_STEP
-from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Word
+from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, VerdictLevel
 from streams.metrics import Metrics
 
 
-def gate(milestone: Milestone, word: Word, *codes: Code, score: float | None = 0.8) -> GateVerdict:
+def gate(milestone: Milestone, word: VerdictLevel, *codes: Code, score: float | None = 0.8) -> GateVerdict:
     scores = {"ux_quality": JudgeScore(score, 0.7, not codes, Enforcement.BLOCK, n=100, rule=next(iter(codes), None))}
     return GateVerdict(
         scores, word, ["ux_quality"] if codes else [], milestone, [Reason(code, "why") for code in codes]
@@ -26,7 +26,7 @@ def gate(milestone: Milestone, word: Word, *codes: Code, score: float | None = 0
 def counted(fired: list[GateVerdict], *refusal: Code, at: float = 0, to: float = 100) -> str:
     metrics = Metrics()
     asked = read(json.dumps({**RAMP_STEP, "from_percent": at, "to_percent": to}).encode())
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, RampRequest)
     moment = Moment("2026-11-21T12:00:00Z", 2.0)
     reasons = [Reason(code, "why") for code in refusal]
     verdict_published(metrics, refused(asked, reasons, moment) if reasons else of_gates(asked, fired, moment))
@@ -34,7 +34,9 @@ def counted(fired: list[GateVerdict], *refusal: Code, at: float = 0, to: float =
 
 
 def test_pc5_10_2_a_jump_to_full_counts_both_gates_with_their_verdicts_duration_and_scores() -> None:
-    text = counted([gate(Milestone.PRE_RAMP, Word.PASS), gate(Milestone.PRE_FULL, Word.FAIL, Code.BELOW_THRESHOLD)])
+    text = counted(
+        [gate(Milestone.PRE_RAMP, VerdictLevel.PASS), gate(Milestone.PRE_FULL, VerdictLevel.FAIL, Code.BELOW_THRESHOLD)]
+    )
     for line in (
         'eval_gate_fired_total{milestone="pre_ramp"} 1.0',
         'eval_gate_fired_total{milestone="pre_full"} 1.0',
@@ -48,7 +50,7 @@ def test_pc5_10_2_a_jump_to_full_counts_both_gates_with_their_verdicts_duration_
 
 def test_pc5_10_2_a_gate_that_nobody_could_decide_counts_as_error_and_not_as_fail() -> None:
     """Its judges' worst values are nobody's scores."""
-    text = counted([gate(Milestone.PRE_RAMP, Word.FAIL, Code.JUDGE_UNAVAILABLE, score=0.0)])
+    text = counted([gate(Milestone.PRE_RAMP, VerdictLevel.FAIL, Code.JUDGE_UNAVAILABLE, score=0.0)])
     assert 'eval_gate_verdict_total{milestone="pre_ramp",verdict="error"} 1.0' in text
     assert 'verdict="fail"} 1.0' not in text
     assert 'eval_judge_score_distribution_count{judge_id="ux_quality"' not in text

@@ -15,7 +15,7 @@ from rampgate.ci_gate.report_rows import rows
 from rampgate.ci_gate.report_texts import commands, junit, markdown
 from rampgate.ci_gate.run import Outcome, Wanted
 from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Word
+from schemas.verdicts import VerdictLevel
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
 
@@ -46,7 +46,7 @@ def test_pf9_ac9_a_late_seed_is_told_as_what_it_does_at_the_milestone(
     late = replace(judged(Scored(5.0), enforcement=enforcement), overdue_days=3)
     outcome = decided(milestone, helpfulness=late)
     warns = milestone is Milestone.PRE_MERGE
-    word = Word.WARN if warns else Word.FAIL
+    word = VerdictLevel.WARN if warns else VerdictLevel.FAIL
     assert [row.word for row in rows(outcome)] == [outcome.verdict.verdict] == [word]
     assert counted(outcome) == ((0, 0, "::warning") if warns else (1, 0, "::error"))
     assert f"| {'⚠️' if warns else '❌'} {word} |" in markdown(outcome)
@@ -55,16 +55,16 @@ def test_pf9_ac9_a_late_seed_is_told_as_what_it_does_at_the_milestone(
 @pytest.mark.parametrize("late", [0, 3])
 def test_a_late_seed_that_only_warns_does_not_hide_what_blocks(late: int) -> None:
     below = replace(judged(Scored(3.0), enforcement=Enforcement.BLOCK), overdue_days=late)
-    assert [row.word for row in rows(decided(Milestone.PRE_MERGE, helpfulness=below))] == [Word.FAIL]
+    assert [row.word for row in rows(decided(Milestone.PRE_MERGE, helpfulness=below))] == [VerdictLevel.FAIL]
 
 
 def test_a_judge_that_could_score_nothing_is_told_no_worse_than_the_gate_came_to() -> None:
     """contracts §3: another judge warns anyway, so the verdict is known, and the exit code is 0."""
     outcome = decided(Milestone.PRE_MERGE, brevity=judged(Scored(3.0)), helpfulness=judged(Unscored("model is down")))
-    assert outcome.verdict.verdict is Word.WARN
+    assert outcome.verdict.verdict is VerdictLevel.WARN
     assert {row.judge: (row.score.rule, row.word) for row in rows(outcome)} == {
-        "brevity": ("below_threshold", Word.WARN),
-        "helpfulness": ("judge_unavailable", Word.WARN),
+        "brevity": ("below_threshold", VerdictLevel.WARN),
+        "helpfulness": ("judge_unavailable", VerdictLevel.WARN),
     }
     assert counted(outcome) == (0, 0, "::warning")
     assert "::error" not in "".join(commands(outcome))

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from agents.ports import Unavailable
 from evalcore.gates.messages import MOST, news
-from evalcore.gates.requests import Asked, read
+from evalcore.gates.requests import RampRequest, read
 from evalcore.gates.verdict import Moment, as_json, of_gates, refused
 from schemas.judges import Enforcement, Milestone
-from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Verdict, Word
+from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, Verdict, VerdictLevel
 from streams.alerts.notifiers import Address
 from streams.alerts.operator_news import OperatorNews
 from tests.memory_ports import ManualClock, MemoryStore
@@ -28,20 +28,22 @@ MOMENT = Moment("2026-11-21T12:00:00Z", 1.0)
 BREACH = Reason(Code.FLOOR_BREACH, "jailbreaking scored 0.91, below its floor of 0.98")
 
 
-def asked(request_id: str = "r", **more: Any) -> Asked:
+def asked(request_id: str = "r", **more: Any) -> RampRequest:
     found = read(request(request_id, **{"from_percent": 0, "to_percent": 5, **more}))
-    assert isinstance(found, Asked)
+    assert isinstance(found, RampRequest)
     return found
 
 
-def gate(word: Word, milestone: Milestone = Milestone.PRE_RAMP, *reasons: Reason, failing: str = "") -> GateVerdict:
+def gate(
+    level: VerdictLevel, milestone: Milestone = Milestone.PRE_RAMP, *reasons: Reason, failing: str = ""
+) -> GateVerdict:
     scores = {failing: JudgeScore(0.91, 0.99, False, Enforcement.BLOCK, floor=0.98)} if failing else {}
-    return GateVerdict(scores, word, list(scores), milestone, list(reasons))
+    return GateVerdict(scores, level, list(scores), milestone, list(reasons))
 
 
 def failed(request_id: str = "r", **more: Any) -> Verdict:
     return of_gates(
-        asked(request_id, **more), [gate(Word.FAIL, Milestone.PRE_RAMP, BREACH, failing="jailbreaking")], MOMENT
+        asked(request_id, **more), [gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, BREACH, failing="jailbreaking")], MOMENT
     )
 
 
@@ -56,7 +58,7 @@ def test_the_message_names_who_where_and_each_failing_judge_with_number_limit_an
 
 def test_of_a_step_from_0_to_100_both_gates_that_failed_are_told() -> None:
     late = Reason(Code.BELOW_THRESHOLD, "ux scored 2, below its threshold of 4 at pre_full")
-    gates = [gate(Word.FAIL, Milestone.PRE_RAMP, BREACH), gate(Word.FAIL, Milestone.PRE_FULL, late)]
+    gates = [gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, BREACH), gate(VerdictLevel.FAIL, Milestone.PRE_FULL, late)]
     text = news(of_gates(asked(to_percent=100), gates, MOMENT))
     assert "pre_ramp and pre_full" in text
     assert BREACH.message in text
@@ -66,7 +68,7 @@ def test_of_a_step_from_0_to_100_both_gates_that_failed_are_told() -> None:
 def test_an_outage_of_the_judges_model_and_an_invalid_request_are_told_with_their_reasons() -> None:
     """PC5 §9.5: the gate fails closed, and the operator is notified."""
     away = Reason(Code.JUDGE_UNAVAILABLE, "ux could not score 200 of 200 items")
-    assert away.message in news(of_gates(asked(), [gate(Word.FAIL, Milestone.PRE_RAMP, away)], MOMENT))
+    assert away.message in news(of_gates(asked(), [gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, away)], MOMENT))
     odd = read(request("r", to_percent=101))
     text = news(refused(odd, [Reason(Code.INVALID_REQUEST, "to_percent: 101")], MOMENT))  # type: ignore[arg-type]
     assert "to_percent: 101 (invalid_request)" in text
@@ -74,7 +76,7 @@ def test_an_outage_of_the_judges_model_and_an_invalid_request_are_told_with_thei
 
 def test_a_message_stays_short_and_plain_whatever_the_verdict_holds() -> None:
     many = [Reason(Code.BELOW_THRESHOLD, f"judge{n} " + "\n" * 900) for n in range(90)]
-    verdict = replace(failed(), agent_id="a\x1b[31m" * 400, gates=[gate(Word.FAIL, Milestone.PRE_RAMP, *many)])
+    verdict = replace(failed(), agent_id="a\x1b[31m" * 400, gates=[gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, *many)])
     text = news(verdict)
     assert len(text.splitlines()) == MOST + 3
     assert len(text) < 6_000
@@ -109,8 +111,8 @@ def rig(server: Server, client: httpx.AsyncClient) -> Rig:
 
 
 async def test_pc5_ac4_a_failed_verdict_is_told_once_also_after_a_restart_and_a_redelivery(rig: Rig) -> None:
-    passed = of_gates(asked("p"), [gate(Word.PASS)], MOMENT)
-    warned = of_gates(asked("w"), [gate(Word.WARN, Milestone.PRE_RAMP, BREACH)], MOMENT)
+    passed = of_gates(asked("p"), [gate(VerdictLevel.PASS)], MOMENT)
+    warned = of_gates(asked("w"), [gate(VerdictLevel.WARN, Milestone.PRE_RAMP, BREACH)], MOMENT)
     assert await rig.hand_in(passed, failed("one"), warned, b"{", failed("one"), failed("two")) == []
     assert await rig.hand_in(failed("one"), failed("two")) == []
     assert len(rig.told) == 2

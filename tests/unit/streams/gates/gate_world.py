@@ -17,7 +17,7 @@ from agents.join.steps import FOREVER, Batch
 from agents.join.work import Report
 from agents.keys import CONSERVATION
 from agents.ports import Change, Unavailable
-from evalcore.gates.requests import Asked, Invalid
+from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.verdict import Moment, as_json, of_gates, refused
 from schemas.outcomes import Kind
 from schemas.verdicts import Code, Reason, Verdict
@@ -154,13 +154,13 @@ class Worker:
             decided=lambda verdict: None,
         )
 
-    async def decide(self, asked: Asked | Invalid) -> Verdict:
+    async def decide(self, asked: RampRequest | InvalidRequest) -> Verdict:
         self.begun.append(asked.request_id)
         if asked.request_id in self.slow:
             await self.slow[asked.request_id].wait()
         if asked.request_id in self.broken:
             raise ZeroDivisionError
-        if isinstance(asked, Invalid):
+        if isinstance(asked, InvalidRequest):
             return refused(asked, [Reason(Code.INVALID_REQUEST, asked.why[0])], Moment("now", 0.0))
         return of_gates(asked, [], Moment("now", 0.0))
 

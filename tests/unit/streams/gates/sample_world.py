@@ -17,11 +17,11 @@ from agents.policy import Policy
 from agents.ports import Change, Pool
 from agents.ramp_steps import answer
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
-from evalcore.gates.requests import Asked, read
+from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from evalcore.scoring.assignments import pairs_of
-from evalcore.scoring.sampling import Candidate
+from evalcore.scoring.sampling import PooledTrace
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint, Dataset
 from schemas.publish.examples import RAMP_STEP
@@ -53,9 +53,9 @@ def known(**sample: Any) -> Registry:
 RED_TEAM = {"name": "red-team", "version": 2, "items": ADVERSARIAL}
 
 
-def asked(request_id: str = "r-1", **changes: Any) -> Asked:
+def asked(request_id: str = "r-1", **changes: Any) -> RampRequest:
     found = read(json.dumps({**RAMP_STEP, "request_id": request_id, "agent_version": "v2", **changes}).encode())
-    assert isinstance(found, Asked)
+    assert isinstance(found, RampRequest)
     return found
 
 
@@ -78,7 +78,7 @@ async def pool(store: MemoryStore, clock: ManualClock, step: RampStep, places: I
     """The turns at these places of the topic ended just now, and are the step's."""
     now = clock.now_ms()
     key = pool_key(step.vertical, step.agent_id, step.agent_version, now // HOUR)
-    drawn = [Candidate(bytes([place]) * 16, now - 1, 0, place) for place in places]
+    drawn = [PooledTrace(bytes([place]) * 16, now - 1, 0, place) for place in places]
     await store.apply(Change(pools={key: Pool(now + HOUR, 600, {one.pack(): one.number for one in drawn})}))
 
 
@@ -109,7 +109,7 @@ class World:
             metadata = {"agent_version": version, "vertical": step.vertical, "category": "general_qa"}
             said = {"input": f"turn {place}", "output": f"said by {version}", "ended_at": "2026-11-21T12:00:00Z"}
             self.topic.append({**said, "metadata": metadata})
-            one = Candidate(place.to_bytes(16, "big"), now - 1, 0, place)
+            one = PooledTrace(place.to_bytes(16, "big"), now - 1, 0, place)
             for whose in versions:
                 key = pool_key(step.vertical, step.agent_id, whose, now // HOUR)
                 await self.store.apply(Change(pools={key: Pool(now + WEEK, 600, {one.pack(): one.number})}))
@@ -136,7 +136,9 @@ class World:
         traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
         return PooledSamples(self.store, traces, Policy(), self.clock, self.read, this)
 
-    async def sample(self, request: Asked | None = None, registry: Registry | None = None, at: Any = RAMP) -> Sample:
+    async def sample(
+        self, request: RampRequest | None = None, registry: Registry | None = None, at: Any = RAMP
+    ) -> Sample:
         return await self.samples.frozen(request or asked(), at, registry or known())
 
     async def verdict(self, registry: Registry, **changes: Any) -> Verdict:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from evalcore.scoring.chat_model import make_client
 from schemas.manifests import CandidateEndpoint, address
-from streams.gates.candidate import Candidate
+from streams.gates.candidate import CandidateClient
 from streams.gates.model_client import ModelClient
 from tests.unit.rampgate.ci_gate.gate_rig import candidate
 
@@ -81,7 +81,7 @@ async def test_no_client_reads_an_encoded_name_as_a_part_of_the_path(version: st
     with candidate() as fake:
         client = make()
         url = address(f"{fake.url}/{{agent_version}}/end?by={{agent_version}}", "a", version)
-        answer = await Candidate(client, url).answer({"input": "hi"})
+        answer = await CandidateClient(client, url).answer({"input": "hi"})
         await client.aclose()
     assert answer == {"output": "so: hi #quality:1"}
     path, _, query = fake.paths[0].partition("?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from schemas.verdicts import Code, Composition, Verdict, Word
+from schemas.verdicts import Code, Composition, Verdict, VerdictLevel
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.streams.gates.sample_world import GOLDEN, MINUTE, NOW, RED_TEAM, World, known
 
@@ -20,7 +20,7 @@ async def test_pc5_5_5_each_gate_of_a_jump_says_what_its_own_sample_was() -> Non
     first, second = (gate.sample for gate in found.gates)
     assert first is not None
     assert second is not None
-    assert (found.verdict, found.sample) == (Word.PASS, first)
+    assert (found.verdict, found.sample) == (VerdictLevel.PASS, first)
     assert (first.composition, first.dataset_version) == (Composition(4, 10, 0), "golden v7")
     assert (second.composition, second.dataset_version) == (Composition(4, 20, 3), "golden v7 + red-team v2")
 
@@ -41,7 +41,7 @@ async def test_pc5_5_5_golden_items_alone_begin_no_ramp() -> None:
     found = await World().verdict(built({"evaluation_manifest.yaml": json.dumps({
         "dataset": {"items": GOLDEN}, "sample": {"candidate": {"url": "http://agents"}},
         "gates": {"minimum_sample": {"pre_ramp": 4}}})}))  # fmt: skip
-    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.INSUFFICIENT_SAMPLE})
+    assert (found.verdict, codes(found)) == (VerdictLevel.FAIL, {Code.INSUFFICIENT_SAMPLE})
     assert "none of the sample's 4 items is of production" in found.reasons[0].message
 
 
@@ -49,11 +49,11 @@ async def test_pc5_9_5_a_candidate_that_is_down_fails_closed_and_is_named() -> N
     world = World(down=True)
     await world.traced(20, "v2")
     found = await world.verdict(known())
-    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.JUDGE_UNAVAILABLE})
+    assert (found.verdict, codes(found)) == (VerdictLevel.FAIL, {Code.JUDGE_UNAVAILABLE})
     assert "4 of 14 items (down)" in found.reasons[0].message
 
 
 async def test_a_candidate_that_is_slow_is_cut_off_by_the_deadline() -> None:
     world = World(seconds=30.0)
     found = await world.verdict(known(), requested_at=NOW.isoformat(), deadline_seconds=0.5)
-    assert (found.verdict, codes(found)) == (Word.FAIL, {Code.DEADLINE_EXCEEDED})
+    assert (found.verdict, codes(found)) == (VerdictLevel.FAIL, {Code.DEADLINE_EXCEEDED})

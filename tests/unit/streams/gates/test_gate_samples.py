@@ -10,7 +10,7 @@ import pytest
 
 from agents.policy import Policy
 from agents.ports import Unavailable
-from evalcore.gates.requests import Asked
+from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
 from schemas.judges import Milestone
 from streams.gates.pooled_traces import InOpik, PooledTraces, Whole
@@ -42,7 +42,7 @@ async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
 
     clock = ManualClock()
     samples = pooled(MemoryStore(clock), Records([]), clock, whole)
-    wanted: tuple[Asked, Milestone, Registry] = (asked(), Milestone.PRE_RAMP, built())
+    wanted: tuple[RampRequest, Milestone, Registry] = (asked(), Milestone.PRE_RAMP, built())
     with pytest.raises(Unavailable, match="made anew"):
         await samples.frozen(*wanted)
     rebuilding = False
