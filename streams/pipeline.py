@@ -20,7 +20,7 @@ from agents.ports import Ports, StateLost, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean, replay_id_of
 from schemas.outcomes import Cause
 from schemas.topics import Topics
-from streams.pauses import pauses
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 
@@ -148,14 +148,15 @@ class Pipeline:
 
     async def _settle(self, batch: Batch) -> None:
         """Handle a batch, waiting out a part that is unavailable for as long as the partition is ours."""
-        waits = pauses()
+        failures = 0
         while True:
             try:
                 report = await handle(batch, self._counting(batch), self.ports, self.policy, self.topics)
             except (StateLost, Unauthorized, Abandoned, TooManyBad):
                 raise
             except Unavailable as error:
-                pause = next(waits)
+                failures += 1
+                pause = round(Retry().pause(failures), 2)
                 log.warning(
                     "waiting", batch=batch.watermark_key, base=batch.base, reason=clean(str(error)), seconds=pause
                 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +11,11 @@ from urllib.parse import urlsplit
 import httpx
 import structlog
 
+from evalcore.scoring.chat_model import retry_after
 from schemas.dead_letters import clean
+from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
 log = structlog.get_logger(__name__)
-RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 LONGEST_PAUSE = 30.0
 PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
 
@@ -50,40 +50,42 @@ class Notifier:
         self, client: httpx.AsyncClient, *, tries: int = 5, seconds: float = 60.0, timeout: float = 10.0,
         first_pause: float = 0.5, observe: Callable[[bool], None] = lambda delivered: None,
     ) -> None:  # fmt: skip
-        self._client, self._tries, self._seconds = client, tries, seconds
-        self._timeout, self._first, self._observe = timeout, first_pause, observe
+        self._client, self._seconds, self._timeout, self._observe = client, seconds, timeout, observe
+        self._retry = Retry(first_pause, LONGEST_PAUSE, LONGEST_PAUSE, tries)
 
     async def post(self, address: Address, body: Mapping[str, Any]) -> None:
         """Return once it is taken (2xx). Raises Undelivered."""
         last = "no answer"
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            nonlocal last
+            last = str(error)
+            log.warning("notification_retry", host=address.host, after=last, attempt=failures)
+
         try:
             async with asyncio.timeout(self._seconds):
-                for attempt in range(self._tries):
-                    last, again, hinted = await self._try(address, body)
-                    if not last:
-                        self._observe(True)
-                        return
-                    if not again or attempt == self._tries - 1:
-                        break
-                    pause = self._first * 2**attempt * (0.75 + random.random() / 2)  # noqa: S311 - jitter
-                    log.warning("notification_retry", host=address.host, after=last, attempt=attempt + 1)
-                    await asyncio.sleep(min(max(pause, hinted), LONGEST_PAUSE))
+                await self._retry.call(lambda: self._try(address, body), TryAgain, noticed=noticed)
         except TimeoutError:
             last = f"{last}; gave up after {self._seconds:g} s"
+        except (TryAgain, Undelivered) as error:
+            last = str(error)
+        else:
+            self._observe(True)
+            return
         self._observe(False)
         raise Undelivered(f"{address.host}: {last}")
 
-    async def _try(self, address: Address, body: Mapping[str, Any]) -> tuple[str, bool, float]:
-        """What went wrong, empty where nothing did; whether to try again; what the server asks to wait."""
+    async def _try(self, address: Address, body: Mapping[str, Any]) -> None:
+        """Raises TryAgain where a repetition may help, else Undelivered."""
         try:
             answer = await self._client.post(
                 address.url, json=dict(body), headers=dict(address.headers), timeout=self._timeout
             )
         except (httpx.HTTPError, OSError) as error:
-            return type(error).__name__, True, 0.0
+            raise TryAgain(type(error).__name__) from None  # the error's own text may name the path
         if answer.is_success:
-            return "", False, 0.0
-        said = clean(answer.text, 120)
-        hint = answer.headers.get("retry-after", "")
-        waits = float(hint) if hint.replace(".", "", 1).isdecimal() else 0.0
-        return f"{answer.status_code} {said}".rstrip(), answer.status_code in RETRIED, waits
+            return
+        why = f"{answer.status_code} {clean(answer.text, 120)}".rstrip()
+        if answer.status_code in RETRIED_STATUSES:
+            raise TryAgain(why, retry_after(answer.headers))
+        raise Undelivered(why)

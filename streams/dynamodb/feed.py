@@ -26,6 +26,7 @@ from streams.dynamodb.ledger import Lease, LeaseLost, Ledger, label
 from streams.dynamodb.shard_reader import Pages, Sender, ShardReader
 from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
 from streams.metrics import Metrics
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 
@@ -167,15 +168,15 @@ class Feed:
 
     async def _locate(self) -> str:
         """The stream to read, "" when stopped first."""
-        attempt = 0
+        failures = 0
         while not self._stopping.is_set():
             try:
                 return await find_stream(self.source, self.ledger, self.gaps, self.arn, wait=not self.pace.once)
             except (Busy, Gone, Unavailable) as error:
                 self.trouble = clean(str(error))
             log.warning("feed_waiting", reason=self.trouble)
-            await self._pause(min(0.25 * 2**attempt, 5.0))
-            attempt = min(attempt + 1, 6)
+            failures += 1
+            await self._pause(Retry().pause(failures))
         return ""
 
     async def _follow(self, arn: str) -> bool:

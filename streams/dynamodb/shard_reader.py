@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -18,10 +17,11 @@ from streams.dynamodb.ledger import Lease
 from streams.dynamodb.records import created_ms, message_of
 from streams.dynamodb.shards import Place
 from streams.metrics import Metrics
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
-PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+RETRY = Retry(first=0.1)
 EMPTY_AT_TIP = 3
 """An empty page may come before the end; after so many in a row there is nothing more to read for now."""
 
@@ -90,8 +90,8 @@ class ShardReader:
                 if self.lease.place.end:
                     return
             except (Busy, Unavailable) as error:
-                pause = PAUSES[min(self._failures, len(PAUSES) - 1)] * random.uniform(0.7, 1.3)  # noqa: S311 - jitter
                 self._failures += 1
+                pause = RETRY.pause(self._failures)
                 self.trouble = clean(str(error))
                 log.warning("feed_waiting", shard=self.lease.shard_id, reason=self.trouble, seconds=round(pause, 2))
                 await self._sleep(pause)

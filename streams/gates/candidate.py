@@ -16,8 +16,8 @@ import orjson
 from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.scoring.chat_model import Client, make_client, retry_after
 from evalcore.scoring.items import identity
+from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
-RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 LONGEST_PAUSE: Final = 20.0
 GIVEN_UP_AFTER: Final = 10
 """Items that failed before any was answered: the others are not asked."""
@@ -59,30 +59,31 @@ class CandidateClient:
             body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the item can't be sent to the candidate: {error}")
-        for attempt in range(self._limits.tries):
-            answer, pause = await self._ask(body)
-            if not isinstance(answer, Failed):
-                self._answered += 1
-                return answer
-            if pause is None or attempt + 1 == self._limits.tries:
-                break
-            await asyncio.sleep(min(max(pause, self._limits.first_pause * 2**attempt), LONGEST_PAUSE))
-        self._failed += 1
+        retry = Retry(self._limits.first_pause, LONGEST_PAUSE, LONGEST_PAUSE, self._limits.tries)
+        try:
+            answer = await retry.call(lambda: self._ask(body), TryAgain)
+        except TryAgain as error:
+            answer = Failed(str(error))
+        if isinstance(answer, Failed):
+            self._failed += 1
+        else:
+            self._answered += 1
         return answer
 
-    async def _ask(self, body: bytes) -> tuple[CandidateAnswer, float | None]:
-        """An answer, and how long to wait before another try; None where that would mend nothing."""
+    async def _ask(self, body: bytes) -> CandidateAnswer:
+        """Raises TryAgain where another try may mend it."""
         try:
             async with asyncio.timeout(self._limits.seconds):
                 response = await self._client.post(self._url, content=body, headers=self._headers)
-        except (TimeoutError, httpx.TimeoutException):
-            return Failed(f"the candidate gave no answer in {self._limits.seconds:g} s"), 0.0
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise TryAgain(f"the candidate gave no answer in {self._limits.seconds:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return Failed(f"the candidate can't be reached ({type(error).__name__})"), 0.0
+            raise TryAgain(f"the candidate can't be reached ({type(error).__name__})") from error
+        if response.status_code in RETRIED_STATUSES:
+            raise TryAgain(f"the candidate answers {response.status_code}", retry_after(response.headers))
         if response.status_code != 200:
-            again = retry_after(response.headers) if response.status_code in RETRIED else None
-            return Failed(f"the candidate answers {response.status_code}"), again
-        return _read(response.content), None
+            return Failed(f"the candidate answers {response.status_code}")
+        return _read(response.content)
 
 
 def _read(content: bytes) -> CandidateAnswer:

@@ -28,7 +28,7 @@ from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates.verdict_log import Known, VerdictLog
-from streams.pauses import pauses
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 GRACE = 30.0
@@ -268,11 +268,8 @@ class GateJobs:
 
     async def _through(self, call: Callable[[], Awaitable[T]]) -> T:
         """Wait out a part that is unavailable; whoever no longer wants the result cancels."""
-        waits = pauses()
-        while True:
-            try:
-                return await call()
-            except Unavailable as error:
-                pause = next(waits)
-                log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
-                await asyncio.sleep(pause)
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
+
+        return await Retry().call(call, Unavailable, noticed=noticed)

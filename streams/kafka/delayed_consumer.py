@@ -23,7 +23,7 @@ from agents.ports import Clock, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean
 from schemas.settings import KafkaAccess
 from streams.kafka.client import client_options
-from streams.pauses import pauses
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
@@ -195,22 +195,23 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
         return waiting
 
     async def _chunk(self, tp: TopicPartition, records: Sequence[Record]) -> list[Record]:
-        waits = pauses()
-        while True:
-            try:
-                while not self._ready():  # noqa: ASYNC110 - a rebuild tells nobody
-                    await asyncio.sleep(LOOK_MS / 1000)
-                return list(await self._handlers[tp.topic](records))
-            except (Unavailable, Unauthorized) as error:
-                log.warning("side_feed_waits", feed=self.name, topic=tp.topic, reason=clean(str(error)))
-            except Exception:
-                # A defect of ours: nothing is worth a partition that stands still, nor one record those beside it.
-                first = records[0].offset
-                log.exception("side_feed_broke", feed=self.name, topic=tp.topic, partition=tp.partition, offset=first)
-                if len(records) == 1:
-                    return []
-                return [left for record in records for left in await self._chunk(tp, [record])]
-            await asyncio.sleep(next(waits))
+        async def attempt() -> list[Record]:
+            while not self._ready():  # noqa: ASYNC110 - a rebuild tells nobody
+                await asyncio.sleep(LOOK_MS / 1000)
+            return list(await self._handlers[tp.topic](records))
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("side_feed_waits", feed=self.name, topic=tp.topic, reason=clean(str(error)), seconds=pause)
+
+        try:
+            return await Retry().call(attempt, (Unavailable, Unauthorized), noticed=noticed)
+        except Exception:
+            # A defect of ours: nothing is worth a partition that stands still, nor one record those beside it.
+            first = records[0].offset
+            log.exception("side_feed_broke", feed=self.name, topic=tp.topic, partition=tp.partition, offset=first)
+            if len(records) == 1:
+                return []
+            return [left for record in records for left in await self._chunk(tp, [record])]
 
 
 def _look_due(place: _Place) -> bool:

@@ -19,6 +19,7 @@ from faust.types import TP
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import client_options
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -31,7 +32,7 @@ class KafkaOffsets:
 
     def __init__(self, access: KafkaAccess, *, tries: int = 4) -> None:
         self._options = client_options(access)
-        self._tries = tries
+        self._retry = Retry(tries=tries)
         self._consumer: AIOKafkaConsumer | None = None
         self._lock = asyncio.Lock()
 
@@ -62,21 +63,21 @@ class KafkaOffsets:
             await self._drop()
 
     async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("offsets_retry", attempt=failures, reason=_why(error), seconds=pause)
+
+        async def attempt() -> T:
+            try:
+                return await asyncio.wait_for(self._once(question), SECONDS)
+            except BaseException:
+                await self._drop()
+                raise
+
         async with self._lock:
-            for attempt in range(1, self._tries + 1):
-                try:
-                    return await asyncio.wait_for(self._once(question), SECONDS)
-                except (KafkaError, OSError, TimeoutError) as error:
-                    await self._drop()
-                    why = f"{type(error).__name__}: {error}".rstrip(": ")
-                    if attempt == self._tries:
-                        raise Unavailable(f"Kafka: {why}") from error
-                    log.warning("offsets_retry", attempt=attempt, reason=why)
-                    await asyncio.sleep(0.2 * attempt)
-                except BaseException:
-                    await self._drop()
-                    raise
-        raise AssertionError
+            try:
+                return await self._retry.call(attempt, (KafkaError, OSError, TimeoutError), noticed=noticed)
+            except (KafkaError, OSError, TimeoutError) as error:
+                raise Unavailable(f"Kafka: {_why(error)}") from error
 
     async def _once(self, question: Callable[[Any], Awaitable[T]]) -> T:
         if self._consumer is None:
@@ -94,3 +95,7 @@ class KafkaOffsets:
         if consumer is not None:
             with suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(consumer.stop(), 2.0)
+
+
+def _why(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
 import structlog
@@ -11,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from schemas.settings import KafkaAccess
 from streams.kafka.client import client_options
-from streams.pauses import pauses
+from streams.retry import Retry, TryAgain
 
 log = structlog.get_logger(__name__)
 PARTITIONS = 4
@@ -19,19 +18,21 @@ PARTITIONS = 4
 
 async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions: int = PARTITIONS) -> None:
     """Returns once every topic has a leader for each partition; waits for as long as that takes, and says so."""
-    wanted, waits = list(names), pauses()
-    while True:
-        try:
-            missing = await _missing(access, wanted, partitions)
-        except (KafkaError, OSError, TimeoutError) as error:
-            missing, why = wanted, f"{type(error).__name__}: {error}"
-        else:
-            if not missing:
-                return
-            why = "not there yet"
-        pause = next(waits)
-        log.warning("waiting_for_topics", topics=missing, brokers=access.brokers, reason=why, seconds=pause)
-        await asyncio.sleep(pause)
+    wanted = list(names)
+    missing = wanted
+
+    async def look() -> None:
+        nonlocal missing
+        missing = wanted
+        missing = await _missing(access, wanted, partitions)
+        if missing:
+            raise TryAgain("not there yet")
+
+    def noticed(error: BaseException, failures: int, pause: float) -> None:
+        reason = str(error) if isinstance(error, TryAgain) else f"{type(error).__name__}: {error}"
+        log.warning("waiting_for_topics", topics=missing, brokers=access.brokers, reason=reason, seconds=pause)
+
+    await Retry().call(look, (TryAgain, KafkaError, OSError, TimeoutError), noticed=noticed)
 
 
 async def _missing(access: KafkaAccess, names: list[str], partitions: int) -> list[str]:

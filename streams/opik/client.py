@@ -7,7 +7,6 @@ some 60 ms of the event loop. `EncodedScores` passes through it untouched and is
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -18,11 +17,12 @@ from opik.rest_api.client import AsyncOpikApi
 from opik.rest_api.core.api_error import ApiError
 
 from agents.ports import Unauthorized
+from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 LONGEST_PAUSE = 60.0
+"""Seconds: the longest hint that is waited out; Opik's limits are reset by the minute."""
 
 
 class EncodedScores(str):
@@ -106,10 +106,8 @@ async def persist(
     most LONGEST_PAUSE): Opik's limits are reset by the minute, and giving up before would dead-letter whole batches
     for a moment's haste. 401 and 403 raise Unauthorized at once.
     """
-    clock = now or asyncio.get_running_loop().time
-    deadline, attempt = clock() + seconds, 0
-    while True:
-        pause = min(0.2 * 2**attempt, 10.0) * (0.75 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+
+    async def attempt() -> T:
         try:
             answer = await call()
         except ApiError as error:
@@ -117,23 +115,26 @@ async def persist(
             if status in (401, 403):
                 observe("unauthorized")
                 raise Unauthorized(f"Opik answers {status}: {reason(error)}; set RAMPGATE_OPIK_API_KEY") from error
-            if status not in RETRIED:
+            if status not in RETRIED_STATUSES:
                 observe("rejected")
                 raise
             observe("rate_limited" if status == 429 else "unavailable")
-            last, hinted = f"{status}: {reason(error)}", hint(error.headers or {})
-            pause = hinted or pause
+            raise TryAgain(f"{status}: {reason(error)}", hint(error.headers or {})) from error
         except (httpx.HTTPError, OSError) as error:
             observe("unavailable")
-            hinted, last = 0.0, f"{type(error).__name__}: {error}".rstrip(": ")
-        else:
-            observe("ok")
-            return answer
-        attempt += 1
-        if clock() + (0.0 if hinted else pause) > deadline:
-            raise OutOfTries(last)
-        log.warning("opik_retry", after=last, attempt=attempt, pause=round(pause, 2))
-        await sleep(pause)
+            raise TryAgain(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        observe("ok")
+        return answer
+
+    def noticed(error: BaseException, failures: int, pause: float) -> None:
+        log.warning("opik_retry", after=str(error), attempt=failures, pause=pause)
+
+    retry = Retry(first=0.2, longest=10.0, longest_hint=LONGEST_PAUSE, seconds=seconds)
+    clock = now or asyncio.get_running_loop().time
+    try:
+        return await retry.call(attempt, TryAgain, noticed=noticed, sleep=sleep, clock=clock)
+    except TryAgain as error:
+        raise OutOfTries(str(error)) from error
 
 
 def hint(headers: Mapping[str, str]) -> float:

@@ -19,7 +19,8 @@ from opik.rest_api.types.llm_as_judge_code_write import LlmAsJudgeCodeWrite
 
 from agents.ports import Unavailable
 from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, Plan, TraceFilter
-from streams.opik.client import RETRIED, OutOfTries, persist, reason
+from streams.opik.client import OutOfTries, persist, reason
+from streams.retry import RETRIED_STATUSES
 
 PAGE = 100
 TOO_MANY = 429
@@ -108,7 +109,7 @@ async def _once(call: Callable[[], Awaitable[T]]) -> T:
     try:
         return await call()
     except ApiError as error:
-        if error.status_code in RETRIED - {TOO_MANY}:
+        if error.status_code in RETRIED_STATUSES - {TOO_MANY}:
             raise Unavailable(f"Opik: {error.status_code}: {reason(error)}") from error
         raise
     except (httpx.HTTPError, OSError) as error:

@@ -6,7 +6,6 @@ emptied at any time and is rebuilt from Kafka. It must not evict (`maxmemory-pol
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from agents.keys import DUE, TURN, Key
 from agents.ports import Change, Unavailable
+from streams.retry import Retry
 
 # ARGV: one msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue]; all values in one piece.
 # The first keys are checked: `lengths` are of the values expected there. The first of these are swapped: `swaps` are
@@ -98,7 +98,7 @@ class RedisStore:
     def __init__(self, url: str, prefix: str, *, timeout: float = 5.0, tries: int = 5) -> None:
         self._prefix = prefix
         self._bytes = prefix.encode()
-        self._tries = tries
+        self._retry = Retry(first=0.1, tries=tries)
         self._redis: Any = aioredis.Redis.from_url(
             url, socket_timeout=timeout, socket_connect_timeout=timeout, health_check_interval=30
         )
@@ -210,13 +210,7 @@ class RedisStore:
     async def _call(self, command: Any) -> Any:
         """Run a command; a script that is not cached is sent whole by the client. What fails here has an unknown
         outcome, which is harmless: every step checks what it read."""
-        for attempt in range(self._tries):
-            try:
-                return await command()
-            except (RedisConnectionError, TimeoutError, NoScriptError) as error:
-                if attempt == self._tries - 1:
-                    raise Unavailable(f"Redis: {error}") from error
-                await asyncio.sleep(0.1 * 2**attempt)
-            except RedisError as error:
-                raise Unavailable(f"Redis: {error}") from error
-        raise AssertionError
+        try:
+            return await self._retry.call(command, (RedisConnectionError, TimeoutError, NoScriptError))
+        except (RedisError, TimeoutError) as error:
+            raise Unavailable(f"Redis: {error}") from error

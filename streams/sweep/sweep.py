@@ -6,7 +6,6 @@ nothing. A sweep that was cut short goes on at the page it had reached.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -25,6 +24,7 @@ from schemas.dead_letters import clean
 from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
 from streams.opik.traces import OpikTraces
+from streams.retry import Retry
 from streams.sweep.events import Sessions, Unsent, reroll_event, thumb_event
 from streams.sweep.log import Place
 
@@ -33,7 +33,7 @@ PAGE = 500
 REVISIT_AT_ONCE = 5_000
 DUE_AT_ONCE = 500
 LEASE_MS = 60_000
-PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0)
+RETRY = Retry(longest=10.0, tries=9)
 
 
 class Sender(Protocol):
@@ -162,16 +162,18 @@ class Sweep:
         }
         if start:
             options["ExclusiveStartKey"] = start
-        last = ""
-        for pause in PAUSES:
-            try:
-                answer: Any = await self.dynamo.call(lambda db, _: db.scan(**options))
-                return list(answer["Items"]), answer.get("LastEvaluatedKey")
-            except Busy as error:
-                last = clean(str(error))
-                log.warning("sweep_waiting", reason=last, seconds=pause)
-                await asyncio.sleep(pause)
-        raise Unavailable(f"DynamoDB: {last}")
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("sweep_waiting", reason=clean(str(error)), seconds=pause)
+
+        async def read() -> Any:
+            return await self.dynamo.call(lambda db, _: db.scan(**options))
+
+        try:
+            answer = await RETRY.call(read, Busy, noticed=noticed)
+        except Busy as error:
+            raise Unavailable(f"DynamoDB: {clean(str(error))}") from error
+        return list(answer["Items"]), answer.get("LastEvaluatedKey")
 
     def _note(self, report: Report) -> None:
         self.tally.scores_written += sum(report.written.values())

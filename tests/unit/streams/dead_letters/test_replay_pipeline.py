@@ -97,7 +97,7 @@ async def test_replayed_records_never_stop_the_worker_and_bad_ones_of_a_producer
 
 
 async def test_a_batch_that_is_tried_again_counts_its_bad_records_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.pauses.PAUSES", (0.0,))
+    monkeypatch.setattr("streams.retry.Retry.pause", lambda *_: 0.0)
     world, tries = World(), 0
     put = world.letters.put
 

@@ -175,6 +175,6 @@ class Worker:
 
 
 def quicken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.pauses.PAUSES", (0.01,))
+    monkeypatch.setattr("streams.retry.Retry.pause", lambda *_: 0.01)
     monkeypatch.setattr(jobs, "LOOK", 0.01)
     monkeypatch.setattr(jobs, "GRACE", 0.3)

@@ -1,0 +1,102 @@
+"""Trying again: what is tried again, how long to wait before it, and when to give up.
+
+Everything in this room that repeats a failed call does it by a `Retry`; loops that sleep in a way of their own take
+only its `pause`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from tenacity import RetryCallState, retry_if_exception_type
+from tenacity.asyncio import AsyncRetrying
+
+T = TypeVar("T")
+RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""HTTP answers after which the same request may succeed."""
+
+
+class TryAgain(Exception):
+    """A try that failed and may be repeated. `hint`: seconds that the server asks to wait, 0 where it names none."""
+
+    def __init__(self, why: str, hint: float = 0.0) -> None:
+        super().__init__(why)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Waits `first` seconds after the first failure and twice as long after each further one, up to `longest`.
+
+    A server's hint is waited out in full, up to `longest_hint`. It gives up after `tries` tries, or when the next one
+    would begin more than `seconds` after the first; a hint is waited out even then. None: it goes on until it is
+    cancelled.
+    """
+
+    first: float = 0.2
+    longest: float = 5.0
+    longest_hint: float = 60.0
+    tries: int | None = None
+    seconds: float | None = None
+
+    def pause(self, failures: int, hint: float = 0.0) -> float:
+        """Seconds to wait after this many failures in a row (1 or more); a quarter more or less, so that many workers
+        don't come back at the same moment."""
+        growing = min(self.first * 2.0 ** min(failures - 1, 60), self.longest)
+        spread = growing * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, not a secret
+        return max(spread, min(hint, self.longest_hint))
+
+    async def call(
+        self,
+        call: Callable[[], Awaitable[T]],
+        again: type[Exception] | tuple[type[Exception], ...],
+        *,
+        noticed: Callable[[BaseException, int, float], None] = lambda error, failures, pause: None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> T:
+        """Call until it returns. Raises the last error when it gives up, and at once every error that is not `again`.
+
+        `noticed` is told of an error that is about to be tried again, the failures so far, and the pause before it.
+        """
+        began = clock()
+
+        async def attempt() -> T:
+            return await call()
+
+        def wait(state: RetryCallState) -> float:
+            return self.pause(state.attempt_number, _hint(state))
+
+        def stop(state: RetryCallState) -> bool:
+            if self.tries is not None and state.attempt_number >= self.tries:
+                return True
+            pause = 0.0 if _hint(state) else state.upcoming_sleep
+            return self.seconds is not None and clock() + pause > began + self.seconds
+
+        def notice(state: RetryCallState) -> None:
+            noticed(_error(state), state.attempt_number, round(state.upcoming_sleep, 2))
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(again),
+            wait=wait,
+            stop=stop,
+            before_sleep=notice,
+            sleep=sleep,
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+
+def _error(state: RetryCallState) -> BaseException:
+    error = state.outcome.exception() if state.outcome is not None else None
+    return error or AssertionError("a try that did not fail is not repeated")
+
+
+def _hint(state: RetryCallState) -> float:
+    error = _error(state)
+    return error.hint if isinstance(error, TryAgain) else 0.0
