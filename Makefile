@@ -29,7 +29,7 @@ PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup setup-dev demo test check lint format types contract unit stream faults bench lock docs tools jars \
+.PHONY: help setup setup-dev demo test check lint format types contract unit stream faults mutants bench lock docs tools jars \
 	secrets compose-check clean
 
 help: ## list the targets
@@ -89,6 +89,9 @@ stream: setup-dev jars ## tests on real Kafka and Redis
 
 faults: setup-dev jars ## parts killed on purpose; long
 	@$(PY) -m pytest tests/fault $(PYTEST_ARGS)
+
+mutants: setup-dev jars ## changes to decisions, joins, commits that tests must notice; long; MUTANTS_ARGS='--subject commit'
+	@$(PY) -m tests.mutants $(MUTANTS_ARGS)
 
 bench: setup-dev jars $(VENV)-bench/.stamp ## events a second, latency and more, on this machine; BENCH_ARGS=--quick
 	@$(PY) -m benchmarks $(BENCH_ARGS)
