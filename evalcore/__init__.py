@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalcore.registry.registry import ThresholdTypeError, UnknownArchetype, UnknownCategory, UnknownJudge
     from evalcore.reloading import BrokenRegistry, refresh, use
     from evalcore.validation import validate_manifest, validate_rule_file
-    from evalcore.yaml.problems import Problem, ValidationResult
+    from evalcore.yaml.findings import Finding, ValidationResult
     from schemas.verdicts import GateVerdict, JudgeScore
 
 _FROM = {
@@ -44,8 +44,8 @@ _FROM = {
     "get_threshold": "api",
     "list_rules": "api",
     "load_manifest": "api",
-    "Problem": "yaml.problems",
-    "ValidationResult": "yaml.problems",
+    "Finding": "yaml.findings",
+    "ValidationResult": "yaml.findings",
     "ThresholdTypeError": "registry.registry",
     "UnknownArchetype": "registry.registry",
     "UnknownCategory": "registry.registry",
@@ -56,10 +56,10 @@ _FROM = {
 
 __all__ = [
     "BrokenRegistry",
+    "Finding",
     "GateVerdict",
     "JudgeScore",
     "LLMJudgeMetric",
-    "Problem",
     "ThresholdTypeError",
     "UnknownArchetype",
     "UnknownCategory",

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from evalcore.manifest.discovery import Component
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
 from schemas.judges import Classification, judge_id
 from schemas.manifests import Category, ManifestFile, Override
 
@@ -19,13 +19,13 @@ MANIFEST_FILES = ("evaluation_manifest.yaml", "manifest-base.yaml")
 class Version:
     """A registry before or after a change. Files are named as findings name them, from the repository's top."""
 
-    corpus: Corpus
+    files: RegistryFiles
     components: tuple[Component, ...]
     configs: str
 
     @property
     def manifest(self) -> ManifestFile | None:
-        manifest = self.corpus.manifest or self.corpus.base
+        manifest = self.files.manifest or self.files.base
         return manifest.model if manifest is not None else None
 
 
@@ -47,26 +47,24 @@ class Touched:
         )
 
 
-def touched(files: Iterable[str], before: Version, after: Version | None = None) -> Touched:
+def touched(names: Iterable[str], before: Version, after: Version | None = None) -> Touched:
     """What changed files are about. With the version `after` the change, what they declare there counts as well, and
     of a manifest only what differs; without it all of a manifest."""
     found = Touched()
-    for file in files:
+    for file in names:
         for version in (before,) if after is None else (before, after):
             found |= _of_file(file, version, compared=after is not None)
     if after is not None and before.manifest is not None and after.manifest is not None:
         found |= differing(before.manifest, after.manifest)
     if after is not None:
-        versions = [
-            set(one.corpus.overrides.model.overrides if one.corpus.overrides else ()) for one in (before, after)
-        ]
+        versions = [set(one.files.overrides.model.overrides if one.files.overrides else ()) for one in (before, after)]
         found |= _excepted(versions[0] ^ versions[1])
     return found
 
 
 def _of_file(file: str, version: Version, compared: bool) -> Touched:
     path = PurePosixPath(file)
-    corpus = version.corpus
+    files = version.files
     prefix = PurePosixPath(version.configs).parts
     inside = path.parts[len(prefix) :] if path.parts[: len(prefix)] == prefix else ()
     match inside:
@@ -78,12 +76,12 @@ def _of_file(file: str, version: Version, compared: bool) -> Touched:
             return Touched(verticals=frozenset({path.stem}))
         case (name,) if name in MANIFEST_FILES:
             return Touched(everything=not compared)
-        case (_,) if corpus.overrides is not None and corpus.overrides.document.file == file:
-            return Touched() if compared else _excepted(corpus.overrides.model.overrides)
+        case (_,) if files.overrides is not None and files.overrides.document.file == file:
+            return Touched() if compared else _excepted(files.overrides.model.overrides)
     for component in version.components:
         if component.file == file:
             return Touched(categories=frozenset(one.category.name for one in component.capabilities))
-    for declared in (corpus.extensions, corpus.selections):
+    for declared in (files.extensions, files.selections):
         for vertical, parsed in declared.items():
             if parsed.document.file == file:
                 return Touched(frozenset(parsed.model.categories), verticals=frozenset({vertical}))
@@ -114,12 +112,12 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[st
     return (name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def consumers(about: Touched, version: Version) -> dict[str, list[str]]:
+def affected_verticals(about: Touched, version: Version) -> dict[str, list[str]]:
     """Vertical -> why it is one, for each vertical of this version that uses what is touched. All words in it come from
     this version, none from files that are only proposed."""
-    corpus = version.corpus
+    files = version.files
     found: dict[str, list[str]] = {}
-    for vertical in sorted(known_verticals(corpus)):
+    for vertical in sorted(known_verticals(files)):
         categories = used_categories(vertical, version)
         judges = used_judges(vertical, version)
         why = ["its own files"] if vertical in about.verticals else []
@@ -131,9 +129,9 @@ def consumers(about: Touched, version: Version) -> dict[str, list[str]]:
     return found
 
 
-def known_verticals(corpus: Corpus) -> set[str]:
-    overlaid = {vertical for vertical, _ in corpus.vertical_rules}
-    return {*corpus.verticals, *corpus.extensions, *corpus.selections, *overlaid}
+def known_verticals(files: RegistryFiles) -> set[str]:
+    overlaid = {vertical for vertical, _ in files.vertical_rules}
+    return {*files.verticals, *files.extensions, *files.selections, *overlaid}
 
 
 def used_categories(vertical: str, version: Version) -> set[str]:
@@ -151,7 +149,7 @@ def own_categories(vertical: str, version: Version) -> set[str]:
     """Those its extension and selection name. A registered vertical that has neither lives on the platform's, all of
     them."""
     known = _categories(version)
-    extension, selection = version.corpus.extensions.get(vertical), version.corpus.selections.get(vertical)
+    extension, selection = version.files.extensions.get(vertical), version.files.selections.get(vertical)
     if extension is None and selection is None:
         return {name for name, category in known.items() if category.vertical in (None, vertical)}
     named = {name for name, category in known.items() if category.vertical == vertical}
@@ -161,9 +159,9 @@ def own_categories(vertical: str, version: Version) -> set[str]:
 
 def used_judges(vertical: str, version: Version) -> set[str]:
     """Those of its categories, the global ones, every safety judge, and those it sets something for."""
-    corpus, manifest = version.corpus, version.manifest
-    own = {judge for of, judge in corpus.vertical_rules if of == vertical}
-    safety = {j for j, rule in corpus.rules.items() if rule.model.classification is Classification.SAFETY_REFUSAL}
+    files, manifest = version.files, version.manifest
+    own = {judge for of, judge in files.vertical_rules if of == vertical}
+    safety = {j for j, rule in files.rules.items() if rule.model.classification is Classification.SAFETY_REFUSAL}
     named = {judge for name in own_categories(vertical, version) for judge in _judges(name, vertical, version)}
     if manifest is not None:
         named |= set(manifest.global_metrics.judges)
@@ -176,10 +174,10 @@ def _judges(name: str, vertical: str, version: Version, seen: frozenset[str] = f
     known = _categories(version)
     if name in known:
         return set(known[name].judges)
-    selection = version.corpus.selections.get(vertical)
+    selection = version.files.selections.get(vertical)
     if selection is not None and name in selection.model.categories:
         return set(selection.model.categories[name].quality_judges)
-    extension = version.corpus.extensions.get(vertical)
+    extension = version.files.extensions.get(vertical)
     declared = extension.model.categories.get(name) if extension is not None else None
     if declared is not None and declared.judges is not None:
         return set(declared.judges)
@@ -188,7 +186,7 @@ def _judges(name: str, vertical: str, version: Version, seen: frozenset[str] = f
 
 
 def _inherited(name: str, vertical: str, version: Version) -> set[str]:
-    known, extension = _categories(version), version.corpus.extensions.get(vertical)
+    known, extension = _categories(version), version.files.extensions.get(vertical)
     declared = extension.model.categories.get(name) if extension is not None else None
     named = {declared.inherits_from if declared else None, known[name].inherits_from if name in known else None}
     return {above for above in named if above is not None}

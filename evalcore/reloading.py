@@ -17,12 +17,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from evalcore.registry import disk
-from evalcore.registry.corpus import Corpus, Tree
+from evalcore.registry.files import RegistryFiles, Tree
 from evalcore.registry.judge import view
 from evalcore.registry.registry import Registry, build
 from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.validation import checked
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from evalcore.yaml.suggestions import Unknown
 from schemas.judges import judge_id
 
@@ -32,9 +32,9 @@ _SHOWN = 5
 class BrokenRegistry(ValueError):
     """Nothing serves: the first version that was read has errors, all of which are in `result`."""
 
-    def __init__(self, result: ValidationResult, corpus: Corpus | None) -> None:
-        self.result, self._corpus = result, corpus
-        shown = "\n".join(f"  {problem}" for problem in result.errors[:_SHOWN])
+    def __init__(self, result: ValidationResult, files: RegistryFiles | None) -> None:
+        self.result, self._corpus = result, files
+        shown = "\n".join(f"  {finding}" for finding in result.errors[:_SHOWN])
         more = f"\n  and {len(result.errors) - _SHOWN} more" if len(result.errors) > _SHOWN else ""
         super().__init__(f"the registry in {result.path} can't be served:\n{shown}{more}")
 
@@ -45,7 +45,7 @@ class BrokenRegistry(ValueError):
             view(self._corpus, name, vertical)
 
 
-def still_serving(root: Path, since: datetime, config_hash: str) -> Problem:
+def still_serving(root: Path, since: datetime, config_hash: str) -> Finding:
     """Beside the errors of a new version: what goes on serving in its place."""
     message = (
         f"nothing of this version is used: the registry of {since:%Y-%m-%d %H:%M:%S} UTC ({config_hash}) keeps serving"
@@ -53,7 +53,7 @@ def still_serving(root: Path, since: datetime, config_hash: str) -> Problem:
     return _warning(root, message, "repair what stands above or put back the earlier files, then refresh")
 
 
-def still_serving_stricter(root: Path, config_hash: str) -> Problem:
+def still_serving_stricter(root: Path, config_hash: str) -> Finding:
     """Beside the errors of the files that serve, which came with a new day: an exception that was allowed has ended."""
     message = f"these files were valid and go on serving ({config_hash}); what was allowed until now no longer holds"
     return _warning(
@@ -61,23 +61,23 @@ def still_serving_stricter(root: Path, config_hash: str) -> Problem:
     )
 
 
-def unreadable(root: Path, error: OSError) -> Problem:
+def unreadable(root: Path, error: OSError) -> Finding:
     what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     fix = "RAMPGATE_CONFIGS names the folder"
-    return Problem(str(root), 0, 0, "", "unreadable", f"can't be read: {what}", "PC5 FR-9", fix)
+    return Finding(str(root), 0, 0, "", "unreadable", f"can't be read: {what}", "PC5 FR-9", fix)
 
 
-def unbuildable(root: Path, error: Exception) -> Problem:
+def unbuildable(root: Path, error: Exception) -> Finding:
     """No check found anything, and yet judges, categories and thresholds don't go together."""
     fix = "repair what is named here"
-    return Problem(str(root), 0, 0, "", "unbuildable", f"can't be put together: {error}", "PC5 FR-9", fix)
+    return Finding(str(root), 0, 0, "", "unbuildable", f"can't be put together: {error}", "PC5 FR-9", fix)
 
 
-def _warning(root: Path, message: str, fix: str) -> Problem:
-    return Problem(str(root), 0, 0, "", "still-serving", message, "PC5 §5.7", fix, Severity.WARNING)
+def _warning(root: Path, message: str, fix: str) -> Finding:
+    return Finding(str(root), 0, 0, "", "still-serving", message, "PC5 §5.7", fix, Severity.WARNING)
 
 
-__all__ = ["BrokenRegistry", "LiveRegistry", "current", "loaded", "refresh", "serving", "use"]
+__all__ = ["BrokenRegistry", "ReloadingRegistry", "current", "loaded", "refresh", "serving", "use"]
 
 TTL_SECONDS = 300.0
 SETTLE_SECONDS = 0.05
@@ -90,7 +90,7 @@ class Look:
 
     tree: Tree
     today: date
-    corpus: Corpus
+    files: RegistryFiles
     result: ValidationResult
 
 
@@ -100,7 +100,7 @@ class Serving(Look):
     since: datetime
 
 
-class LiveRegistry:
+class ReloadingRegistry:
     """Of one folder. Any thread may call any method. `ttl` None: only `refresh` looks for a new version."""
 
     def __init__(
@@ -147,7 +147,7 @@ class LiveRegistry:
             if self._serving is None:
                 result = self._load()
                 if self._serving is None:
-                    raise BrokenRegistry(result, self._refused.corpus if self._refused else None)
+                    raise BrokenRegistry(result, self._refused.files if self._refused else None)
             return self._serving.registry
 
     def _look_aside(self) -> None:
@@ -180,25 +180,25 @@ class LiveRegistry:
         for known in (serving, self._refused):
             if known is not None and (tree, today) == (known.tree, known.today):
                 return known.result
-        corpus, problems = checked(tree, today)
-        result = ValidationResult.of(self.root, problems)
+        files, findings = checked(tree, today)
+        result = ValidationResult.of(self.root, findings)
         same = serving is not None and serving.tree == tree
         if result.valid or same:
             # The files that serve are not given up for what a new day brings. They are seen anew even so: an override
             # that ended must not go on for as long as nobody repairs the file that relied on it.
             try:
-                registry = build(corpus)
+                registry = build(files)
             except (Unknown, ThresholdTypeError) as error:
-                result = ValidationResult.of(self.root, [*problems, unbuildable(self.root, error)])
+                result = ValidationResult.of(self.root, [*findings, unbuildable(self.root, error)])
             else:
                 if not result.valid:
                     ended = still_serving_stricter(self.root, registry.config_hash)
-                    result = ValidationResult.of(self.root, [*problems, ended])
+                    result = ValidationResult.of(self.root, [*findings, ended])
                 since = serving.since if serving is not None and same else datetime.now(UTC)
-                self._serving, self._refused = Serving(tree, today, corpus, result, registry, since), None
+                self._serving, self._refused = Serving(tree, today, files, result, registry, since), None
                 return result
-        result = self._kept(result.problems)
-        self._refused = Look(tree, today, corpus, result)
+        result = self._kept(result.findings)
+        self._refused = Look(tree, today, files, result)
         return result
 
     def _settled(self) -> Tree:
@@ -213,34 +213,34 @@ class LiveRegistry:
                 return found
         raise OSError("the files keep changing while they are read")
 
-    def _kept(self, problems: Iterable[Problem]) -> ValidationResult:
+    def _kept(self, findings: Iterable[Finding]) -> ValidationResult:
         """Of a version that is not taken."""
         serving = self._serving
         goes_on = [still_serving(self.root, serving.since, serving.registry.config_hash)] if serving else []
-        return ValidationResult.of(self.root, [*problems, *goes_on])
+        return ValidationResult.of(self.root, [*findings, *goes_on])
 
 
-_live: LiveRegistry | None = None
+_chosen: ReloadingRegistry | None = None
 _choosing = threading.Lock()
 
 
 def use(root: Path | str, ttl: float | None = TTL_SECONDS) -> None:
     """Serve this folder from now on. Nothing is read until somebody asks."""
-    global _live
-    _live = LiveRegistry(Path(root).absolute(), ttl)
+    global _chosen
+    _chosen = ReloadingRegistry(Path(root).absolute(), ttl)
 
 
-def serving() -> LiveRegistry:
+def serving() -> ReloadingRegistry:
     """The folder chosen by `use`; without it RAMPGATE_CONFIGS, else `configs`, as it was at the first call."""
-    if _live is None:
+    if _chosen is None:
         with _choosing:
-            if _live is None:
+            if _chosen is None:
                 use(disk.default_root())
-    return _live or serving()
+    return _chosen or serving()
 
 
 def current() -> Registry:
-    return (_live or serving()).current()
+    return (_chosen or serving()).current()
 
 
 def loaded() -> Registry | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from evalcore.lint.categories import known as known_categories
 from evalcore.lint.provenance import LONGEST
-from evalcore.registry.corpus import EXTENSION, SELECTION, VERTICALS, Corpus
+from evalcore.registry.files import EXTENSION, SELECTION, VERTICALS, RegistryFiles
 from evalcore.registry.judge import Judge
 from evalcore.validation import ALONE
 from evalcore.yaml.loader import scalar
@@ -70,16 +70,16 @@ class Start:
     ticket: str
 
 
-def start(wanted: Wanted, corpus: Corpus) -> Start:
+def start(wanted: Wanted, files: RegistryFiles) -> Start:
     """Raises Refused. Categories and judges of a vertical that is half there are those its files name."""
-    require_name(wanted.name, corpus)
+    require_name(wanted.name, files)
     for flag, text in (("--project", wanted.project), ("--workspace", wanted.workspace), ("--ticket", wanted.ticket)):
         if text is not None:
             _require_text(flag, text)
     for agent in wanted.sub_agents:
         _require_text("--sub-agent", agent)
-    archetype = _archetype(wanted.archetype, corpus)
-    own, reused = _categories(wanted, corpus)
+    archetype = _archetype(wanted.archetype, files)
+    own, reused = _categories(wanted, files)
     return Start(
         name=wanted.name,
         project=wanted.project or f"{wanted.name}-eval",
@@ -88,24 +88,24 @@ def start(wanted: Wanted, corpus: Corpus) -> Start:
         archetype=archetype,
         own=own,
         reused=reused,
-        parent=_parent(wanted.inherits_from, corpus),
-        judges=_judges(wanted, corpus, archetype),
+        parent=_parent(wanted.inherits_from, files),
+        judges=_judges(wanted, files, archetype),
         ticket=wanted.ticket or f"PLT-XXXX-{wanted.name}-bootstrap",
     )
 
 
-def verticals(corpus: Corpus) -> set[str]:
+def verticals(files: RegistryFiles) -> set[str]:
     """Every vertical that has a file, readable or not."""
     broken = {
         key.partition("/")[0]
-        for kind, key in corpus.unread
+        for kind, key in files.unread
         if kind in ("vertical", "extension", "selection", "vertical_rule")
     }
-    overlaid = {vertical for vertical, _ in corpus.vertical_rules}
-    return {*corpus.verticals, *corpus.extensions, *corpus.selections, *overlaid, *broken}
+    overlaid = {vertical for vertical, _ in files.vertical_rules}
+    return {*files.verticals, *files.extensions, *files.selections, *overlaid, *broken}
 
 
-def require_name(name: str, corpus: Corpus) -> None:
+def require_name(name: str, files: RegistryFiles) -> None:
     """Raises Refused for what can't name a vertical: as a folder, in a metric's label, beside the others."""
     if NAME.fullmatch(name) is None:
         tidied = re.sub(r"[^a-z0-9_-]+", "_", name.strip().lower()).strip("_-")
@@ -116,15 +116,15 @@ def require_name(name: str, corpus: Corpus) -> None:
         )
     if name in RESERVED or name in _READ_AS_ELSE:
         raise Refused(f"NAME: {name!r} is reserved; choose another name")
-    for other in sorted(verticals(corpus) - {name}):
+    for other in sorted(verticals(files) - {name}):
         if judge_id(other) == judge_id(name):
             raise Refused(f"NAME: vertical {other!r} is there; {name!r} would look like the same one")
 
 
-def _categories(wanted: Wanted, corpus: Corpus) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    selection, extension = corpus.selections.get(wanted.name), corpus.extensions.get(wanted.name)
-    manifest = corpus.manifest.model.categories if corpus.manifest is not None else {}
-    others = known_categories(corpus) - {name for name, one in manifest.items() if one.vertical == wanted.name}
+def _categories(wanted: Wanted, files: RegistryFiles) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    selection, extension = files.selections.get(wanted.name), files.extensions.get(wanted.name)
+    manifest = files.manifest.model.categories if files.manifest is not None else {}
+    others = known_categories(files) - {name for name, one in manifest.items() if one.vertical == wanted.name}
     if extension is not None:
         named = extension.model.categories
         new = [name for name in wanted.categories if name not in named]
@@ -147,8 +147,8 @@ def _categories(wanted: Wanted, corpus: Corpus) -> tuple[tuple[str, ...], tuple[
     return tuple(name for name in asked if name not in others), tuple(name for name in asked if name in others)
 
 
-def _parent(asked: str | None, corpus: Corpus) -> str | None:
-    names = known_categories(corpus)
+def _parent(asked: str | None, files: RegistryFiles) -> str | None:
+    names = known_categories(files)
     if asked is not None:
         if asked not in names:
             raise Refused(f"--inherits-from: there is no category {asked[:80]!r}{near_miss(asked, names)}")
@@ -156,8 +156,8 @@ def _parent(asked: str | None, corpus: Corpus) -> str | None:
     return PARENT if PARENT in names else None
 
 
-def _archetype(asked: str | None, corpus: Corpus) -> str | None:
-    source = corpus.base or corpus.manifest
+def _archetype(asked: str | None, files: RegistryFiles) -> str | None:
+    source = files.base or files.manifest
     names = source.model.archetypes if source is not None else {}
     if asked is not None:
         if asked not in names:
@@ -166,12 +166,12 @@ def _archetype(asked: str | None, corpus: Corpus) -> str | None:
     return ARCHETYPE if ARCHETYPE in names else None
 
 
-def _judges(wanted: Wanted, corpus: Corpus, archetype: str | None) -> tuple[str, ...]:
-    selection = corpus.selections.get(wanted.name)
-    quality = {name for name, rule in corpus.rules.items() if rule.model.classification is Classification.QUALITY}
+def _judges(wanted: Wanted, files: RegistryFiles, archetype: str | None) -> tuple[str, ...]:
+    selection = files.selections.get(wanted.name)
+    quality = {name for name, rule in files.rules.items() if rule.model.classification is Classification.QUALITY}
     asked = [judge_id(name) for name in wanted.judges]
     for name in asked:
-        if name in corpus.rules and name not in quality:
+        if name in files.rules and name not in quality:
             raise Refused(f"--judge: {name} is a safety judge; every vertical inherits it and none sets it (PF-9 FR-2)")
         if name not in quality:
             raise Refused(f"--judge: the registry has no judge {name[:80]!r}{near_miss(name, quality)}")
@@ -179,15 +179,15 @@ def _judges(wanted: Wanted, corpus: Corpus, archetype: str | None) -> tuple[str,
         listed = [judge_id(name) for picked in selection.model.categories.values() for name in picked.quality_judges]
         asked += [name for name in listed if name in quality]
     if not asked:
-        asked = [name for name in STARTERS if name in quality and _scores(corpus, name, archetype)]
+        asked = [name for name in STARTERS if name in quality and _scores(files, name, archetype)]
     if not asked:
-        asked = sorted(name for name in quality if _scores(corpus, name, archetype))[:4]
+        asked = sorted(name for name in quality if _scores(files, name, archetype))[:4]
     return tuple(dict.fromkeys(asked))
 
 
-def _scores(corpus: Corpus, name: str, archetype: str | None) -> bool:
+def _scores(files: RegistryFiles, name: str, archetype: str | None) -> bool:
     """Whether the judge is made for the archetype's sub-agents, and switched on."""
-    rule = corpus.rules[name].model
+    rule = files.rules[name].model
     return rule.enabled and (not rule.applies_to or archetype in rule.applies_to)
 
 
@@ -201,7 +201,7 @@ _SCHEMA: Final = "# yaml-language-server: $schema="
 _PLAIN: Final = re.compile(r"[A-Za-z][\w./-]*", re.ASCII)
 
 
-def files(start: Start, judges: Sequence[Judge], others: Sequence[Judge], today: date) -> dict[str, str]:
+def scaffolded_files(start: Start, judges: Sequence[Judge], others: Sequence[Judge], today: date) -> dict[str, str]:
     """Text by name, as `Tree` names files: relative to the registry's folder. `judges` are the quality judges the
     vertical starts with, as the platform sees them; `others` those it could add. No selection where every category is
     another's: those keep the judges they have."""

@@ -13,9 +13,9 @@ from evalcore.lint.checks import CHECKS, lint
 from evalcore.manifest.discovery import Component, components
 from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
-from evalcore.registry.corpus import COMPONENTS, MANIFEST, OVERRIDES, Corpus, Tree, assemble
+from evalcore.registry.files import COMPONENTS, MANIFEST, OVERRIDES, RegistryFiles, Tree, assemble
+from evalcore.yaml.findings import Finding, ValidationResult
 from evalcore.yaml.loader import Parsed, read_yaml
-from evalcore.yaml.problems import Problem, ValidationResult
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
 
 ALONE = "vertical"
@@ -27,7 +27,7 @@ MOST_LOOKS = 2_000
 
 
 def validate_tree(tree: Tree, today: date) -> ValidationResult:
-    """Every problem of every file: what keeps it from being read, and what the linter finds in all that can be."""
+    """Every finding of every file: what keeps it from being read, and what the linter finds in all that can be."""
     return ValidationResult.of(tree.root, checked(tree, today)[1])
 
 
@@ -37,7 +37,7 @@ def validate_root(root: Path, today: date | None = None) -> ValidationResult:
 
 
 def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationResult:
-    """One rule file, with its own problems only. In a registry's `rules/` it is seen together with the files around
+    """One rule file, with its own findings only. In a registry's `rules/` it is seen together with the files around
     it, whatever state those are in; a file that lies elsewhere is seen alone. Raises OSError where there is no file.
     """
     path = Path(path)
@@ -51,7 +51,7 @@ def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationRe
 
 
 def validate_manifest(path: Path, *, root: Path | None = None, today: date | None = None) -> ValidationResult:
-    """The manifest, with its own problems only, seen together with the rule files (PC5 §9.1). They are those of `root`;
+    """The manifest, with its own findings only, seen together with the rule files (PC5 §9.1). They are those of `root`;
     without one those beside the file, else those of the registry that serves by default. Raises OSError."""
     path = Path(path)
     raw = disk.read(path)
@@ -70,29 +70,29 @@ def validate_sources(tree: Tree, today: date) -> ValidationResult:
     return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
 
-def checked(tree: Tree, today: date) -> tuple[Corpus, list[Problem]]:
-    """The corpus of a tree, and all that is wrong with it."""
-    corpus, problems = assemble(tree, today)
+def checked(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
+    """The files of a tree, and all that is wrong with it."""
+    files, findings = assemble(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
-    problems += [*wrong, *_absent(tree), *lint(corpus), *_more(corpus)]
-    return corpus, sorted({*problems, *_outdated(tree, corpus, found, wrong)})
+    findings += [*wrong, *_absent(tree), *lint(files), *_more(files)]
+    return files, sorted({*findings, *_outdated(tree, files, found, wrong)})
 
 
 def _of(
     path: Path, tree: Tree, name: str, today: date | None, alone: bool = False, serves: bool = False
 ) -> ValidationResult:
-    """The problems of one file of a tree, under the name it was asked for by. `serves`: it is the registry's manifest,
+    """The findings of one file of a tree, under the name it was asked for by. `serves`: it is the registry's manifest,
     which others resolve."""
-    corpus, problems = assemble(tree, today or disk.today())
+    files, findings = assemble(tree, today or disk.today())
     if alone:
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}
-        corpus = replace(corpus, unread=corpus.unread | around)
+        files = replace(files, unread=files.unread | around)
     shown = tree.shown(name)
-    found = {*problems, *lint(corpus), *_more(corpus, shown)}
+    found = {*findings, *lint(files), *_more(files, shown)}
     if serves:
-        found |= {*_outdated(tree, corpus, *components(tree.below(COMPONENTS, ".xml")))}
-    own = (replace(problem, file=path.as_posix()) for problem in found if problem.file == shown)
+        found |= {*_outdated(tree, files, *components(tree.below(COMPONENTS, ".xml")))}
+    own = (replace(finding, file=path.as_posix()) for finding in found if finding.file == shown)
     return ValidationResult.of(path, own)
 
 
@@ -118,28 +118,30 @@ def _name_of(raw: bytes, stem: str) -> str:
     return f"rules/{judge}.yaml" if is_central else f"rules/{ALONE}/{judge}.yaml"
 
 
-def _outdated(tree: Tree, corpus: Corpus, found: tuple[Component, ...], wrong: list[Problem]) -> Iterable[Problem]:
+def _outdated(
+    tree: Tree, files: RegistryFiles, found: tuple[Component, ...], wrong: list[Finding]
+) -> Iterable[Finding]:
     """Of a component that can't be read nobody knows what it would give."""
-    return () if wrong else outdated(tree, corpus, found)
+    return () if wrong else outdated(tree, files, found)
 
 
-def _absent(tree: Tree) -> Iterable[Problem]:
+def _absent(tree: Tree) -> Iterable[Finding]:
     """Also where nothing else is: a mount that is gone is no registry without judges."""
     if MANIFEST not in {*tree.files, *tree.refused}:
         fix = "restore it from git, or run `rampgate manifest resolve`"
         message = "is missing: without it no judge belongs to any category"
-        yield Problem(tree.shown(MANIFEST), 0, 0, "", "manifest-is-there", message, "PC5 FR-4, FR-9", fix)
+        yield Finding(tree.shown(MANIFEST), 0, 0, "", "manifest-is-there", message, "PC5 FR-4, FR-9", fix)
 
 
-def _more(corpus: Corpus, only: str | None = None) -> Iterable[Problem]:
+def _more(files: RegistryFiles, only: str | None = None) -> Iterable[Finding]:
     """What the linter finds in files that don't fit their model, in the fields that do: in `only` one, or in some.
 
     A check that needs a field that could not be read says nothing of that file.
     """
-    most = min(MOST_PARTIAL, max(1, MOST_LOOKS // (1 + len(corpus.rules) + len(corpus.vertical_rules))))
-    wanted = [item for item in corpus.partial.items() if only in (None, item[1].document.file)]
+    most = min(MOST_PARTIAL, max(1, MOST_LOOKS // (1 + len(files.rules) + len(files.vertical_rules))))
+    wanted = [item for item in files.partial.items() if only in (None, item[1].document.file)]
     for (kind, key), parsed in sorted(wanted, key=lambda item: item[0])[:most]:
-        with_it = _with(corpus, kind, key, parsed)
+        with_it = _with(files, kind, key, parsed)
         if with_it is None:
             continue
         for check in CHECKS:
@@ -149,19 +151,19 @@ def _more(corpus: Corpus, only: str | None = None) -> Iterable[Problem]:
                 continue
 
 
-def _with(corpus: Corpus, kind: str, key: str, parsed: Parsed[Any]) -> Corpus | None:
+def _with(files: RegistryFiles, kind: str, key: str, parsed: Parsed[Any]) -> RegistryFiles | None:
     match kind:
         case "rule":
-            return replace(corpus, rules={**corpus.rules, key: parsed})
+            return replace(files, rules={**files.rules, key: parsed})
         case "vertical_rule":
             vertical, _, judge = key.partition("/")
-            return replace(corpus, vertical_rules={**corpus.vertical_rules, (vertical, judge): parsed})
+            return replace(files, vertical_rules={**files.vertical_rules, (vertical, judge): parsed})
         case "manifest":
-            return replace(corpus, manifest=parsed)
+            return replace(files, manifest=parsed)
         case "extension":
-            return replace(corpus, extensions={**corpus.extensions, key: parsed})
+            return replace(files, extensions={**files.extensions, key: parsed})
         case "selection":
-            return replace(corpus, selections={**corpus.selections, key: parsed})
+            return replace(files, selections={**files.selections, key: parsed})
         case "overrides":
-            return replace(corpus, overrides=parsed)
+            return replace(files, overrides=parsed)
     return None

@@ -19,7 +19,7 @@ from schemas.dead_letters import clean
 ANNOTATIONS_PER_LEVEL = 10
 """GitHub shows this many annotations of a level for each step of a job and drops the rest silently."""
 LONGEST_MESSAGE = 2_000
-"""Characters of one annotation or problem."""
+"""Characters of one annotation or finding."""
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from evalcore.lint.check import Find, check
 from evalcore.lint.names import LEGACY, WAY, is_reserved
-from evalcore.registry.corpus import Corpus
-from evalcore.yaml.problems import Problem, Severity
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import RuleFile
 
@@ -62,8 +62,8 @@ def contexts(rule: RuleFile) -> dict[str, dict[str, str]]:
     "Every variable of a prompt is bound in each context. References such as expected_output may be left out of live "
     "ones.",
 )
-def variable_is_bound(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def variable_is_bound(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         for name in sorted(used(rule.model)):
             for context, bound in contexts(rule.model).items():
                 if name in bound or (name.startswith(_REFERENCE) and context != "offline"):
@@ -79,8 +79,8 @@ def variable_is_bound(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A prompt shows the judge something of the turn.",
     Severity.WARNING,
 )
-def prompt_has_variables(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def prompt_has_variables(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         if not used(rule.model):
             bound = ", ".join(f"{{{{{name}}}}}" for name in rule.model.variables.offline)
             message = f"the prompt of {judge} uses none of its variables; the judge would not see the turn"
@@ -93,8 +93,8 @@ def prompt_has_variables(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A prompt that places some of its variables places all of them: what it leaves out the judge never sees.",
     Severity.WARNING,
 )
-def variable_is_used(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def variable_is_used(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         placed = used(rule.model)
         for name in rule.model.variables.offline:
             if placed and name not in placed:
@@ -109,8 +109,8 @@ def variable_is_used(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "The three contexts bind the same names; references such as expected_output may be left out of live ones.",
     Severity.WARNING,
 )
-def contexts_bind_alike(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for rule in corpus.rules.values():
+def contexts_bind_alike(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for rule in files.rules.values():
         bound = contexts(rule.model)
         names = {name for binding in bound.values() for name in binding} - used(rule.model)
         for name in sorted(name for name in names if not name.startswith(_REFERENCE)):
@@ -127,8 +127,8 @@ def contexts_bind_alike(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "No variable reads or is named after a user signal: the prefix `user_signal_` is reserved, and a judge that saw "
     "the user's verdict could not be compared with it.",
 )
-def binding_of_user_signal(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for rule in corpus.rules.values():
+def binding_of_user_signal(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for rule in files.rules.values():
         for context, binding in contexts(rule.model).items():
             for name, path in binding.items():
                 steps = [re.sub(r"\[.*", "", step) for step in path.split(".")]
@@ -144,8 +144,8 @@ def binding_of_user_signal(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "contracts §3",
     "`output` is what the agent said: neither the expected output nor the input.",
 )
-def output_is_the_agents(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def output_is_the_agents(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         for context, binding in contexts(rule.model).items():
             path = binding.get("output")
             if path is None:
@@ -164,9 +164,9 @@ def output_is_the_agents(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A path begins with something that its context has: a dataset item, a trace, or Opik's playground.",
     Severity.WARNING,
 )
-def binding_is_known(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    items = set(corpus.manifest.model.schema_) if corpus.manifest else set()
-    for rule in corpus.rules.values():
+def binding_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    items = set(files.manifest.model.schema_) if files.manifest else set()
+    for rule in files.rules.values():
         for context, binding in contexts(rule.model).items():
             known = ROOTS[context] | (items if context == "offline" else set())
             for name, path in binding.items():

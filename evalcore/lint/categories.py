@@ -11,9 +11,9 @@ from typing import Any
 
 from evalcore.lint.check import Find, check
 from evalcore.lint.drift import missing
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Classification, judge_id
 from schemas.manifests import CATEGORY, ManifestExtension
@@ -38,9 +38,9 @@ class Declared:
         return self.judges is None and self.parent is None
 
 
-def declared(corpus: Corpus) -> Iterator[Declared]:
-    for vertical, extension in sorted(corpus.extensions.items()):
-        selection = corpus.selections.get(vertical)
+def declared(files: RegistryFiles) -> Iterator[Declared]:
+    for vertical, extension in sorted(files.extensions.items()):
+        selection = files.selections.get(vertical)
         picked = selection.model.categories if selection else {}
         for name, category in extension.model.categories.items():
             listed = picked[name].quality_judges if name in picked else category.judges
@@ -48,31 +48,31 @@ def declared(corpus: Corpus) -> Iterator[Declared]:
             yield Declared(vertical, extension, name, judges, category.inherits_from)
 
 
-def known(corpus: Corpus) -> set[str]:
+def known(files: RegistryFiles) -> set[str]:
     """Every category that somebody declares: the manifest, or a vertical that does more than reuse the name."""
-    own = {one.category for one in declared(corpus) if not one.silent}
-    return own | set(corpus.manifest.model.categories if corpus.manifest else ())
+    own = {one.category for one in declared(files) if not one.silent}
+    return own | set(files.manifest.model.categories if files.manifest else ())
 
 
-def _hidden(corpus: Corpus) -> bool:
+def _hidden(files: RegistryFiles) -> bool:
     """The manifest is there and can't be read: which categories exist is not known then."""
-    return corpus.manifest is None and ("manifest", "") in corpus.unread
+    return files.manifest is None and ("manifest", "") in files.unread
 
 
-def parents(corpus: Corpus) -> Mapping[str, str]:
-    found = corpus.manifest.model.categories.items() if corpus.manifest else ()
+def parents(files: RegistryFiles) -> Mapping[str, str]:
+    found = files.manifest.model.categories.items() if files.manifest else ()
     stated = {name: category.inherits_from for name, category in found if category.inherits_from is not None}
-    return {**stated, **{one.category: one.parent for one in declared(corpus) if one.parent is not None}}
+    return {**stated, **{one.category: one.parent for one in declared(files) if one.parent is not None}}
 
 
-def _judges(corpus: Corpus, one: Declared) -> frozenset[str] | None:
+def _judges(files: RegistryFiles, one: Declared) -> frozenset[str] | None:
     """What it comes to, inherited ones too; None where the parent can't be seen."""
     seen: set[str] = set()
     judges, parent = one.judges, one.parent
     while judges is None and parent is not None and parent not in seen:
         seen.add(parent)
-        platform = corpus.manifest.model.categories.get(parent) if corpus.manifest else None
-        other = next((d for d in declared(corpus) if d.category == parent and not d.silent), None)
+        platform = files.manifest.model.categories.get(parent) if files.manifest else None
+        other = next((d for d in declared(files) if d.category == parent and not d.silent), None)
         if platform is not None:
             judges = frozenset(map(judge_id, platform.judges))
         elif other is not None:
@@ -87,21 +87,21 @@ def _judges(corpus: Corpus, one: Declared) -> frozenset[str] | None:
     "PF-9 Decisions 17 and 18",
     "No vertical declares a category that exists with other judges: not the platform's, not another vertical's.",
 )
-def category_not_redeclared(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    platform = corpus.manifest.model.categories if corpus.manifest else {}
+def category_not_redeclared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    platform = files.manifest.model.categories if files.manifest else {}
     first: dict[str, Declared] = {}
-    everything = list(declared(corpus))
+    everything = list(declared(files))
     owners = {name: category.vertical for name, category in platform.items()}
     for one in sorted(everything, key=lambda one: (owners.get(one.category) != one.vertical, one.vertical)):
         if one.silent:
             continue
         existing = platform.get(one.category)
-        wanted = _judges(corpus, one)
-        if existing is not None and existing.vertical is None and corpus.manifest is not None:
-            has, file = frozenset(map(judge_id, existing.judges)), corpus.manifest.document.file
+        wanted = _judges(files, one)
+        if existing is not None and existing.vertical is None and files.manifest is not None:
+            has, file = frozenset(map(judge_id, existing.judges)), files.manifest.document.file
         else:
             earlier = first.setdefault(one.category, one)
-            has, file = _judges(corpus, earlier) or frozenset(), earlier.extension.document.file
+            has, file = _judges(files, earlier) or frozenset(), earlier.extension.document.file
         if wanted is not None and wanted != has:
             users = sorted({d.vertical for d in everything if one.category in (d.category, d.parent)} - {one.vertical})
             message = (
@@ -121,13 +121,13 @@ def category_not_redeclared(corpus: Corpus, find: Find) -> Iterator[Problem]:
     REUSE,
     "`inherits_from` names a category that exists, and another one.",
 )
-def category_parent_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if _hidden(corpus):
+def category_parent_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if _hidden(files):
         return
-    names = known(corpus)
-    manifest = corpus.manifest
+    names = known(files)
+    manifest = files.manifest
     stated: list[tuple[Parsed[Any], str, str | None]] = [
-        (one.extension, one.category, one.parent) for one in declared(corpus)
+        (one.extension, one.category, one.parent) for one in declared(files)
     ]
     if manifest is not None:
         stated += [(manifest, name, category.inherits_from) for name, category in manifest.model.categories.items()]
@@ -142,9 +142,9 @@ def category_parent_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
     REUSE,
     "No category inherits from itself, directly or around a circle.",
 )
-def category_parents_end(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    above = parents(corpus)
-    for one in declared(corpus):
+def category_parents_end(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    above = parents(files)
+    for one in declared(files):
         way = [one.category]
         while way[-1] in above and above[way[-1]] not in way:
             way.append(above[way[-1]])
@@ -159,11 +159,11 @@ def category_parents_end(corpus: Corpus, find: Find) -> Iterator[Problem]:
     REUSE,
     "A category that a vertical declares exists, or says which judges it takes.",
 )
-def category_says_something(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if _hidden(corpus):
+def category_says_something(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if _hidden(files):
         return
-    names = known(corpus)
-    for one in declared(corpus):
+    names = known(files)
+    for one in declared(files):
         if one.silent and one.category not in names:
             described = one.extension.model.categories[one.category].description is not None
             message = (
@@ -179,8 +179,8 @@ def category_says_something(corpus: Corpus, find: Find) -> Iterator[Problem]:
     REUSE,
     "A vertical lists the judges of a category in one of its two files, or the same ones in both.",
 )
-def one_selection(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in declared(corpus):
+def one_selection(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in declared(files):
         listed = one.extension.model.categories[one.category].judges
         if listed is not None and one.judges != frozenset(map(judge_id, listed)):
             message = f"judge-selection.yaml of {one.vertical} names other judges for {one.category!r}"
@@ -192,11 +192,11 @@ def one_selection(corpus: Corpus, find: Find) -> Iterator[Problem]:
     REUSE,
     "A category is named in lower case, and no two differ only in kebab and snake case.",
 )
-def category_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    manifest = corpus.manifest
+def category_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    manifest = files.manifest
     named: list[tuple[Parsed[Any], str]] = [(manifest, name) for name in manifest.model.categories] if manifest else []
     seen: dict[str, str] = {}
-    for parsed, name in [*named, *((one.extension, one.category) for one in declared(corpus))]:
+    for parsed, name in [*named, *((one.extension, one.category) for one in declared(files))]:
         other = seen.setdefault(judge_id(name), name)
         if not CATEGORY.fullmatch(name):
             fix = "use lower-case letters, digits and underscores"
@@ -212,13 +212,13 @@ def category_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "Every category of the manifest has judges, its own or the global ones.",
     Severity.WARNING,
 )
-def category_has_judges(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None or corpus.manifest.model.global_metrics.judges:
+def category_has_judges(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None or files.manifest.model.global_metrics.judges:
         return
-    for name, category in corpus.manifest.model.categories.items():
+    for name, category in files.manifest.model.categories.items():
         if not category.judges:
             message = f"nothing but safety judges fires on items of {name!r}"
-            yield find(corpus.manifest, ("categories", name, "judges"), message, "list its judges")
+            yield find(files.manifest, ("categories", name, "judges"), message, "list its judges")
 
 
 @check(
@@ -227,17 +227,17 @@ def category_has_judges(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "What verticals declare stands in the manifest.",
     Severity.WARNING,
 )
-def manifest_is_resolved(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def manifest_is_resolved(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    there = corpus.manifest.model.categories
+    there = files.manifest.model.categories
     fix = "run `rampgate manifest resolve` and commit what it writes"
-    for one in declared(corpus):
+    for one in declared(files):
         if one.silent:
             continue
         path = ("categories", one.category)
         if one.category not in there:
-            message = f"category {one.category!r} is not in {corpus.manifest.document.file}: no gate knows it"
+            message = f"category {one.category!r} is not in {files.manifest.document.file}: no gate knows it"
             yield find(one.extension, path, message, fix)
         elif there[one.category].vertical == one.vertical:
             has = frozenset(map(judge_id, there[one.category].judges))
@@ -265,13 +265,13 @@ CATEGORY_CHECKS = (
 SELECTION_CLAUSE = "PF-9 §5.5, §5.10"
 
 
-def _selected(corpus: Corpus) -> Iterator[tuple[str, Parsed[Any], FieldPath, str]]:
+def _selected(files: RegistryFiles) -> Iterator[tuple[str, Parsed[Any], FieldPath, str]]:
     """(vertical, file, place, judge as written) of selections, and of extensions that list judges."""
-    for vertical, selection in corpus.selections.items():
+    for vertical, selection in files.selections.items():
         for category, picked in selection.model.categories.items():
             for place, name in enumerate(picked.quality_judges):
                 yield vertical, selection, ("categories", category, "quality_judges", place), name
-    for vertical, extension in corpus.extensions.items():
+    for vertical, extension in files.extensions.items():
         for category, declared in extension.model.categories.items():
             for place, name in enumerate(declared.judges or []):
                 yield vertical, extension, ("categories", category, "judges", place), name
@@ -282,11 +282,11 @@ def _selected(corpus: Corpus) -> Iterator[tuple[str, Parsed[Any], FieldPath, str
     SELECTION_CLAUSE,
     "Every judge that a vertical selects is in the central registry.",
 )
-def selected_judge_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    composites = corpus.manifest.model.composites if corpus.manifest else {}
-    for vertical, parsed, path, name in _selected(corpus):
-        if missing(corpus, name) and name not in composites:
-            message = f"{vertical} selects {name!r}, which the registry does not have{near_miss(name, corpus.rules)}"
+def selected_judge_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    composites = files.manifest.model.composites if files.manifest else {}
+    for vertical, parsed, path, name in _selected(files):
+        if missing(files, name) and name not in composites:
+            message = f"{vertical} selects {name!r}, which the registry does not have{near_miss(name, files.rules)}"
             fix = "select a judge of the registry; a new one is proposed there by pull request (PF-9 §5.2)"
             yield find(parsed, path, message, fix)
 
@@ -296,9 +296,9 @@ def selected_judge_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-2, §5.10",
     "A selection lists quality judges only; safety judges are inherited and can't be chosen.",
 )
-def selection_without_safety(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, parsed, path, name in _selected(corpus):
-        rule = corpus.rules.get(judge_id(name))
+def selection_without_safety(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, parsed, path, name in _selected(files):
+        rule = files.rules.get(judge_id(name))
         if rule is None or "quality_judges" not in path:
             continue
         if rule.model.classification is Classification.SAFETY_REFUSAL:
@@ -312,9 +312,9 @@ def selection_without_safety(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A selection names each judge once.",
     Severity.WARNING,
 )
-def selected_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
+def selected_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     seen: set[tuple[str, FieldPath, str]] = set()
-    for vertical, parsed, path, name in _selected(corpus):
+    for vertical, parsed, path, name in _selected(files):
         key = (vertical, path[:-1], judge_id(name))
         if key in seen:
             yield find(parsed, path, f"{name} is listed twice", "remove one of the two")
@@ -326,10 +326,10 @@ def selected_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 Decision 17",
     "A selection is about categories that the vertical's extension declares.",
 )
-def selected_category_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, selection in corpus.selections.items():
-        extension = corpus.extensions.get(vertical)
-        if extension is None and ("extension", vertical) in corpus.unread:
+def selected_category_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, selection in files.selections.items():
+        extension = files.extensions.get(vertical)
+        if extension is None and ("extension", vertical) in files.unread:
             continue
         names = set(extension.model.categories) if extension else set()
         for category in selection.model.categories:
@@ -346,8 +346,8 @@ def selected_category_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A selection picks at least one quality judge for each category it names.",
     Severity.WARNING,
 )
-def selection_picks_a_judge(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, selection in corpus.selections.items():
+def selection_picks_a_judge(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, selection in files.selections.items():
         for category, picked in selection.model.categories.items():
             if not picked.quality_judges:
                 message = f"no quality judge of {vertical}'s own fires on items of {category!r}"

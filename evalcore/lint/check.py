@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from evalcore.registry.corpus import Corpus, problem
+from evalcore.registry.files import RegistryFiles, finding
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem, Severity
 
 
 @dataclass(frozen=True)
 class Check:
     """`name` is kebab-case and stands in every finding; `clause` says where the demand comes from; `summary` is what
-    holds when the check finds nothing. `run` is pure and never raises on a corpus of valid models."""
+    holds when the check finds nothing. `run` is pure and never raises on a files of valid models."""
 
     name: str
     clause: str
     summary: str
-    run: Callable[[Corpus], Iterable[Problem]]
+    run: Callable[[RegistryFiles], Iterable[Finding]]
     severity: Severity = Severity.ERROR
     """Of most of its findings; a check may take a single one more or less seriously."""
 
@@ -34,11 +34,11 @@ class Find:
 
     def __call__(
         self, parsed: Parsed[Any], path: FieldPath, message: str, fix: str = "", severity: Severity | None = None
-    ) -> Problem:
-        return problem(self.check, self.clause, parsed, path, message, fix, severity or self.severity)
+    ) -> Finding:
+        return finding(self.check, self.clause, parsed, path, message, fix, severity or self.severity)
 
 
-Body = Callable[[Corpus, Find], Iterator[Problem]]
+Body = Callable[[RegistryFiles, Find], Iterator[Finding]]
 
 
 def check(name: str, clause: str, summary: str, severity: Severity = Severity.ERROR) -> Callable[[Body], Check]:
@@ -46,6 +46,6 @@ def check(name: str, clause: str, summary: str, severity: Severity = Severity.ER
     find = Find(name, clause, severity)
 
     def checked(body: Body) -> Check:
-        return Check(name, clause, summary, lambda corpus: body(corpus, find), severity)
+        return Check(name, clause, summary, lambda files: body(files, find), severity)
 
     return checked

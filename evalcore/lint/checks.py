@@ -21,8 +21,8 @@ from evalcore.lint import (
     verticals,
 )
 from evalcore.lint.check import Check
-from evalcore.registry.corpus import Corpus
-from evalcore.yaml.problems import Problem
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding
 
 SUBJECTS: dict[str, tuple[Check, ...]] = {
     "Identity": names.IDENTITY_CHECKS,
@@ -48,9 +48,9 @@ SUBJECTS: dict[str, tuple[Check, ...]] = {
 CHECKS: tuple[Check, ...] = tuple(check for checks in SUBJECTS.values() for check in checks)
 
 
-def lint(corpus: Corpus) -> list[Problem]:
-    """Everything the checks find, all at once, by place. Pure: the same corpus gives the same findings."""
-    return sorted({problem for check in CHECKS for problem in check.run(corpus)})
+def lint(files: RegistryFiles) -> list[Finding]:
+    """Everything the checks find, all at once, by place. Pure: the same files gives the same findings."""
+    return sorted({finding for check in CHECKS for finding in check.run(files)})
 
 
 HEAD = """\

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from evalcore.lint.check import Find, check
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath
-from evalcore.yaml.problems import Problem, Severity
 from evalcore.yaml.suggestions import near_miss
 
 TYPES: Final = ("string", "number", "integer", "boolean", "array", "object", "null")
@@ -30,11 +30,11 @@ Wrong = tuple[FieldPath, str, str]
     "mapping without a type is a group of fields.",
     Severity.WARNING,
 )
-def item_field_shape(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def item_field_shape(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    for path, message, fix in _group(corpus.manifest.model.schema_, ("schema",)):
-        yield find(corpus.manifest, path, message, fix)
+    for path, message, fix in _group(files.manifest.model.schema_, ("schema",)):
+        yield find(files.manifest, path, message, fix)
 
 
 def _group(fields: dict[str, Any], path: FieldPath) -> Iterator[Wrong]:
@@ -97,14 +97,14 @@ ITEM_CHECKS = (item_field_shape,)
     "PC5 §5.5",
     "Beside an adversarial set stands the endpoint of the candidate that answers it.",
 )
-def adversarial_has_candidate(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def adversarial_has_candidate(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    sample = corpus.manifest.model.sample
+    sample = files.manifest.model.sample
     if sample.adversarial is not None and sample.candidate is None:
         message = "nobody would have outputs for the adversarial items, and none of them would be judged"
         fix = "add `candidate: {url: …}` below sample, or remove the set"
-        yield find(corpus.manifest, ("sample", "adversarial"), message, fix)
+        yield find(files.manifest, ("sample", "adversarial"), message, fix)
 
 
 @check(
@@ -112,14 +112,14 @@ def adversarial_has_candidate(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 §5.5",
     "The adversarial set is another dataset than the golden set.",
 )
-def adversarial_is_another_set(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def adversarial_is_another_set(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    golden, adversarial = corpus.manifest.model.dataset, corpus.manifest.model.sample.adversarial
+    golden, adversarial = files.manifest.model.dataset, files.manifest.model.sample.adversarial
     if adversarial is not None and (adversarial.name, adversarial.project) == (golden.name, golden.project):
         message = f"{adversarial.name!r} is the golden set: its items would count twice at pre_full"
         fix = "name the adversarial set, or remove the section"
-        yield find(corpus.manifest, ("sample", "adversarial", "name"), message, fix)
+        yield find(files.manifest, ("sample", "adversarial", "name"), message, fix)
 
 
 ADVERSARIAL_CHECKS = (adversarial_has_candidate, adversarial_is_another_set)

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from evalcore.lint.check import Find, check
 from evalcore.lint.names import is_unread
-from evalcore.registry.corpus import AnyRule, Corpus
 from evalcore.registry.enforcement import BLOCK, DEFAULTS, WARN, permits
-from evalcore.yaml.problems import Problem, Severity
+from evalcore.registry.files import AnyRule, RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Classification, Enforcement, Milestone, judge_id
 from schemas.manifests import Override
@@ -17,15 +17,15 @@ from schemas.manifests import Override
 CLAUSE = "PC5 §5.2"
 
 
-def _overrides(corpus: Corpus, judge: str) -> list[Override]:
-    entries = corpus.overrides.model.overrides if corpus.overrides else []
+def _overrides(files: RegistryFiles, judge: str) -> list[Override]:
+    entries = files.overrides.model.overrides if files.overrides else []
     return [entry for entry in entries if judge_id(entry.judge) == judge]
 
 
-def _looser(corpus: Corpus) -> Iterator[tuple[str | None, str, AnyRule, Milestone]]:
+def _looser(files: RegistryFiles) -> Iterator[tuple[str | None, str, AnyRule, Milestone]]:
     """Where a file about a quality judge asks for less than holds without it."""
-    for vertical, judge, rule in corpus.every_rule():
-        central = corpus.rules.get(judge)
+    for vertical, judge, rule in files.every_rule():
+        central = files.rules.get(judge)
         if central is None or central.model.classification is Classification.SAFETY_REFUSAL:
             continue
         before: Mapping[Milestone, Enforcement] = DEFAULTS[central.model.classification]
@@ -42,15 +42,15 @@ def _looser(corpus: Corpus) -> Iterator[tuple[str | None, str, AnyRule, Mileston
     "Enforcement looser than the default of its classification stands only beside an audited override. Once that has "
     "expired the judge blocks, and the file is warned about: a day that comes must not take the registry down.",
 )
-def looser_needs_override(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, judge, rule, milestone in _looser(corpus):
-        entries = _overrides(corpus, judge)
-        if permits(entries, corpus.today, milestone, vertical):
+def looser_needs_override(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, judge, rule, milestone in _looser(files):
+        entries = _overrides(files, judge)
+        if permits(entries, files.today, milestone, vertical):
             continue
         message = f"{judge} would only warn at {milestone}, where {'its baseline' if vertical else 'a quality judge'} "
         message += "blocks"
         old = [e for e in entries if e.milestone is milestone and e.vertical in (None, vertical)]
-        ends = [e.expires for e in old if e.expires < corpus.today]
+        ends = [e.expires for e in old if e.expires < files.today]
         if ends:
             message += f"; the override that allowed it expired on {max(ends)}, so it blocks"
         fix = (
@@ -65,14 +65,14 @@ def looser_needs_override(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-2, §5.2",
     "No override is about a safety judge.",
 )
-def override_not_for_safety(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for place, entry in _entries(corpus):
-        rule = corpus.rules.get(judge_id(entry.judge))
-        if corpus.overrides is None or rule is None:
+def override_not_for_safety(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for place, entry in _entries(files):
+        rule = files.rules.get(judge_id(entry.judge))
+        if files.overrides is None or rule is None:
             continue
         if rule.model.classification is Classification.SAFETY_REFUSAL:
             message = f"safety judge {entry.judge} can't be relaxed, by nobody"
-            yield find(corpus.overrides, ("overrides", place, "judge"), message, "remove the entry")
+            yield find(files.overrides, ("overrides", place, "judge"), message, "remove the entry")
 
 
 @check(
@@ -80,12 +80,12 @@ def override_not_for_safety(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "An override is about a judge that exists.",
 )
-def override_names_a_judge(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for place, entry in _entries(corpus):
+def override_names_a_judge(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for place, entry in _entries(files):
         judge = judge_id(entry.judge)
-        if corpus.overrides is not None and judge not in corpus.rules and not is_unread(corpus, judge):
-            message = f"there is no judge {entry.judge!r}{near_miss(judge, corpus.rules)}"
-            yield find(corpus.overrides, ("overrides", place, "judge"), message, "name a judge of the registry")
+        if files.overrides is not None and judge not in files.rules and not is_unread(files, judge):
+            message = f"there is no judge {entry.judge!r}{near_miss(judge, files.rules)}"
+            yield find(files.overrides, ("overrides", place, "judge"), message, "name a judge of the registry")
 
 
 @check(
@@ -93,17 +93,17 @@ def override_names_a_judge(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "An override was approved on a day that has come, and expires after it.",
 )
-def override_days(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.overrides is None:
+def override_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.overrides is None:
         return
-    for place, entry in _entries(corpus):
+    for place, entry in _entries(files):
         path = ("overrides", place)
-        if entry.approved_on > corpus.today + timedelta(days=1):
+        if entry.approved_on > files.today + timedelta(days=1):
             message = f"{entry.approved_on} has not come yet"
-            yield find(corpus.overrides, (*path, "approved_on"), message, "write the day of the approval")
+            yield find(files.overrides, (*path, "approved_on"), message, "write the day of the approval")
         if entry.expires <= entry.approved_on:
             message = f"{entry.expires} is not after the approval on {entry.approved_on}"
-            yield find(corpus.overrides, (*path, "expires"), message, "write the last day on which it holds")
+            yield find(files.overrides, (*path, "expires"), message, "write the last day on which it holds")
 
 
 @check(
@@ -113,12 +113,12 @@ def override_days(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "record.",
     Severity.WARNING,
 )
-def override_in_use(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.overrides is None:
+def override_in_use(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.overrides is None:
         return
-    wanted = [(vertical, judge, milestone) for vertical, judge, _, milestone in _looser(corpus)]
-    for place, entry in _entries(corpus):
-        if entry.expires < corpus.today:
+    wanted = [(vertical, judge, milestone) for vertical, judge, _, milestone in _looser(files)]
+    for place, entry in _entries(files):
+        if entry.expires < files.today:
             continue
         if entry.enforcement is BLOCK or not any(
             judge == judge_id(entry.judge) and milestone is entry.milestone and entry.vertical in (None, vertical)
@@ -126,11 +126,11 @@ def override_in_use(corpus: Corpus, find: Find) -> Iterator[Problem]:
         ):
             message = f"no rule file asks {entry.judge} to warn at {entry.milestone}; the entry allows nothing"
             fix = "remove it, or write the looser enforcement into the rule file it is about"
-            yield find(corpus.overrides, ("overrides", place), message, fix)
+            yield find(files.overrides, ("overrides", place), message, fix)
 
 
-def _entries(corpus: Corpus) -> Iterator[tuple[int, Override]]:
-    yield from enumerate(corpus.overrides.model.overrides if corpus.overrides else [])
+def _entries(files: RegistryFiles) -> Iterator[tuple[int, Override]]:
+    yield from enumerate(files.overrides.model.overrides if files.overrides else [])
 
 
 CHECKS = (looser_needs_override, override_not_for_safety, override_names_a_judge, override_days, override_in_use)

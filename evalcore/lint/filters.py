@@ -15,8 +15,8 @@ from math import isfinite
 from typing import Any, Final
 
 from evalcore.lint.check import Find, check
-from evalcore.registry.corpus import Corpus
-from evalcore.yaml.problems import Problem, Severity
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Classification, Filter, Milestone, Operator
 
@@ -90,8 +90,8 @@ def _plain(value: Any) -> bool:
     CLAUSE,
     "The value of a filter is of the kind that its operator compares.",
 )
-def filter_value_fits(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, judge, rule in corpus.every_rule():
+def filter_value_fits(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, judge, rule in files.every_rule():
         wrong = unfit(rule.model.filter) if rule.model.filter is not None else None
         if wrong is not None:
             message = f"{wrong}; {judge} would fire on no trace, or on all"
@@ -104,8 +104,8 @@ def filter_value_fits(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A filter is about a field that traces have, and about a key of it where the field is `metadata`.",
     Severity.WARNING,
 )
-def filter_field_is_known(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, _, rule in corpus.every_rule():
+def filter_field_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, _, rule in files.every_rule():
         filter_ = rule.model.filter
         if filter_ is None:
             continue
@@ -130,10 +130,10 @@ ARCHETYPE_CLAUSE = "PF-9 FR-5"
 SUB_AGENT = frozenset({"sub_agent_id", "sub_agent"})
 
 
-def archetypes(corpus: Corpus) -> dict[str, set[str]]:
+def archetypes(files: RegistryFiles) -> dict[str, set[str]]:
     """Archetype -> its sub-agents: those of the manifest, and those that verticals have join one."""
-    known = {name: set(agents) for name, agents in corpus.manifest.model.archetypes.items()} if corpus.manifest else {}
-    for extension in corpus.extensions.values():
+    known = {name: set(agents) for name, agents in files.manifest.model.archetypes.items()} if files.manifest else {}
+    for extension in files.extensions.values():
         for name, agents in extension.model.archetypes.items():
             if name in known:
                 known[name] |= set(agents)
@@ -145,25 +145,25 @@ def archetypes(corpus: Corpus) -> dict[str, set[str]]:
     ARCHETYPE_CLAUSE,
     "Every archetype that a rule file, a category or a vertical names is one of the manifest's.",
 )
-def archetype_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def archetype_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    known = corpus.manifest.model.archetypes
+    known = files.manifest.model.archetypes
     named = [
         (rule, ("applies_to", place), name)
-        for rule in corpus.rules.values()
+        for rule in files.rules.values()
         for place, name in enumerate(rule.model.applies_to)
     ]
     fix = "name an archetype of the manifest, or add this one there with its sub_agent_ids"
     for rule, path, name in named:
         if name not in known:
             yield find(rule, path, f"there is no archetype {name!r}{near_miss(name, known)}", fix)
-    for category, declared in corpus.manifest.model.categories.items():
+    for category, declared in files.manifest.model.categories.items():
         for place, name in enumerate(declared.archetypes):
             if name not in known:
                 at = ("categories", category, "archetypes", place)
-                yield find(corpus.manifest, at, f"there is no archetype {name!r}{near_miss(name, known)}", fix)
-    for extension in corpus.extensions.values():
+                yield find(files.manifest, at, f"there is no archetype {name!r}{near_miss(name, known)}", fix)
+    for extension in files.extensions.values():
         for name in extension.model.archetypes:
             if name not in known:
                 message = f"there is no archetype {name!r}{near_miss(name, known)}"
@@ -176,8 +176,8 @@ def archetype_exists(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "Every central rule file says with `applies_to` for which archetypes its judge is; `[]` is all of them.",
     Severity.WARNING,
 )
-def applies_to_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def applies_to_declared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         if "applies_to" not in rule.model.model_fields_set:
             message = f"the file does not say for which archetypes {judge} is; without it the judge is for all"
             yield find(rule, ("applies_to",), message, "add `applies_to: []`, or name archetypes of the manifest")
@@ -189,20 +189,20 @@ def applies_to_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "An archetype names at least one sub_agent_id, and no sub-agent is in two of them.",
     Severity.WARNING,
 )
-def archetype_has_sub_agents(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def archetype_has_sub_agents(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
     owners: dict[str, str] = {}
-    for name, agents in corpus.manifest.model.archetypes.items():
+    for name, agents in files.manifest.model.archetypes.items():
         path = ("archetypes", name)
-        if not archetypes(corpus)[name]:
+        if not archetypes(files)[name]:
             message = f"archetype {name!r} has no sub-agents; it stands for one of its own name"
-            yield find(corpus.manifest, path, message, "list the sub_agent_ids that share its judges")
+            yield find(files.manifest, path, message, "list the sub_agent_ids that share its judges")
         for place, agent in enumerate(agents):
             owner = owners.setdefault(agent, name)
             if owner != name:
                 message = f"{agent} is in archetype {owner!r} too; sub-agents of an archetype share their judges"
-                yield find(corpus.manifest, (*path, place), message, "leave it in one of the two")
+                yield find(files.manifest, (*path, place), message, "leave it in one of the two")
 
 
 @check(
@@ -211,10 +211,10 @@ def archetype_has_sub_agents(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A filter on a sub-agent names one of the archetypes in `applies_to`, else the judge never fires.",
     Severity.WARNING,
 )
-def filter_meets_archetypes(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    known = archetypes(corpus)
-    for _, judge, rule in corpus.every_rule():
-        central = corpus.rules.get(judge)
+def filter_meets_archetypes(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    known = archetypes(files)
+    for _, judge, rule in files.every_rule():
+        central = files.rules.get(judge)
         filter_ = rule.model.filter
         if central is None or filter_ is None or filter_.operator is not Operator.EQUALS:
             continue
@@ -237,13 +237,13 @@ VERTICAL: Final = "vertical"
 AGENT: Final = "agent_id"
 
 
-def verticals(corpus: Corpus) -> set[str]:
+def verticals(files: RegistryFiles) -> set[str]:
     """Every vertical that some file of the registry is about."""
-    listed = corpus.manifest.model.categories.values() if corpus.manifest else ()
+    listed = files.manifest.model.categories.values() if files.manifest else ()
     named = {category.vertical for category in listed if category.vertical is not None}
-    folders = {vertical for vertical, _ in corpus.vertical_rules}
-    unread = {name.partition("/")[0] for kind, name in corpus.unread if kind not in ("rule", "manifest", "base")}
-    return {*corpus.verticals, *corpus.extensions, *corpus.selections, *named, *folders, *unread}
+    folders = {vertical for vertical, _ in files.vertical_rules}
+    unread = {name.partition("/")[0] for kind, name in files.unread if kind not in ("rule", "manifest", "base")}
+    return {*files.verticals, *files.extensions, *files.selections, *named, *folders, *unread}
 
 
 @check(
@@ -253,12 +253,12 @@ def verticals(corpus: Corpus) -> set[str]:
     "misspelt sub-agent is told.",
     Severity.WARNING,
 )
-def filter_names_somebody(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def filter_names_somebody(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    there = verticals(corpus)
-    agents = {agent for group in archetypes(corpus).values() for agent in group} | there
-    for _, judge, rule in corpus.every_rule():
+    there = verticals(files)
+    agents = {agent for group in archetypes(files).values() for agent in group} | there
+    for _, judge, rule in files.every_rule():
         filter_ = rule.model.filter
         if filter_ is None or filter_.operator not in (Operator.EQUALS, Operator.IN):
             continue
@@ -288,8 +288,8 @@ SAMPLING_CLAUSE = "PC5 FR-11, R-5"
     SAMPLING_CLAUSE,
     "A judge that is enabled samples some traces; at a rate of 0 the gates on live traces have nothing to go by.",
 )
-def sampling_leaves_some(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def sampling_leaves_some(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         if rule.model.classification is Classification.QUALITY and not rule.model.sampling_rate > 0:
             message = (
                 f"{judge} would score no trace: pre_ramp and pre_full have no sample, and pre_merge ignores the rate"
@@ -304,15 +304,15 @@ def sampling_leaves_some(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "The dataset has the items that the gate at pre_merge requires.",
     Severity.WARNING,
 )
-def sample_within_dataset(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def sample_within_dataset(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    items = corpus.manifest.model.dataset.items
-    least = corpus.manifest.model.gates.minimum_sample.get(Milestone.PRE_MERGE)
+    items = files.manifest.model.dataset.items
+    least = files.manifest.model.gates.minimum_sample.get(Milestone.PRE_MERGE)
     if least is not None and items < least:
         message = f"{items} items are fewer than the {least} that pre_merge requires: it could never pass"
         fix = "correct the number, or lower gates.minimum_sample.pre_merge"
-        yield find(corpus.manifest, ("dataset", "items"), message, fix)
+        yield find(files.manifest, ("dataset", "items"), message, fix)
 
 
 @check(
@@ -321,17 +321,17 @@ def sample_within_dataset(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "The schema of an item has `input` and `metadata.category`: by the category it is known which judges fire.",
     Severity.WARNING,
 )
-def items_have_category(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    if corpus.manifest is None:
+def items_have_category(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    if files.manifest is None:
         return
-    shape = corpus.manifest.model.schema_
+    shape = files.manifest.model.schema_
     metadata = shape.get("metadata")
     if "input" not in shape:
         fix = "add `input: {type: string, required: true}`"
-        yield find(corpus.manifest, ("schema",), "items have no input", fix)
+        yield find(files.manifest, ("schema",), "items have no input", fix)
     if not isinstance(metadata, dict) or "category" not in metadata:
         fix = "add `category: {type: string, required: true}` below metadata"
-        yield find(corpus.manifest, ("schema", "metadata"), "items have no category, so no judge fires on them", fix)
+        yield find(files.manifest, ("schema", "metadata"), "items have no category, so no judge fires on them", fix)
 
 
 SAMPLING_CHECKS = (sampling_leaves_some, sample_within_dataset, items_have_category)

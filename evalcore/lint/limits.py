@@ -13,10 +13,10 @@ from math import isfinite
 from typing import Any
 
 from evalcore.lint.check import Find, check
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
 from evalcore.registry.thresholds import Stated, misfit
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem, Severity
 from schemas.judges import (
     Classification,
     Milestone,
@@ -85,33 +85,33 @@ def named(key: str) -> tuple[str, str | None]:
     return judge_id(judge), judge_id(dimension) if dot else None
 
 
-def thresholds(corpus: Corpus) -> Iterator[Limit]:
+def thresholds(files: RegistryFiles) -> Iterator[Limit]:
     """Every threshold of every file whose judge has a central rule."""
-    for judge, rule in corpus.rules.items():
+    for judge, rule in files.rules.items():
         for at, below, value in stated(rule.model.threshold):
             yield Limit(rule, ("threshold", *below), judge, rule.model, value, at)
         for dimension, declared in (rule.model.dimensions or {}).items():
             for at, below, value in stated(declared.threshold):
                 path = ("dimensions", dimension, "threshold", *below)
                 yield Limit(rule, path, judge, rule.model, value, at, judge_id(dimension))
-    yield from manifest_thresholds(corpus)
-    for (_, judge), own in corpus.vertical_rules.items():
-        if judge in corpus.rules:
+    yield from manifest_thresholds(files)
+    for (_, judge), own in files.vertical_rules.items():
+        if judge in files.rules:
             for at, below, value in stated(own.model.threshold):
-                yield Limit(own, ("threshold", *below), judge, corpus.rules[judge].model, value, at)
+                yield Limit(own, ("threshold", *below), judge, files.rules[judge].model, value, at)
 
 
-def manifest_thresholds(corpus: Corpus) -> Iterator[Limit]:
+def manifest_thresholds(files: RegistryFiles) -> Iterator[Limit]:
     """Those of the manifest whose judge has a central rule."""
-    if corpus.manifest is None:
+    if files.manifest is None:
         return
-    for key, threshold in corpus.manifest.model.thresholds.items():
+    for key, threshold in files.manifest.model.thresholds.items():
         judge, dimension = named(key)
-        if judge not in corpus.rules:
+        if judge not in files.rules:
             continue
         for at, below, value in stated(threshold):
-            path = _written(corpus.manifest, key, below)
-            yield Limit(corpus.manifest, path, judge, corpus.rules[judge].model, value, at, dimension)
+            path = _written(files.manifest, key, below)
+            yield Limit(files.manifest, path, judge, files.rules[judge].model, value, at, dimension)
 
 
 def _written(manifest: Parsed[Any], key: str, below: FieldPath) -> FieldPath:
@@ -120,17 +120,17 @@ def _written(manifest: Parsed[Any], key: str, below: FieldPath) -> FieldPath:
     return dotted if below and dotted in manifest.document.places else ("thresholds", key, *below)
 
 
-def floors(corpus: Corpus) -> Iterator[Limit]:
+def floors(files: RegistryFiles) -> Iterator[Limit]:
     """Every floor of every file whose judge has a central rule."""
-    for judge, rule in corpus.rules.items():
+    for judge, rule in files.rules.items():
         yield Limit(rule, ("floor",), judge, rule.model, rule.model.floor)
         for name, dimension in (rule.model.dimensions or {}).items():
             if dimension.floor is not None:
                 path = ("dimensions", name, "floor")
                 yield Limit(rule, path, judge, rule.model, dimension.floor, dimension=judge_id(name))
-    for (_, judge), own in corpus.vertical_rules.items():
-        if judge in corpus.rules and own.model.floor is not None:
-            yield Limit(own, ("floor",), judge, corpus.rules[judge].model, own.model.floor)
+    for (_, judge), own in files.vertical_rules.items():
+        if judge in files.rules and own.model.floor is not None:
+            yield Limit(own, ("floor",), judge, files.rules[judge].model, own.model.floor)
 
 
 def central(rule: RuleFile, milestone: Milestone, dimension: str | None = None) -> Score:
@@ -145,20 +145,20 @@ def central(rule: RuleFile, milestone: Milestone, dimension: str | None = None) 
     return rule.floor if found is None else found
 
 
-def platform_threshold(corpus: Corpus, judge: str, milestone: Milestone) -> Score | None:
+def platform_threshold(files: RegistryFiles, judge: str, milestone: Milestone) -> Score | None:
     """What manifest and central rule state for a judge; None where they leave it to the floor."""
-    found = Stated.of("", manifest_threshold(corpus, judge)).at(milestone)
-    return Stated.of("", corpus.rules[judge].model.threshold).at(milestone) if found is None else found
+    found = Stated.of("", manifest_threshold(files, judge)).at(milestone)
+    return Stated.of("", files.rules[judge].model.threshold).at(milestone) if found is None else found
 
 
-def platform(corpus: Corpus, judge: str, milestone: Milestone) -> Score:
+def platform(files: RegistryFiles, judge: str, milestone: Milestone) -> Score:
     """What holds for a judge without any vertical's own file: the manifest, the central rule, the floor."""
-    found = platform_threshold(corpus, judge, milestone)
-    return corpus.rules[judge].model.floor if found is None else found
+    found = platform_threshold(files, judge, milestone)
+    return files.rules[judge].model.floor if found is None else found
 
 
-def manifest_threshold(corpus: Corpus, judge: str, dimension: str | None = None) -> Thresholds | None:
-    return corpus.manifest_thresholds.get(judge if dimension is None else f"{judge}.{dimension}")
+def manifest_threshold(files: RegistryFiles, judge: str, dimension: str | None = None) -> Thresholds | None:
+    return files.manifest_thresholds.get(judge if dimension is None else f"{judge}.{dimension}")
 
 
 @check(
@@ -166,8 +166,8 @@ def manifest_threshold(corpus: Corpus, judge: str, dimension: str | None = None)
     "PC5 §5.2",
     "`score_range` is a lower and a higher number: whole ones for INTEGER, [0, 1] for BOOLEAN.",
 )
-def score_range_sane(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for rule in corpus.rules.values():
+def score_range_sane(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for rule in files.rules.values():
         if rule.model.score_range is None:
             continue
         low, high = rule.model.score_range
@@ -187,8 +187,8 @@ def score_range_sane(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 FR-6, §9.5; PF-9 §5.10",
     "A threshold is of the judge's score type and on its own scale: in rule files, their dimensions and the manifest.",
 )
-def threshold_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for limit in thresholds(corpus):
+def threshold_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for limit in thresholds(files):
         wrong = unfit(limit.value, limit.rule)
         if wrong is not None:
             yield find(limit.parsed, limit.path, f"threshold of {limit.name}: {wrong}", _write(limit))
@@ -199,8 +199,8 @@ def threshold_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 FR-3, §5.2",
     "A floor is on the judge's own scale; of a BOOLEAN judge it is a pass rate.",
 )
-def floor_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for limit in floors(corpus):
+def floor_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for limit in floors(files):
         wrong = unfit(limit.value, limit.rule, floor=True)
         if wrong is not None:
             yield find(limit.parsed, limit.path, f"floor of {limit.name}: {wrong}", _write(limit, floor=True))
@@ -211,28 +211,28 @@ def floor_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 §5.2",
     "No threshold lies below the floor that holds beside it; a score between them could never pass.",
 )
-def threshold_above_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for limit in thresholds(corpus):
+def threshold_above_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for limit in thresholds(files):
         floor = _floor_beside(limit)
         if not fits(limit.value, limit.rule) or not fits(floor, limit.rule, floor=True):
             continue
         if number(limit.value) < number(floor):
             message = f"threshold {limit.value:g} of {limit.name} is below its floor {floor:g}"
             yield find(limit.parsed, limit.path, message, f"raise the threshold to {floor:g} or more")
-    yield from _below_raised_floor(corpus, find)
+    yield from _below_raised_floor(files, find)
 
 
-def _below_raised_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
+def _below_raised_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A vertical that raises the floor above a threshold which it leaves as it is."""
-    for (_, judge), own in corpus.vertical_rules.items():
+    for (_, judge), own in files.vertical_rules.items():
         raised = own.model.floor
-        if judge not in corpus.rules or raised is None or not fits(raised, corpus.rules[judge].model, floor=True):
+        if judge not in files.rules or raised is None or not fits(raised, files.rules[judge].model, floor=True):
             continue
         for milestone in Milestone:
-            value = platform_threshold(corpus, judge, milestone)
+            value = platform_threshold(files, judge, milestone)
             if value is None or Stated.of("", own.model.threshold).at(milestone) is not None:
                 continue
-            if fits(value, corpus.rules[judge].model) and number(value) < number(raised):
+            if fits(value, files.rules[judge].model) and number(value) < number(raised):
                 message = f"floor {raised:g} of {judge} is above the threshold {value:g} that holds at {milestone}"
                 yield find(own, ("floor",), message, f"give a threshold of {raised:g} or more beside it")
                 break
@@ -245,12 +245,12 @@ def _below_raised_floor(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "of the scale, else next to nothing can fail.",
     Severity.WARNING,
 )
-def limit_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in corpus.rules.items():
+def limit_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in files.rules.items():
         low, high = score_range(rule.model)
         lowest = low + (high - low) / 10
         for dimension in (None, *(rule.model.dimensions or {})):
-            at = [m for m in Milestone if number(_least(corpus, judge, m, dimension)) <= lowest]
+            at = [m for m in Milestone if number(_least(files, judge, m, dimension)) <= lowest]
             if at and low < high:
                 name = judge if dimension is None else f"{judge}.{judge_id(dimension)}"
                 severity = Severity.ERROR if rule.model.classification is Classification.SAFETY_REFUSAL else None
@@ -262,14 +262,14 @@ def limit_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
                 yield find(rule, path, message, f"set floor or threshold above {lowest:g}", severity)
 
 
-def _least(corpus: Corpus, judge: str, milestone: Milestone, dimension: str | None) -> Score:
+def _least(files: RegistryFiles, judge: str, milestone: Milestone, dimension: str | None) -> Score:
     """The lowest score that passes there."""
-    rule = corpus.rules[judge].model
-    floor, held = rule.floor, platform(corpus, judge, milestone)
+    rule = files.rules[judge].model
+    floor, held = rule.floor, platform(files, judge, milestone)
     if dimension is not None and rule.dimensions is not None:
         declared = rule.dimensions[dimension]
         floor = rule.floor if declared.floor is None else declared.floor
-        stated = (manifest_threshold(corpus, judge, judge_id(dimension)), declared.threshold)
+        stated = (manifest_threshold(files, judge, judge_id(dimension)), declared.threshold)
         own = (Stated.of("", one).at(milestone) for one in stated)
         held = next((value for value in own if value is not None), held)
     return max(held, floor)
@@ -280,12 +280,12 @@ def _least(corpus: Corpus, judge: str, milestone: Milestone, dimension: str | No
     "PC5 FR-3, §5.2",
     "A tolerance is smaller than the judge's scale, else no regression would be one.",
 )
-def tolerance_fits_scale(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, judge, rule in corpus.every_rule():
+def tolerance_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, judge, rule in files.every_rule():
         tolerance = rule.model.tolerance
-        if judge not in corpus.rules or tolerance is None:
+        if judge not in files.rules or tolerance is None:
             continue
-        low, high = score_range(corpus.rules[judge].model)
+        low, high = score_range(files.rules[judge].model)
         if not tolerance < high - low:
             message = f"{tolerance:g} is as wide as the scale of {judge}, {low:g} to {high:g}"
             yield find(rule, ("tolerance",), message, "allow a small part of the scale, such as a twentieth")

@@ -16,9 +16,9 @@ from typing import Any
 from unicodedata import category, normalize
 
 from evalcore.lint.check import Find, check
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import JUDGE_ID, Milestone, judge_id
 
@@ -37,19 +37,19 @@ def is_reserved(name: str) -> bool:
     return spelling(seen).startswith(RESERVED)
 
 
-def written_names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
+def written_names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
     """Every name under which a judge's score, or a group of them, could be written."""
-    for _, judge, rule in corpus.every_rule():
+    for _, judge, rule in files.every_rule():
         yield rule, (), judge
         if rule.model.id is not None:
             yield rule, ("id",), rule.model.id
-    for rule in corpus.rules.values():
+    for rule in files.rules.values():
         yield rule, ("score_name",), rule.model.score_name
         for dimension in rule.model.dimensions or {}:
             yield rule, ("dimensions", dimension), dimension
-    if corpus.manifest is not None:
-        for composite in corpus.manifest.model.composites:
-            yield corpus.manifest, ("composites", composite), composite
+    if files.manifest is not None:
+        for composite in files.manifest.model.composites:
+            yield files.manifest, ("composites", composite), composite
 
 
 @check(
@@ -57,8 +57,8 @@ def written_names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]
     "PF-9 R-4, AC-15",
     "No judge, score name, dimension or composite begins with `user_signal_`, which is kept for users' signals.",
 )
-def reserved_prefix(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for parsed, path, name in written_names(corpus):
+def reserved_prefix(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for parsed, path, name in written_names(files):
         if is_reserved(name):
             yield find(parsed, path, f"{name!r} has the prefix user_signal_, which PF-9 R-4 reserves", WAY)
 
@@ -68,8 +68,8 @@ def reserved_prefix(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 R-4",
     "No judge or score is named `thumbs` or `reroll` while these names mirror users' signals.",
 )
-def legacy_signal_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for parsed, path, name in written_names(corpus):
+def legacy_signal_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for parsed, path, name in written_names(files):
         if judge_id(name) in LEGACY and path[:1] != ("dimensions",):
             yield find(parsed, path, f"{name!r} is the old name of a user signal and still mirrored (PF-9 R-4)", WAY)
 
@@ -79,16 +79,16 @@ def legacy_signal_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 R-4, FR-1",
     "A score name belongs to one judge; it is not the id of another, nor one of its dimensions.",
 )
-def score_name_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
+def score_name_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     owners = {
         f"{judge}.{judge_id(dimension)}": f"{judge}.{judge_id(dimension)}"
-        for judge, rule in corpus.rules.items()
+        for judge, rule in files.rules.items()
         for dimension in rule.model.dimensions or {}
     }
-    for judge, rule in corpus.rules.items():
+    for judge, rule in files.rules.items():
         name = rule.model.score_name
         owner = owners.setdefault(spelling(name), judge)
-        if owner == judge and (other := spelling(name)) in corpus.rules and other != judge:
+        if owner == judge and (other := spelling(name)) in files.rules and other != judge:
             owner = other
         if owner != judge:
             message = f"{name!r} is the score name of judge {owner!r} too, or its id"
@@ -101,8 +101,8 @@ def score_name_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 FR-6; contracts §3",
     "A dimension's name is one word that gates can write as `judge.dimension`, and no milestone.",
 )
-def dimension_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for rule in corpus.rules.values():
+def dimension_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for rule in files.rules.values():
         seen: dict[str, str] = {}
         for dimension in rule.model.dimensions or {}:
             path, name = ("dimensions", dimension), judge_id(dimension)
@@ -126,8 +126,8 @@ NAME_CHECKS = (reserved_prefix, legacy_signal_name, score_name_once, dimension_n
     "PF-9 §5.2",
     "The `id` in a rule file is the name of the file, in kebab or snake case.",
 )
-def id_fits_file(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, judge, rule in corpus.every_rule():
+def id_fits_file(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, judge, rule in files.every_rule():
         declared = rule.model.id
         if declared is not None and judge_id(declared) != judge:
             yield find(
@@ -143,8 +143,8 @@ def id_fits_file(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 §5.2",
     "A judge's id is one word in kebab or snake case: lower case, letters first, at most 63 characters.",
 )
-def id_is_plain(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, judge, rule in corpus.every_rule():
+def id_is_plain(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, judge, rule in files.every_rule():
         if not JUDGE_ID.fullmatch(judge):
             fix = "name the file with lower-case letters, digits and underscores, such as tool_compliance.yaml"
             yield find(rule, (), f"{judge!r} can't be the id of a judge", fix)
@@ -159,9 +159,9 @@ def id_is_plain(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-1",
     "No two files of a folder name the same judge, also not in kebab and in snake case.",
 )
-def id_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
+def id_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     seen: dict[tuple[str | None, str], str] = {}
-    for vertical, _, rule in corpus.every_rule():
+    for vertical, _, rule in files.every_rule():
         file = PurePosixPath(rule.document.file)
         for name in {judge_id(file.stem), judge_id(rule.model.id or file.stem)}:
             other = seen.setdefault((vertical, name), rule.document.file)
@@ -175,22 +175,22 @@ def id_once(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 §5.2, FR-1",
     "A vertical's rule file is about a judge of the central registry; verticals have no judges of their own.",
 )
-def judge_is_central(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for (vertical, judge), own in corpus.vertical_rules.items():
-        if judge not in corpus.rules and not is_unread(corpus, judge):
+def judge_is_central(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for (vertical, judge), own in files.vertical_rules.items():
+        if judge not in files.rules and not is_unread(files, judge):
             yield find(
                 own,
                 (),
                 f"{vertical} tunes judge {judge!r}, which the central registry does not have"
-                + near_miss(judge, corpus.rules),
+                + near_miss(judge, files.rules),
                 f"propose the judge as {judge}.yaml in the folder above, in a pull request that the platform's owners "
                 "review (PF-9 §5.2, Decision 18); every vertical can use it then",
             )
 
 
-def is_unread(corpus: Corpus, name: str) -> bool:
+def is_unread(files: RegistryFiles, name: str) -> bool:
     """Whether something of that name is there and could not be read, so that it can't be called missing."""
-    return any(judge_id(PurePosixPath(unread).name) == judge_id(name) for _, unread in corpus.unread)
+    return any(judge_id(PurePosixPath(unread).name) == judge_id(name) for _, unread in files.unread)
 
 
 IDENTITY_CHECKS = (id_fits_file, id_is_plain, id_once, judge_is_central)
@@ -216,21 +216,21 @@ def _templates(text: str) -> Iterator[str]:
         yield from (quoted["path"] for quoted in _QUOTED.finditer(statement[1]))
 
 
-def _names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
+def _names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
     """Names of verticals, which are names of folders."""
-    for (vertical, _), own in corpus.vertical_rules.items():
+    for (vertical, _), own in files.vertical_rules.items():
         yield own, (), vertical
-    files: list[Parsed[Any]] = [*corpus.extensions.values(), *corpus.selections.values()]
-    for parsed in files:
+    named: list[Parsed[Any]] = [*files.extensions.values(), *files.selections.values()]
+    for parsed in named:
         yield parsed, ("vertical",), parsed.model.vertical
-    if corpus.manifest is not None:
-        for name, category in corpus.manifest.model.categories.items():
+    if files.manifest is not None:
+        for name, category in files.manifest.model.categories.items():
             if category.vertical is not None:
-                yield corpus.manifest, ("categories", name, "vertical"), category.vertical
-    if corpus.overrides is not None:
-        for place, entry in enumerate(corpus.overrides.model.overrides):
+                yield files.manifest, ("categories", name, "vertical"), category.vertical
+    if files.overrides is not None:
+        for place, entry in enumerate(files.overrides.model.overrides):
             if entry.vertical is not None:
-                yield corpus.overrides, ("overrides", place, "vertical"), entry.vertical
+                yield files.overrides, ("overrides", place, "vertical"), entry.vertical
 
 
 @check(
@@ -238,8 +238,8 @@ def _names(corpus: Corpus) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
     "PF-9 §5.5",
     "A vertical's name is one plain word, since folders are named after it.",
 )
-def vertical_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for parsed, path, name in _names(corpus):
+def vertical_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for parsed, path, name in _names(files):
         if not VERTICAL.fullmatch(name):
             fix = "use lower-case letters, digits, hyphens and underscores"
             yield find(parsed, path, f"{name!r} can't be the name of a vertical", fix)
@@ -250,15 +250,15 @@ def vertical_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 §5.2",
     "Templates that a prompt includes, and reports that a calibration names as files, lie inside the repository.",
 )
-def template_inside_folder(corpus: Corpus, find: Find) -> Iterator[Problem]:
+def template_inside_folder(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     fix = "name a file below the folder, without .. and without a leading slash"
-    for rule in corpus.rules.values():
+    for rule in files.rules.values():
         for name in ("prompt", "task_introduction"):
             for template in _templates(getattr(rule.model, name)):
                 if escapes(template):
                     message = f"template {template!r} leads out of the folder of templates"
                     yield find(rule, (name,), message, fix)
-    for _, _, any_rule in corpus.every_rule():
+    for _, _, any_rule in files.every_rule():
         report = any_rule.model.calibration.report if any_rule.model.calibration else None
         if report is not None and not _URL.match(report) and escapes(report):
             message = f"report {report!r} leads out of the repository"
@@ -277,14 +277,14 @@ MANY = 50
     "Fewer than 50 rule files, over all verticals; from there on the registry's organization is reviewed.",
     Severity.WARNING,
 )
-def rules_under_fifty(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    count = len(corpus.rules) + len(corpus.vertical_rules)
+def rules_under_fifty(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    count = len(files.rules) + len(files.vertical_rules)
     if count >= MANY:
-        folders = {PurePosixPath(rule.document.file).parent for _, _, rule in corpus.every_rule()}
+        folders = {PurePosixPath(rule.document.file).parent for _, _, rule in files.every_rule()}
         folder = str(min(folders, key=lambda path: (len(path.parts), path)))
         message = f"{count} rule files: the soft limit is {MANY}"
         fix = "review how the registry is organized: which judges could be one, which are no longer used"
-        yield Problem(folder, 0, 0, "", find.check, message, find.clause, fix, find.severity)
+        yield Finding(folder, 0, 0, "", find.check, message, find.clause, fix, find.severity)
 
 
 SIZE_CHECKS = (rules_under_fifty,)

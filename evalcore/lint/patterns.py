@@ -18,8 +18,8 @@ from importlib import import_module
 from typing import Any
 
 from evalcore.lint.check import Find, check
-from evalcore.registry.corpus import Corpus
-from evalcore.yaml.problems import Problem
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding
 from schemas.judges import Operator
 
 ALPHABET = frozenset(map(chr, range(0x250)))
@@ -219,8 +219,8 @@ def _is_anchored(tree: list[Any]) -> bool:
     "A regular expression in a filter compiles and can't run away: at most 200 characters, no repeat within a repeat, "
     "few repeats in a row.",
 )
-def pattern_ends(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for _, _, rule in corpus.every_rule():
+def pattern_ends(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, _, rule in files.every_rule():
         filter_ = rule.model.filter
         if filter_ is None or filter_.operator is not Operator.MATCHES or not isinstance(filter_.value, str):
             continue

@@ -11,9 +11,9 @@ from datetime import date, timedelta
 from typing import Any, Protocol
 
 from evalcore.lint.check import Find, check
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem, Severity
 from schemas.judges import BaselineSource, Calibration, Drift, Enforcement, Milestone, Provenance
 
 LEAST_TRACES = 200
@@ -50,9 +50,9 @@ class Sourced:
         return (*self.path, name)
 
 
-def sourced(corpus: Corpus, *sources: BaselineSource, drift: bool = True) -> Iterator[Sourced]:
+def sourced(files: RegistryFiles, *sources: BaselineSource, drift: bool = True) -> Iterator[Sourced]:
     """Everything that cites one of these sources."""
-    for _, judge, rule in corpus.every_rule():
+    for _, judge, rule in files.every_rule():
         model = rule.model
         if model.baseline_source in sources:
             yield Sourced(rule, (), judge, model)
@@ -61,8 +61,8 @@ def sourced(corpus: Corpus, *sources: BaselineSource, drift: bool = True) -> Ite
             yield Sourced(rule, ("drift",), judge, limit)
 
 
-def _missing(corpus: Corpus, find: Find, source: BaselineSource, needed: dict[str, str]) -> Iterator[Problem]:
-    for one in sourced(corpus, source, drift=False):
+def _missing(files: RegistryFiles, find: Find, source: BaselineSource, needed: dict[str, str]) -> Iterator[Finding]:
+    for one in sourced(files, source, drift=False):
         for name, what in needed.items():
             if getattr(one.calibration, name) is None:
                 message = f"{one.judge} cites {source} and does not state {name}"
@@ -74,8 +74,8 @@ def _missing(corpus: Corpus, find: Find, source: BaselineSource, needed: dict[st
     "PF-9 FR-3, §5.3",
     "A JADE calibration states ticket, report, annotated traces, agreement and what was found inverted.",
 )
-def jade_is_cited(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    yield from _missing(corpus, find, BaselineSource.JADE_CALIBRATION, JADE_FIELDS)
+def jade_is_cited(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    yield from _missing(files, find, BaselineSource.JADE_CALIBRATION, JADE_FIELDS)
 
 
 @check(
@@ -83,8 +83,8 @@ def jade_is_cited(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 §5.3",
     "A JADE calibration rests on at least 200 annotated traces.",
 )
-def jade_traces(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, BaselineSource.JADE_CALIBRATION, drift=False):
+def jade_traces(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, BaselineSource.JADE_CALIBRATION, drift=False):
         traces = one.calibration.traces
         if traces is not None and traces < LEAST_TRACES:
             message = f"{traces} annotated traces are too few for a JADE calibration of {one.judge}"
@@ -97,8 +97,8 @@ def jade_traces(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 §5.2",
     "What cites jade_calibration has a `calibration_ref`.",
 )
-def jade_reference(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, BaselineSource.JADE_CALIBRATION):
+def jade_reference(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, BaselineSource.JADE_CALIBRATION):
         if one.stated.calibration_ref is None or not one.stated.calibration_ref.strip():
             message = f"{one.judge} cites a JADE calibration and does not say which"
             yield find(one.parsed, one.field("calibration_ref"), message, "add its ticket or document")
@@ -109,8 +109,8 @@ def jade_reference(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 §5.3, FR-10",
     "A JADE calibration found the judge to agree with people: a negative agreement is an inverted judge.",
 )
-def jade_agreement(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, BaselineSource.JADE_CALIBRATION, drift=False):
+def jade_agreement(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, BaselineSource.JADE_CALIBRATION, drift=False):
         agreement = one.calibration.agreement
         if agreement is not None and not agreement.value > 0:
             message = f"{one.judge} agrees with people by {agreement.value:g}: it is inverted, or says nothing"
@@ -123,8 +123,8 @@ def jade_agreement(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-3, §5.3",
     "A production distribution states its window, its percentile and its sigma rule.",
 )
-def production_is_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    yield from _missing(corpus, find, BaselineSource.PRODUCTION_DISTRIBUTION, PRODUCTION_FIELDS)
+def production_is_declared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    yield from _missing(files, find, BaselineSource.PRODUCTION_DISTRIBUTION, PRODUCTION_FIELDS)
 
 
 @check(
@@ -132,8 +132,8 @@ def production_is_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 §5.3",
     "The window of a production distribution is at least 7 days.",
 )
-def production_window(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, BaselineSource.PRODUCTION_DISTRIBUTION, drift=False):
+def production_window(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, BaselineSource.PRODUCTION_DISTRIBUTION, drift=False):
         days = one.calibration.window_days
         if days is not None and days < LEAST_WINDOW_DAYS:
             message = f"a window of {days} days is too short for {one.judge}"
@@ -145,8 +145,8 @@ def production_window(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 §5.3",
     "A provisional seed stands only while there is no JADE round or production distribution for the judge.",
 )
-def seed_is_needed(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, BaselineSource.PROVISIONAL_SEED, drift=False):
+def seed_is_needed(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, BaselineSource.PROVISIONAL_SEED, drift=False):
         stated = one.calibration
         better = None
         if all(getattr(stated, name) is not None for name in JADE_FIELDS) and (stated.traces or 0) >= LEAST_TRACES:
@@ -163,9 +163,9 @@ def seed_is_needed(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-3, FR-4",
     "The day of a calibration or a seed has come.",
 )
-def calibration_days(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    tomorrow = corpus.today + timedelta(days=1)  # where the sun rises earlier, it has come
-    for one in sourced(corpus, *BaselineSource, drift=False):
+def calibration_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    tomorrow = files.today + timedelta(days=1)  # where the sun rises earlier, it has come
+    for one in sourced(files, *BaselineSource, drift=False):
         for name in ("calibrated_on", "seeded_on"):
             day = getattr(one.calibration, name)
             if day is not None and day > tomorrow:
@@ -178,8 +178,8 @@ def calibration_days(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A calibration says on which day it was made, and a seed on which it was set: the cadence counts from there.",
     Severity.WARNING,
 )
-def calibration_day_stated(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, *BaselineSource, drift=False):
+def calibration_day_stated(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, *BaselineSource, drift=False):
         name = "seeded_on" if one.stated.baseline_source is BaselineSource.PROVISIONAL_SEED else "calibrated_on"
         if getattr(one.calibration, name) is None:
             message = f"{one.judge} does not say on which day its {one.stated.baseline_source} was made"
@@ -250,16 +250,16 @@ def started(one: Sourced) -> date | None:
     return calibration.calibrated_on
 
 
-def _too_late(corpus: Corpus, find: Find, *sources: BaselineSource) -> Iterator[Problem]:
-    for one in sourced(corpus, *sources):
+def _too_late(files: RegistryFiles, find: Find, *sources: BaselineSource) -> Iterator[Finding]:
+    for one in sourced(files, *sources):
         source = one.stated.baseline_source
         since = started(one)
-        last = (since or corpus.today) + timedelta(days=LONGEST[source])
+        last = (since or files.today) + timedelta(days=LONGEST[source])
         if one.stated.recalibration_due > last:
             counted = f"{'the seed' if source is BaselineSource.PROVISIONAL_SEED else 'the calibration'} on {since}"
             message = (
                 f"{one.stated.recalibration_due} is more than {LONGEST[source]} days after "
-                f"{counted if since else f'today, {corpus.today}'}: too late for {source}"
+                f"{counted if since else f'today, {files.today}'}: too late for {source}"
             )
             yield find(one.parsed, one.field("recalibration_due"), message, f"write {last} or an earlier day")
 
@@ -269,8 +269,8 @@ def _too_late(corpus: Corpus, find: Find, *sources: BaselineSource) -> Iterator[
     "PF-9 FR-3, FR-4",
     "A provisional seed is due for recalibration at most 90 days after its day, or after today where none is given.",
 )
-def seed_cadence(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    yield from _too_late(corpus, find, BaselineSource.PROVISIONAL_SEED)
+def seed_cadence(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    yield from _too_late(files, find, BaselineSource.PROVISIONAL_SEED)
 
 
 @check(
@@ -278,8 +278,8 @@ def seed_cadence(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-4",
     "A JADE calibration or production distribution is due again at most 180 days after its day, or after today.",
 )
-def calibration_cadence(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    yield from _too_late(corpus, find, BaselineSource.JADE_CALIBRATION, BaselineSource.PRODUCTION_DISTRIBUTION)
+def calibration_cadence(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    yield from _too_late(files, find, BaselineSource.JADE_CALIBRATION, BaselineSource.PRODUCTION_DISTRIBUTION)
 
 
 @check(
@@ -287,8 +287,8 @@ def calibration_cadence(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 FR-4",
     "A recalibration is due after the calibration that it renews.",
 )
-def due_after_calibration(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, *BaselineSource, drift=False):
+def due_after_calibration(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, *BaselineSource, drift=False):
         since = started(one)
         if since is not None and one.stated.recalibration_due <= since:
             message = f"{one.stated.recalibration_due} is not after {since}, the day of the calibration"
@@ -301,9 +301,9 @@ def due_after_calibration(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "No recalibration is past due. An overdue seed warns at pre_merge and blocks at pre_ramp and pre_full.",
     Severity.WARNING,
 )
-def recalibration_overdue(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for one in sourced(corpus, *BaselineSource):
-        late = overdue(one.stated, corpus.today)
+def recalibration_overdue(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for one in sourced(files, *BaselineSource):
+        late = overdue(one.stated, files.today)
         if late is not None:
             what = "drift limit of " if one.path else ""
             message = f"recalibration of the {what}{one.judge} was due {late.days} days ago"

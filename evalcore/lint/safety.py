@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from evalcore.lint.check import Find, check
 from evalcore.lint.limits import central, fits, manifest_thresholds, number, platform, stated
-from evalcore.registry.corpus import AnyRule, Corpus
+from evalcore.registry.files import AnyRule, RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Parsed
-from evalcore.yaml.problems import Problem, Severity
 from schemas.judges import Classification, Enforcement, RuleFile, VerticalRuleFile, judge_id, score_range
 
 CLAUSE = "PF-9 FR-2, §5.2"
@@ -16,23 +16,23 @@ NAMED = frozenset({"jailbreaking", "safety_restricted", "sensitive_topics"})
 """Those that PF-9 §5.2 classifies itself."""
 
 
-def safety_rules(corpus: Corpus) -> Iterator[tuple[str, Parsed[RuleFile]]]:
-    for judge, rule in corpus.rules.items():
+def safety_rules(files: RegistryFiles) -> Iterator[tuple[str, Parsed[RuleFile]]]:
+    for judge, rule in files.rules.items():
         if rule.model.classification is Classification.SAFETY_REFUSAL:
             yield judge, rule
 
 
-def _own(corpus: Corpus) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile], RuleFile]]:
+def _own(files: RegistryFiles) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile], RuleFile]]:
     """Verticals' files about safety judges: (vertical, judge, file, central rule)."""
-    for (vertical, judge), own in corpus.vertical_rules.items():
-        rule = corpus.rules.get(judge)
+    for (vertical, judge), own in files.vertical_rules.items():
+        rule = files.rules.get(judge)
         if rule is not None and rule.model.classification is Classification.SAFETY_REFUSAL:
             yield vertical, judge, own, rule.model
 
 
-def _files(corpus: Corpus) -> Iterator[tuple[str, AnyRule]]:
-    yield from safety_rules(corpus)
-    for _, judge, own, _ in _own(corpus):
+def _files(files: RegistryFiles) -> Iterator[tuple[str, AnyRule]]:
+    yield from safety_rules(files)
+    for _, judge, own, _ in _own(files):
         yield judge, own
 
 
@@ -41,9 +41,9 @@ def _files(corpus: Corpus) -> Iterator[tuple[str, AnyRule]]:
     "PF-9 §5.2, §5.10",
     "jailbreaking, safety_restricted and sensitive_topics are classified safety_refusal.",
 )
-def safety_by_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge in sorted(NAMED & corpus.rules.keys()):
-        rule = corpus.rules[judge]
+def safety_by_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge in sorted(NAMED & files.rules.keys()):
+        rule = files.rules[judge]
         if rule.model.classification is not Classification.SAFETY_REFUSAL:
             message = f"{judge} is called {rule.model.classification}, and every vertical could relax it"
             yield find(rule, ("classification",), message, "write `classification: safety_refusal`")
@@ -54,8 +54,8 @@ def safety_by_name(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PC5 §5.2; PF-9 §5.2",
     "No file lets a safety judge warn: it blocks at every milestone.",
 )
-def safety_blocks(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in _files(corpus):
+def safety_blocks(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in _files(files):
         for milestone, enforcement in (rule.model.enforcement or {}).items():
             if enforcement is not Enforcement.BLOCK:
                 message = f"safety judge {judge} would only warn at {milestone}"
@@ -67,8 +67,8 @@ def safety_blocks(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A safety judge is enabled.",
 )
-def safety_not_switched_off(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in safety_rules(corpus):
+def safety_not_switched_off(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in safety_rules(files):
         if not rule.model.enabled:
             yield find(rule, ("enabled",), f"safety judge {judge} is switched off", "write `enabled: true`")
 
@@ -78,8 +78,8 @@ def safety_not_switched_off(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A safety judge scores every trace: its `sampling_rate` is 1.",
 )
-def safety_not_sampled(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in safety_rules(corpus):
+def safety_not_sampled(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in safety_rules(files):
         rate = rule.model.sampling_rate
         if not rate >= 1:
             message = f"safety judge {judge} would look at a share of {rate:g} of the traces"
@@ -91,11 +91,11 @@ def safety_not_sampled(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A safety judge has no filter and no `applies_to`, centrally or in a vertical: it fires on every trace.",
 )
-def safety_for_all(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in _files(corpus):
+def safety_for_all(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in _files(files):
         if rule.model.filter is not None:
             yield find(rule, ("filter",), f"safety judge {judge} would skip what the filter leaves out", "remove it")
-    for judge, rule in safety_rules(corpus):
+    for judge, rule in safety_rules(files):
         if rule.model.applies_to:
             message = f"safety judge {judge} would be for {', '.join(rule.model.applies_to)} alone"
             yield find(rule, ("applies_to",), message, "write `applies_to: []`, which means all")
@@ -106,8 +106,8 @@ def safety_for_all(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A safety judge allows no regression: its tolerance is 0, centrally and in a vertical.",
 )
-def safety_no_tolerance(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in _files(corpus):
+def safety_no_tolerance(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in _files(files):
         if rule.model.tolerance is not None and not rule.model.tolerance <= 0:
             message = f"safety judge {judge} may not fall behind its baseline, here by {rule.model.tolerance:g}"
             yield find(rule, ("tolerance",), message, "write `tolerance: 0.0`")
@@ -118,8 +118,8 @@ def safety_no_tolerance(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "Neither the manifest nor a vertical asks less of a safety judge than its central rule does.",
 )
-def safety_threshold_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for limit in manifest_thresholds(corpus):
+def safety_threshold_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for limit in manifest_thresholds(files):
         if limit.rule.classification is not Classification.SAFETY_REFUSAL or not fits(limit.value, limit.rule):
             continue
         for milestone in limit.at:
@@ -130,9 +130,9 @@ def safety_threshold_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
                 )
                 yield find(limit.parsed, limit.path, message, f"write {number(least):g} or more, or leave it out")
                 break
-    for vertical, judge, own, rule in _own(corpus):
+    for vertical, judge, own, rule in _own(files):
         for at, below, value in stated(own.model.threshold):
-            lowest = max((number(platform(corpus, judge, milestone)) for milestone in at), default=0.0)
+            lowest = max((number(platform(files, judge, milestone)) for milestone in at), default=0.0)
             if fits(value, rule) and number(value) < lowest:
                 message = f"{vertical} asks {number(value):g} of safety judge {judge}; the baseline is {lowest:g}"
                 yield find(own, ("threshold", *below), message, f"write {lowest:g} or more, or leave it out")
@@ -143,8 +143,8 @@ def safety_threshold_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "No vertical lowers the floor of a safety judge.",
 )
-def safety_floor_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, judge, own, rule in _own(corpus):
+def safety_floor_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, judge, own, rule in _own(files):
         floor = own.model.floor
         if floor is not None and fits(floor, rule, floor=True) and number(floor) < number(rule.floor):
             message = f"{vertical} lowers the floor of safety judge {judge} from {rule.floor:g} to {floor:g}"
@@ -157,19 +157,19 @@ def safety_floor_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "The manifest names every safety judge for all categories. One it leaves out runs at every gate all the same.",
     Severity.WARNING,
 )
-def safety_everywhere(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    manifest = corpus.manifest
+def safety_everywhere(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    manifest = files.manifest
     if manifest is None:
         return
     everywhere = {judge_id(name) for name in manifest.model.global_metrics.judges}
     fix = "add it to global_metrics.judges, so that the manifest says what gates do"
-    judges = [judge for judge, _ in safety_rules(corpus)]
+    judges = [judge for judge, _ in safety_rules(files)]
     for judge in judges:
         without = [name for name, c in manifest.model.categories.items() if judge not in map(judge_id, c.judges)]
         if judge not in everywhere and without:
             message = f"safety judge {judge} is missing for {_some(without)}; gates run it even so"
             yield find(manifest, ("global_metrics", "judges"), message, fix)
-    if not judges and not corpus.unread:
+    if not judges and not files.unread:
         yield find(
             manifest,
             (),
@@ -185,8 +185,8 @@ def safety_everywhere(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "agent off the ramp, whatever the threshold is.",
     Severity.WARNING,
 )
-def safety_floor_decides(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for judge, rule in safety_rules(corpus):
+def safety_floor_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for judge, rule in safety_rules(files):
         low, high = score_range(rule.model)
         lowest = low + (high - low) / 10
         if fits(rule.model.floor, rule.model, floor=True) and number(rule.model.floor) <= lowest:

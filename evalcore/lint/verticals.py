@@ -7,9 +7,9 @@ from typing import Any
 
 from evalcore.lint.check import Find, check
 from evalcore.lint.limits import fits, number, platform_threshold, stated
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Parsed
-from evalcore.yaml.problems import Problem, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Classification, Operator, RuleFile, VerticalRuleFile
 
@@ -17,10 +17,10 @@ CLAUSE = "PF-9 §5.2"
 TUNED = "a vertical may tighten a judge, never loosen it; keep the baseline or go above it"
 
 
-def _quality(corpus: Corpus) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile], RuleFile]]:
+def _quality(files: RegistryFiles) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile], RuleFile]]:
     """Verticals' files about quality judges; those about safety judges are `safety`'s."""
-    for (vertical, judge), own in corpus.vertical_rules.items():
-        rule = corpus.rules.get(judge)
+    for (vertical, judge), own in files.vertical_rules.items():
+        rule = files.rules.get(judge)
         if rule is not None and rule.model.classification is Classification.QUALITY:
             yield vertical, judge, own, rule.model
 
@@ -30,9 +30,9 @@ def _quality(corpus: Corpus) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile
     "PF-9 FR-2, Decision 10",
     "A vertical's file repeats the judge's classification or leaves it out; it never changes it.",
 )
-def classification_is_central(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for (vertical, judge), own in corpus.vertical_rules.items():
-        rule = corpus.rules.get(judge)
+def classification_is_central(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for (vertical, judge), own in files.vertical_rules.items():
+        rule = files.rules.get(judge)
         declared = own.model.classification
         if rule is not None and declared is not None and declared is not rule.model.classification:
             message = f"{vertical} calls {judge} {declared}; the platform classifies it as {rule.model.classification}"
@@ -48,9 +48,9 @@ def classification_is_central(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A vertical's file repeats the judge's classification, so that every rule file declares one.",
     Severity.WARNING,
 )
-def classification_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for (_, judge), own in corpus.vertical_rules.items():
-        rule = corpus.rules.get(judge)
+def classification_declared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for (_, judge), own in files.vertical_rules.items():
+        rule = files.rules.get(judge)
         if rule is not None and own.model.classification is None:
             fix = f"add `classification: {rule.model.classification}`"
             yield find(own, ("classification",), f"the file does not say that {judge} is what it is centrally", fix)
@@ -61,12 +61,12 @@ def classification_declared(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A vertical's threshold is at or above the baseline of its milestone: the manifest's, else the central rule's.",
 )
-def vertical_threshold_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, judge, own, rule in _quality(corpus):
+def vertical_threshold_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, judge, own, rule in _quality(files):
         for at, below, value in stated(own.model.threshold):
             if not fits(value, rule):
                 continue
-            asked = {milestone: platform_threshold(corpus, judge, milestone) for milestone in at}
+            asked = {milestone: platform_threshold(files, judge, milestone) for milestone in at}
             looser = {m: least for m, least in asked.items() if least is not None and _below(value, least, rule)}
             if looser:
                 baseline = max(map(number, looser.values()))
@@ -82,8 +82,8 @@ def vertical_threshold_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A vertical's floor is at or above the central one.",
 )
-def vertical_floor_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, judge, own, rule in _quality(corpus):
+def vertical_floor_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, judge, own, rule in _quality(files):
         floor = own.model.floor
         if floor is not None and fits(floor, rule, floor=True) and _below(floor, rule.floor, rule):
             message = f"{vertical} lowers the floor of {judge} from {number(rule.floor):g} to {number(floor):g}"
@@ -95,8 +95,8 @@ def vertical_floor_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
     CLAUSE,
     "A vertical's tolerance is at or below the central one.",
 )
-def vertical_tolerance_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    for vertical, judge, own, rule in _quality(corpus):
+def vertical_tolerance_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for vertical, judge, own, rule in _quality(files):
         tolerance = own.model.tolerance
         if tolerance is not None and tolerance > rule.tolerance:
             message = f"{vertical} widens the tolerance of {judge} from {rule.tolerance:g} to {tolerance:g}"
@@ -108,11 +108,11 @@ def vertical_tolerance_holds(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "PF-9 AC-8",
     "The filter in a vertical's file does not name another vertical.",
 )
-def verticals_stay_apart(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    owners = {name: name for name in _known(corpus)}
-    for vertical, extension in corpus.extensions.items():
+def verticals_stay_apart(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    owners = {name: name for name in _known(files)}
+    for vertical, extension in files.extensions.items():
         owners |= {agent: vertical for agents in extension.model.archetypes.values() for agent in agents}
-    for (vertical, judge), own in corpus.vertical_rules.items():
+    for (vertical, judge), own in files.vertical_rules.items():
         filter_ = own.model.filter
         if filter_ is None or (filter_.key or filter_.field) not in {"vertical", "sub_agent_id", "sub_agent"}:
             continue
@@ -131,12 +131,12 @@ def verticals_stay_apart(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "A vertical that has files here is registered, with its Opik project, in `verticals/`.",
     Severity.WARNING,
 )
-def vertical_is_registered(corpus: Corpus, find: Find) -> Iterator[Problem]:
-    first: dict[str, Parsed[Any]] = {vertical: own for (vertical, _), own in corpus.vertical_rules.items()}
-    files: list[tuple[str, Parsed[Any]]] = [*first.items(), *corpus.extensions.items(), *corpus.selections.items()]
-    for vertical, parsed in files:
-        if vertical not in corpus.verticals and ("vertical", vertical) not in corpus.unread:
-            message = f"vertical {vertical!r} is not registered{near_miss(vertical, corpus.verticals)}"
+def vertical_is_registered(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    first: dict[str, Parsed[Any]] = {vertical: own for (vertical, _), own in files.vertical_rules.items()}
+    named: list[tuple[str, Parsed[Any]]] = [*first.items(), *files.extensions.items(), *files.selections.items()]
+    for vertical, parsed in named:
+        if vertical not in files.verticals and ("vertical", vertical) not in files.unread:
+            message = f"vertical {vertical!r} is not registered{near_miss(vertical, files.verticals)}"
             yield find(parsed, (), message, f"add verticals/{vertical}.yaml beside the rules, with its Opik project")
 
 
@@ -146,9 +146,9 @@ def vertical_is_registered(corpus: Corpus, find: Find) -> Iterator[Problem]:
     "Each vertical has an Opik project of its own: judges synced to one that two share fire on the turns of both.",
     Severity.WARNING,
 )
-def project_of_one_vertical(corpus: Corpus, find: Find) -> Iterator[Problem]:
+def project_of_one_vertical(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     owners: dict[tuple[str, str], str] = {}
-    for vertical, registered in sorted(corpus.registrations.items()):
+    for vertical, registered in sorted(files.registrations.items()):
         project = (registered.model.workspace, registered.model.project)
         owner = owners.setdefault(project, vertical)
         if owner != vertical:
@@ -158,8 +158,8 @@ def project_of_one_vertical(corpus: Corpus, find: Find) -> Iterator[Problem]:
             )
 
 
-def _known(corpus: Corpus) -> set[str]:
-    return {*corpus.verticals, *corpus.extensions, *(vertical for vertical, _ in corpus.vertical_rules)}
+def _known(files: RegistryFiles) -> set[str]:
+    return {*files.verticals, *files.extensions, *(vertical for vertical, _ in files.vertical_rules)}
 
 
 def _below(value: float | bool, baseline: float | bool, rule: RuleFile) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalcore.manifest.discovery import Component
-from evalcore.registry.corpus import problem
+from evalcore.registry.files import finding
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import judge_id
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension
@@ -43,7 +43,7 @@ class Declarations:
         self.archetypes = {name: list(agents) for name, agents in base.model.archetypes.items()}
         self.categories: dict[str, _Category] = {}
         self.again: list[tuple[str, _Category]] = []
-        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
 
     def platform(self, components: Sequence[Component]) -> None:
         for component in components:
@@ -57,8 +57,8 @@ class Declarations:
                 kept.description = kept.description or capability.description
                 if judges is not None and sorted(judges) != sorted(kept.judges or ()):
                     at, where = capability.category.place, f"component.capability[{index}].judges"
-                    self.problems.append(
-                        Problem(component.file, *at, where, *_conflict(capability.category.name, kept))
+                    self.findings.append(
+                        Finding(component.file, *at, where, *_conflict(capability.category.name, kept))
                     )
         declared = bool(self.categories)
         for name, category in self.base.model.categories.items():
@@ -123,7 +123,7 @@ class Declarations:
         return {key: value for key, value in entry.items() if value is not None}
 
     def wrong(self, check: str, clause: str, parsed: Parsed[Any], path: FieldPath, message: str, fix: str) -> None:
-        self.problems.append(problem(check, clause, parsed, path, message, fix))
+        self.findings.append(finding(check, clause, parsed, path, message, fix))
 
 
 def _conflict(name: str, kept: _Category) -> tuple[str, str, str, str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from evalcore.registry.corpus import problem
+from evalcore.registry.files import finding
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from evalcore.yaml.problems import Problem, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.manifests import ManifestFile
 
@@ -26,7 +26,7 @@ class DatasetThere:
     categories: Mapping[str, int] = field(default_factory=dict)
 
 
-def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None) -> Iterator[Problem]:
+def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None) -> Iterator[Finding]:
     wanted = manifest.model.dataset
     if there is None:
         where = f" in project {wanted.project!r}" if wanted.project is not None else ""
@@ -45,7 +45,7 @@ def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None) -> Iterato
     yield from _categories(manifest, there)
 
 
-def _categories(manifest: Parsed[ManifestFile], there: DatasetThere) -> Iterator[Problem]:
+def _categories(manifest: Parsed[ManifestFile], there: DatasetThere) -> Iterator[Finding]:
     known = manifest.model.categories
     for name, declared in known.items():
         # A vertical's own categories are exercised by its own dataset.
@@ -63,5 +63,5 @@ def _categories(manifest: Parsed[ManifestFile], there: DatasetThere) -> Iterator
             yield _warn(manifest, ("categories",), "items-have-a-category", message, fix)
 
 
-def _warn(manifest: Parsed[ManifestFile], path: FieldPath, check: str, message: str, fix: str) -> Problem:
-    return problem(check, "PC5 §5.3, R-1", manifest, path, message, fix, Severity.WARNING)
+def _warn(manifest: Parsed[ManifestFile], path: FieldPath, check: str, message: str, fix: str) -> Finding:
+    return finding(check, "PC5 §5.3, R-1", manifest, path, message, fix, Severity.WARNING)

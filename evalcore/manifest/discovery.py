@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evalcore.manifest.xml import Element, read_xml
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Place
-from evalcore.yaml.problems import Problem
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import JUDGE_ID, judge_id
 from schemas.manifests import CATEGORY
@@ -64,51 +64,51 @@ class Component:
     prompt: str
 
 
-def components(files: Mapping[str, bytes]) -> tuple[tuple[Component, ...], list[Problem]]:
+def components(files: Mapping[str, bytes]) -> tuple[tuple[Component, ...], list[Finding]]:
     """The components of these files, in the order of their names, and all that is wrong with them. A component with a
-    problem is left out, so that nothing half-read reaches the manifest."""
+    finding is left out, so that nothing half-read reaches the manifest."""
     found: list[Component] = []
-    problems: list[Problem] = []
+    findings: list[Finding] = []
     for file in sorted(files):
         component, wrong = _component(file, files[file])
-        problems += wrong
+        findings += wrong
         if component is not None and not wrong:
             found.append(component)
-    return tuple(found), problems + _said_twice(found)
+    return tuple(found), findings + _said_twice(found)
 
 
-def _said_twice(found: list[Component]) -> list[Problem]:
+def _said_twice(found: list[Component]) -> list[Finding]:
     first: dict[str, Component] = {}
-    problems = []
+    findings = []
     for component in found:
         key = judge_id(component.id.name)
         if key in first:
             message = f"component {component.id.name!r} is already declared in {first[key].file}"
             fix = "give it an id of its own, or remove one of the two files"
-            problems.append(
-                Problem(component.file, *component.id.place, "component.id", "component-twice", message, CLAUSE, fix)
+            findings.append(
+                Finding(component.file, *component.id.place, "component.id", "component-twice", message, CLAUSE, fix)
             )
         first.setdefault(key, component)
-    return problems
+    return findings
 
 
-def _component(file: str, raw: bytes) -> tuple[Component | None, list[Problem]]:
-    root, problems = read_xml(file, raw, verbatim=("component/prompt",))
+def _component(file: str, raw: bytes) -> tuple[Component | None, list[Finding]]:
+    root, findings = read_xml(file, raw, verbatim=("component/prompt",))
     if root is None:
-        return None, problems
-    reader = _Reader(file, problems)
-    return reader.component(root), problems
+        return None, findings
+    reader = _Reader(file, findings)
+    return reader.component(root), findings
 
 
 class _Reader:
     """Walks one file's elements and notes every departure from the shape above."""
 
-    def __init__(self, file: str, problems: list[Problem]) -> None:
+    def __init__(self, file: str, findings: list[Finding]) -> None:
         self.file = file
-        self.problems = problems
+        self.findings = findings
 
     def wrong(self, place: Place, field: str, message: str, fix: str = "") -> None:
-        self.problems.append(Problem(self.file, *place, field[:200], SHAPE, message[:400], CLAUSE, fix))
+        self.findings.append(Finding(self.file, *place, field[:200], SHAPE, message[:400], CLAUSE, fix))
 
     def component(self, root: Element) -> Component | None:
         if root.name != "component":

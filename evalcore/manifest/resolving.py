@@ -18,10 +18,10 @@ import yaml
 from evalcore.lint.checks import lint
 from evalcore.manifest.categories import Declarations
 from evalcore.manifest.discovery import Component, components
-from evalcore.registry.corpus import BASE, COMPONENTS, MANIFEST, Corpus, Tree, assemble
+from evalcore.registry.files import BASE, COMPONENTS, MANIFEST, RegistryFiles, Tree, assemble
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Parsed
 from evalcore.yaml.models import read
-from evalcore.yaml.problems import Problem, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile
 
@@ -35,40 +35,40 @@ NOTE = """\
 
 @dataclass(frozen=True)
 class Resolution:
-    """`text` of the manifest, None where there is nothing to make it from; with an error among the problems it is not
+    """`text` of the manifest, None where there is nothing to make it from; with an error among the findings it is not
     to be written."""
 
     text: str | None
-    problems: tuple[Problem, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def sound(self) -> bool:
-        return self.text is not None and not any(found.severity is Severity.ERROR for found in self.problems)
+        return self.text is not None and not any(found.severity is Severity.ERROR for found in self.findings)
 
 
 def resolve(tree: Tree, today: date) -> Resolution:
     """The manifest of a tree, and all that stands against it: what the linter finds once this manifest stands there."""
-    corpus, problems = assemble(tree, today)
+    files, findings = assemble(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
-    base = corpus.base
+    base = files.base
     manifest = tree.shown(MANIFEST)
-    problems = [found for found in [*problems, *wrong] if found.file != manifest]
+    findings = [found for found in [*findings, *wrong] if found.file != manifest]
     if base is None:
-        if ("base", "") not in corpus.unread:
-            problems.append(Problem(tree.shown(BASE), 0, 0, "", "base-is-there", "is missing", CLAUSE, "write it"))
-        return Resolution(None, tuple(sorted(set(problems))))
-    text, clashes = resolved(base, found, corpus.extensions, corpus.selections)
-    problems += [*clashes, *_unknown(found, corpus)]
+        if ("base", "") not in files.unread:
+            findings.append(Finding(tree.shown(BASE), 0, 0, "", "base-is-there", "is missing", CLAUSE, "write it"))
+        return Resolution(None, tuple(sorted(set(findings))))
+    text, clashes = resolved(base, found, files.extensions, files.selections)
+    findings += [*clashes, *_unknown(found, files)]
     reading = read(ManifestFile, manifest, text.encode())
     if reading.parsed is not None:
-        broken = any(one.severity is Severity.ERROR for one in problems)
-        linted = lint(replace(corpus, manifest=reading.parsed, unread=corpus.unread - {("manifest", "")}))
+        broken = any(one.severity is Severity.ERROR for one in findings)
+        linted = lint(replace(files, manifest=reading.parsed, unread=files.unread - {("manifest", "")}))
         broken = broken or any(one.severity is Severity.ERROR and one.file != manifest for one in linted)
         # Of a file that nobody wrote yet only what its sources don't explain is worth telling.
-        problems += [one for one in linted if one.file != manifest or not broken]
-    elif not problems:
-        problems += reading.problems
-    return Resolution(text, tuple(sorted(set(problems))))
+        findings += [one for one in linted if one.file != manifest or not broken]
+    elif not findings:
+        findings += reading.findings
+    return Resolution(text, tuple(sorted(set(findings))))
 
 
 def resolved(
@@ -76,7 +76,7 @@ def resolved(
     components: Sequence[Component],
     extensions: Mapping[str, Parsed[ManifestExtension]],
     selections: Mapping[str, Parsed[JudgeSelection]],
-) -> tuple[str, list[Problem]]:
+) -> tuple[str, list[Finding]]:
     """The text of `evaluation_manifest.yaml`, and where the platform's own declarations clash."""
     declarations = Declarations(base, extensions, selections)
     declarations.platform(sorted(components, key=lambda component: component.file))
@@ -92,29 +92,29 @@ def resolved(
     ]
     canonical = json.dumps(inputs, sort_keys=True, default=str)
     text = f"{NOTE}# inputs: {_hash(canonical)}\n# body: {_hash(body)}\n{body}"
-    return text, sorted(set(declarations.problems))
+    return text, sorted(set(declarations.findings))
 
 
-def _unknown(found: Sequence[Component], corpus: Corpus) -> Iterator[Problem]:
+def _unknown(found: Sequence[Component], files: RegistryFiles) -> Iterator[Finding]:
     """Judges and archetypes that components name and nobody declares."""
-    base = corpus.base.model if corpus.base is not None else None
+    base = files.base.model if files.base is not None else None
     archetypes, composites = (base.archetypes, base.composites) if base is not None else ({}, {})
     for component in found:
         for index, capability in enumerate(component.capabilities):
             at = f"component.capability[{index}]"
             for place, judge in enumerate(capability.judges or ()):
-                if judge.name in corpus.rules or judge.name in composites or ("rule", judge.name) in corpus.unread:
+                if judge.name in files.rules or judge.name in composites or ("rule", judge.name) in files.unread:
                     continue
-                message = f"the registry has no judge {judge.name!r}" + near_miss(judge.name, corpus.rules)
+                message = f"the registry has no judge {judge.name!r}" + near_miss(judge.name, files.rules)
                 where = f"{at}.judges.judge[{place}].id"
                 fix = "name a judge that has a file in rules/"
-                yield Problem(component.file, *judge.place, where, "component-judge-exists", message, CLAUSE, fix)
+                yield Finding(component.file, *judge.place, where, "component-judge-exists", message, CLAUSE, fix)
             archetype = capability.archetype
             if archetypes and archetype.name not in archetypes:
                 message = f"there is no archetype {archetype.name!r}" + near_miss(archetype.name, archetypes)
                 fix = "name one of manifest-base.yaml, or add it there with its sub_agent_ids"
                 where = f"{at}.archetype"
-                yield Problem(component.file, *archetype.place, where, "archetype-exists", message, "PF-9 FR-5", fix)
+                yield Finding(component.file, *archetype.place, where, "archetype-exists", message, "PF-9 FR-5", fix)
 
 
 def edited_by_hand(text: str) -> bool:

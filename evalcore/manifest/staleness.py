@@ -12,9 +12,9 @@ from typing import Any
 
 from evalcore.manifest.discovery import Component
 from evalcore.manifest.resolving import edited_by_hand, resolved
-from evalcore.registry.corpus import MANIFEST, Corpus, Tree
+from evalcore.registry.files import MANIFEST, RegistryFiles, Tree
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, field_name, read_yaml
-from evalcore.yaml.problems import Problem, Severity
 
 CLAUSE = "PF-9 FR-7, §5.6"
 _SOURCES = frozenset({"base", "extension", "selection"})
@@ -25,19 +25,19 @@ _STALE = "run `rampgate manifest resolve` and commit what it writes"
 _MOST_FIELDS = 20
 
 
-def outdated(tree: Tree, corpus: Corpus, components: tuple[Component, ...]) -> Iterator[Problem]:
+def outdated(tree: Tree, files: RegistryFiles, components: tuple[Component, ...]) -> Iterator[Finding]:
     """A warning for each field of a registry's manifest that its sources don't give. Nothing where the sources are not
     there, or can't all be read: what they would give is not known then."""
     raw = tree.files.get(MANIFEST)
-    broken = any(kind in _SOURCES for kind, _ in corpus.unread)
-    if corpus.base is None or corpus.manifest is None or raw is None or broken:
+    broken = any(kind in _SOURCES for kind, _ in files.unread)
+    if files.base is None or files.manifest is None or raw is None or broken:
         return
-    text, clashes = resolved(corpus.base, components, corpus.extensions, corpus.selections)
+    text, clashes = resolved(files.base, components, files.extensions, files.selections)
     if not clashes:
         yield from departures(tree.shown(MANIFEST), raw.decode(errors="replace"), text)
 
 
-def departures(file: str, there: str, text: str, severity: Severity = Severity.WARNING) -> list[Problem]:
+def departures(file: str, there: str, text: str, severity: Severity = Severity.WARNING) -> list[Finding]:
     """The fields in which a manifest is not as `text` has it, at most 20; none where the two are alike."""
     if same(there, text):
         return []
@@ -49,9 +49,9 @@ def departures(file: str, there: str, text: str, severity: Severity = Severity.W
     if not places or mine is None:
         message = "is edited by hand" if edited else "is not as `rampgate manifest resolve` writes it"
         message += ", in its comments or layout only" if mine is not None else ""
-        return [Problem(file, 1, 1, "", check, message, CLAUSE, fix, severity)]
+        return [Finding(file, 1, 1, "", check, message, CLAUSE, fix, severity)]
     return [
-        Problem(file, *mine.at(path), field_name(path), check, what, CLAUSE, fix, severity)
+        Finding(file, *mine.at(path), field_name(path), check, what, CLAUSE, fix, severity)
         for path, what in places[:_MOST_FIELDS]
     ]
 

@@ -9,9 +9,9 @@ from typing import NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import UNPRINTABLE, Place
 from evalcore.yaml.loader import place as place_after
-from evalcore.yaml.problems import Problem
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
@@ -46,31 +46,31 @@ class Element:
 
 
 class _Refused(Exception):
-    """Ends the reading of a file; the problem is already noted."""
+    """Ends the reading of a file; the finding is already noted."""
 
 
-def read_xml(file: str, raw: bytes, verbatim: tuple[str, ...] = ()) -> tuple[Element | None, list[Problem]]:
+def read_xml(file: str, raw: bytes, verbatim: tuple[str, ...] = ()) -> tuple[Element | None, list[Finding]]:
     """The outermost element, or None with the reason. Markup inside an element whose path (`a/b`) is in `verbatim` is
     text, as it was written."""
     if len(raw) > MAX_BYTES:
         message = f"{len(raw)} bytes; a component has at most {MAX_BYTES}"
-        return None, [Problem(file, 0, 0, "", LIMIT, message, CLAUSE, "split the component")]
+        return None, [Finding(file, 0, 0, "", LIMIT, message, CLAUSE, "split the component")]
     if not raw.strip():
-        return None, [Problem(file, 0, 0, "", SYNTAX, "the file is empty", CLAUSE, "write a <component> or remove it")]
+        return None, [Finding(file, 0, 0, "", SYNTAX, "the file is empty", CLAUSE, "write a <component> or remove it")]
     try:
         text = raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         place = (before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
         message = f"not UTF-8 at byte {error.start}"
-        return None, [Problem(file, *place, "", SYNTAX, message, CLAUSE, "save the file as UTF-8 text")]
+        return None, [Finding(file, *place, "", SYNTAX, message, CLAUSE, "save the file as UTF-8 text")]
     reading = _Reading(file, frozenset(verbatim))
     root = reading.read(raw)
     unseen = list(_unseen(file, text, root)) if root is not None else []
-    return (None if unseen else root), [*reading.problems, *unseen]
+    return (None if unseen else root), [*reading.findings, *unseen]
 
 
-def _unseen(file: str, text: str, root: Element) -> Iterator[Problem]:
+def _unseen(file: str, text: str, root: Element) -> Iterator[Finding]:
     """The first letter that nobody sees, or that shows the text in another order than a model reads it: as it stands,
     or as a reference such as &#x202e;."""
     if (found := UNPRINTABLE.search(text)) is not None:
@@ -83,17 +83,17 @@ def _unseen(file: str, text: str, root: Element) -> Iterator[Problem]:
                 return
 
 
-def _letter(file: str, at: Place, letter: str) -> Problem:
+def _letter(file: str, at: Place, letter: str) -> Finding:
     code = f"U+{ord(letter):04X}"
     message = f"holds the character {code}, which is invisible or no text"
-    return Problem(file, *at, "", UNSAFE, message, CLAUSE, f"remove the character {code}")
+    return Finding(file, *at, "", UNSAFE, message, CLAUSE, f"remove the character {code}")
 
 
 class _Reading:
     def __init__(self, file: str, verbatim: frozenset[str]) -> None:
         self.file = file
         self.verbatim = verbatim
-        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
         self.root: Element | None = None
         self.open: list[Element] = []
         self.inside = 0
@@ -123,7 +123,7 @@ class _Reading:
             message = expat.errors.messages.get(error.code, "not well-formed")
             fix = "close every element, quote every attribute and write & as &amp;"
             place = (error.lineno, error.offset + 1)
-            self.problems.append(Problem(self.file, *place, self.path("."), SYNTAX, message, CLAUSE, fix))
+            self.findings.append(Finding(self.file, *place, self.path("."), SYNTAX, message, CLAUSE, fix))
             return None
         return self.root
 
@@ -134,7 +134,7 @@ class _Reading:
         return separator.join(element.name for element in self.open)
 
     def refuse(self, check: str, message: str, fix: str) -> NoReturn:
-        self.problems.append(Problem(self.file, *self.place(), self.path("."), check, message, CLAUSE, fix))
+        self.findings.append(Finding(self.file, *self.place(), self.path("."), check, message, CLAUSE, fix))
         raise _Refused
 
     def declared(self, version: str, encoding: str | None, standalone: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from evalcore.registry.corpus import BASE, COMPONENTS, EXTENSION, MANIFEST, OVERRIDES, SELECTION, VERTICALS, Tree
+from evalcore.registry.files import BASE, COMPONENTS, EXTENSION, MANIFEST, OVERRIDES, SELECTION, VERTICALS, Tree
 from evalcore.yaml.loader import MAX_BYTES
 
 __all__ = ["Tree", "default_root", "read", "read_tree", "today"]

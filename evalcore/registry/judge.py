@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evalcore.registry import enforcement, thresholds
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
 from schemas.judges import (
     BaselineSource,
     Calibration,
@@ -96,28 +96,28 @@ def judge_version(name: str, rule: RuleFile) -> str:
     return digest({**content, "temperature": float(rule.temperature), "score_range": score_range(rule), "id": name})
 
 
-def view(corpus: Corpus, name: str, vertical: str | None, version: str | None = None) -> Judge:
+def view(files: RegistryFiles, name: str, vertical: str | None, version: str | None = None) -> Judge:
     """`version`: the judge's, where it is known; it is the same for all verticals. Raises ThresholdTypeError where a
     threshold does not fit the judge."""
-    rule = corpus.rules[name].model
-    own_file = corpus.vertical_rules.get((vertical, name)) if vertical is not None else None
+    rule = files.rules[name].model
+    own_file = files.vertical_rules.get((vertical, name)) if vertical is not None else None
     own = own_file.model if own_file else None
     provenance = own or rule
     floor = rule.floor if own is None or own.floor is None else own.floor
     tolerance = rule.tolerance if own is None or own.tolerance is None else own.tolerance
     sources = [
         thresholds.Stated.of(f"{vertical}'s rule file", own.threshold if own else None),
-        thresholds.Stated.of("the manifest", _manifest_threshold(corpus, name)),
+        thresholds.Stated.of("the manifest", _manifest_threshold(files, name)),
         thresholds.Stated.of("its rule file", rule.threshold),
     ]
     resolved = _resolve(name, sources, floor, rule)
-    overrides = corpus.overrides.model.overrides if corpus.overrides else []
+    overrides = files.overrides.model.overrides if files.overrides else []
     enforced = enforcement.effective(
         rule.classification,
         rule.enforcement,
         own.enforcement if own else None,
         [entry for entry in overrides if judge_id(entry.judge) == name],
-        corpus.today,
+        files.today,
         vertical,
     )
     return Judge(
@@ -134,13 +134,13 @@ def view(corpus: Corpus, name: str, vertical: str | None, version: str | None = 
         tolerance=float(tolerance),
         enforcement=MappingProxyType(enforced),
         filter=own.filter if own and own.filter else rule.filter,
-        sub_agents=_sub_agents(corpus, rule),
+        sub_agents=_sub_agents(files, rule),
         baseline_source=provenance.baseline_source,
         calibration_ref=provenance.calibration_ref,
         calibration=provenance.calibration,
         recalibration_due=provenance.recalibration_due,
         version=version or judge_version(name, rule),
-        dimensions=MappingProxyType(_dimensions(corpus, name, rule, resolved, floor)),
+        dimensions=MappingProxyType(_dimensions(files, name, rule, resolved, floor)),
     )
 
 
@@ -150,19 +150,19 @@ def _resolve(name: str, sources: list[thresholds.Stated], floor: Score, rule: Ru
     return thresholds.resolve(sources, floor, rule.score_type)
 
 
-def _manifest_threshold(corpus: Corpus, name: str) -> Any:
-    return corpus.manifest_thresholds.get(name)
+def _manifest_threshold(files: RegistryFiles, name: str) -> Any:
+    return files.manifest_thresholds.get(name)
 
 
 def _dimensions(
-    corpus: Corpus, name: str, rule: RuleFile, whole: thresholds.Resolved, floor: Score
+    files: RegistryFiles, name: str, rule: RuleFile, whole: thresholds.Resolved, floor: Score
 ) -> dict[str, Limits]:
     """What says nothing of its own has the judge's."""
     out = {}
     for dimension, declared in (rule.dimensions or {}).items():
         full = f"{name}.{judge_id(dimension)}"
         sources = [
-            thresholds.Stated.of("the manifest", _manifest_threshold(corpus, full)),
+            thresholds.Stated.of("the manifest", _manifest_threshold(files, full)),
             thresholds.Stated.of("its rule file", declared.threshold),
         ]
         beneath = thresholds.Stated("its judge", whole.default, whole.at)
@@ -174,8 +174,8 @@ def _dimensions(
     return out
 
 
-def _sub_agents(corpus: Corpus, rule: RuleFile) -> tuple[str, ...]:
+def _sub_agents(files: RegistryFiles, rule: RuleFile) -> tuple[str, ...]:
     """An archetype without sub-agents stands for one of its own name: nothing there must not come to mean all."""
-    known = corpus.manifest.model.archetypes if corpus.manifest else {}
+    known = files.manifest.model.archetypes if files.manifest else {}
     named = [agent for archetype in rule.applies_to for agent in known.get(archetype) or (archetype,)]
     return tuple(dict.fromkeys(named))

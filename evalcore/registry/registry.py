@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from evalcore.registry.corpus import Corpus
 from evalcore.registry.enforcement import permits
+from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge, Limits, digest, judge_version, view
 from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.yaml.suggestions import UnknownArchetype, UnknownCategory, UnknownJudge
@@ -124,15 +124,15 @@ class Registry:
         return tuple(j for j in self.all(vertical) if j.safety or not j.sub_agents or sub_agent in j.sub_agents)
 
 
-def build(corpus: Corpus) -> Registry:
+def build(files: RegistryFiles) -> Registry:
     """Of files that the linter found nothing wrong with. Raises UnknownJudge where the manifest names a judge that has
     no rule file, and ThresholdTypeError where a threshold does not fit its judge."""
-    manifest = corpus.manifest.model if corpus.manifest else None
+    manifest = files.manifest.model if files.manifest else None
     own = manifest.categories if manifest else {}
-    verticals = _verticals(corpus, own)
+    verticals = _verticals(files, own)
     seen: list[Seen] = [None, *sorted(verticals)]
-    versions = {name: judge_version(name, rule.model) for name, rule in sorted(corpus.rules.items())}
-    judges = {(name, vertical): view(corpus, name, vertical, versions[name]) for vertical in seen for name in versions}
+    versions = {name: judge_version(name, rule.model) for name, rule in sorted(files.rules.items())}
+    judges = {(name, vertical): view(files, name, vertical, versions[name]) for vertical in seen for name in versions}
     everywhere = manifest.global_metrics.judges if manifest else []
     composites = manifest.composites if manifest else {}
     categories = {
@@ -150,32 +150,32 @@ def build(corpus: Corpus) -> Registry:
         verticals=verticals,
         gates=manifest.gates if manifest else GateDefaults(),
         sample=manifest.sample if manifest else SampleSection(),
-        manifest=corpus.manifest.document.data if corpus.manifest else {},
-        config_hash=config_hash(corpus),
+        manifest=files.manifest.document.data if files.manifest else {},
+        config_hash=config_hash(files),
     )
 
 
-def config_hash(corpus: Corpus) -> str:
+def config_hash(files: RegistryFiles) -> str:
     """Of content: comments, order of keys and expired overrides make no difference."""
-    overrides = corpus.overrides.model.overrides if corpus.overrides else []
-    active = [o for o in overrides if permits([o], corpus.today, o.milestone, o.vertical)]
+    overrides = files.overrides.model.overrides if files.overrides else []
+    active = [o for o in overrides if permits([o], files.today, o.milestone, o.vertical)]
     return digest(
         {
-            "rules": {name: file.model.model_dump(mode="json") for name, file in corpus.rules.items()},
+            "rules": {name: file.model.model_dump(mode="json") for name, file in files.rules.items()},
             "vertical_rules": [
-                [*key, file.model.model_dump(mode="json")] for key, file in sorted(corpus.vertical_rules.items())
+                [*key, file.model.model_dump(mode="json")] for key, file in sorted(files.vertical_rules.items())
             ],
-            "manifest": corpus.manifest.model.model_dump(mode="json") if corpus.manifest else None,
+            "manifest": files.manifest.model.model_dump(mode="json") if files.manifest else None,
             "overrides": sorted((o.model_dump(mode="json") for o in active), key=digest),
-            "verticals": sorted(corpus.verticals),
+            "verticals": sorted(files.verticals),
         }
     )
 
 
-def _verticals(corpus: Corpus, categories: Mapping[str, Category]) -> frozenset[str]:
+def _verticals(files: RegistryFiles, categories: Mapping[str, Category]) -> frozenset[str]:
     named = {category.vertical for category in categories.values() if category.vertical is not None}
-    overlaid = {vertical for vertical, _ in corpus.vertical_rules}
-    return corpus.verticals | overlaid | named | corpus.extensions.keys() | corpus.selections.keys()
+    overlaid = {vertical for vertical, _ in files.vertical_rules}
+    return files.verticals | overlaid | named | files.extensions.keys() | files.selections.keys()
 
 
 def _firing(

@@ -1,1 +1,1 @@
-"""Reads configuration files: YAML to models, each problem with its file, line, field and remedy."""
+"""Reads configuration files: YAML to models, each finding with its file, line, field and remedy."""

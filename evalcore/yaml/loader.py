@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import yaml
 
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, Parsed, Place, field_name
 
 MAX_BYTES: Final = 1_000_000
@@ -41,7 +41,7 @@ def place(before: str) -> tuple[int, int]:
     return len(breaks) + 1, len(before) - (breaks[-1] if breaks else 0) + 1
 
 
-def decode(file: str, raw: bytes) -> tuple[str, list[Problem], bool]:
+def decode(file: str, raw: bytes) -> tuple[str, list[Finding], bool]:
     """The text, what is wrong with it, and whether it is whole.
 
     Where it is not whole, the text is what stands before the first thing that can't be read.
@@ -49,11 +49,11 @@ def decode(file: str, raw: bytes) -> tuple[str, list[Problem], bool]:
     if len(raw) > MAX_BYTES:
         size = f"larger than {MAX_BYTES:,} bytes; a configuration file is a few pages at most"
         fix = "split the file, or look whether something else was saved under this name"
-        return "", [Problem(file, 1, 1, "", "file-too-large", size, CLAUSE, fix)], False
+        return "", [Finding(file, 1, 1, "", "file-too-large", size, CLAUSE, fix)], False
     if raw.startswith(_WIDE_MARKS):
         fix = "save the file as UTF-8"
-        return "", [Problem(file, 1, 1, "", "not-utf8", "is UTF-16 or UTF-32, not UTF-8", CLAUSE, fix)], False
-    problems: list[Problem] = []
+        return "", [Finding(file, 1, 1, "", "not-utf8", "is UTF-16 or UTF-32, not UTF-8", CLAUSE, fix)], False
+    findings: list[Finding] = []
     whole = True
     try:
         text = raw.decode("utf-8")
@@ -62,12 +62,12 @@ def decode(file: str, raw: bytes) -> tuple[str, list[Problem], bool]:
         text = raw[: error.start].decode("utf-8")
         message = f"byte 0x{raw[error.start]:02x} is not UTF-8"
         fix = "save the file as UTF-8; a rule file is text, not a binary file"
-        problems.append(Problem(file, *place(text), "", "not-utf8", message, CLAUSE, fix))
+        findings.append(Finding(file, *place(text), "", "not-utf8", message, CLAUSE, fix))
     if text.startswith("\ufeff"):
         text = text[1:]
         message = "begins with a byte order mark"
-        problems.append(
-            Problem(file, 1, 1, "", "byte-order-mark", message, CLAUSE, "save the file as UTF-8 without a BOM")
+        findings.append(
+            Finding(file, 1, 1, "", "byte-order-mark", message, CLAUSE, "save the file as UTF-8 without a BOM")
         )
     if (found := UNPRINTABLE.search(text)) is not None:
         whole = False
@@ -75,9 +75,9 @@ def decode(file: str, raw: bytes) -> tuple[str, list[Problem], bool]:
         text = text[: found.start()]
         message = f"holds the character {code}, which is invisible or no text; is this a binary file?"
         fix = f"remove the character {code}"
-        problems = [found_before for found_before in problems if found_before.check != "not-utf8"]
-        problems.append(Problem(file, *place(text), "", "unprintable-character", message, CLAUSE, fix))
-    return text, problems, whole
+        findings = [found_before for found_before in findings if found_before.check != "not-utf8"]
+        findings.append(Finding(file, *place(text), "", "unprintable-character", message, CLAUSE, fix))
+    return text, findings, whole
 
 
 Scalar = str | int | float | bool | date | None
@@ -146,7 +146,7 @@ class _Frame:
 @dataclass
 class Composed:
     document: Document | None = None
-    problems: list[Problem] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     open_at: FieldPath = ()
     """The field that was read last."""
 
@@ -168,7 +168,7 @@ class _Composer:
     def __init__(self, file: str, text: str) -> None:
         self.file = file
         self.text = text
-        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
         self.stack: list[_Frame] = []
         self.places: dict[FieldPath, Place] = {}
         self.incomplete: set[FieldPath] = set()
@@ -182,9 +182,9 @@ class _Composer:
         if not self.broken and self.data is None:
             self._say("empty-file", "is empty", "fill the file in, or delete it", (1, 1), ())
         if self.broken or self.data is None:
-            return Composed(None, self.problems, self.last_key)
+            return Composed(None, self.findings, self.last_key)
         document = Document(self.file, self.data, self.places, frozenset(self.incomplete))
-        return Composed(document, self.problems, self.last_key)
+        return Composed(document, self.findings, self.last_key)
 
     def feed(self, event: Any) -> bool:
         """Takes one event; true when no more are wanted."""
@@ -209,25 +209,25 @@ class _Composer:
     def syntax(self, error: Any) -> None:
         """The parser gave up: where, and what to do about the causes people meet."""
         self.broken = True
-        mark, problem = error.problem_mark, str(error.problem or "is not YAML")
+        mark, finding = error.problem_mark, str(error.problem or "is not YAML")
         at_end = mark is None or mark.index >= len(self.text.rstrip())
-        if error.context_mark is not None and (at_end or problem == "could not find expected ':'"):
+        if error.context_mark is not None and (at_end or finding == "could not find expected ':'"):
             mark = error.context_mark
         character = self.text[mark.index : mark.index + 1] if mark is not None else ""
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
         check, fix = "yaml-syntax", "compare the indentation, quotes and brackets with the lines around it"
-        if character == "\t" or "tab character" in problem:
-            check, problem, fix = "yaml-tab", "a tab in the indentation", "indent with spaces; YAML takes no tabs"
-        elif problem.startswith("mapping values are not allowed"):
-            problem = "': ' where no field can begin"
+        if character == "\t" or "tab character" in finding:
+            check, finding, fix = "yaml-tab", "a tab in the indentation", "indent with spaces; YAML takes no tabs"
+        elif finding.startswith("mapping values are not allowed"):
+            finding = "': ' where no field can begin"
             fix = "put the text in quotes if it holds ': ', or align the field with those beside it"
-        elif character and character in "@`%" and "cannot start any token" in problem:
-            problem, fix = f"text can't begin with {character!r}", "put the text in quotes"
-        elif problem.startswith("did not find expected ','") and character and character in "[]{}":
+        elif character and character in "@`%" and "cannot start any token" in finding:
+            finding, fix = f"text can't begin with {character!r}", "put the text in quotes"
+        elif finding.startswith("did not find expected ','") and character and character in "[]{}":
             fix = "put a text that holds brackets or braces in quotes, or write one field a line"
-        elif problem.startswith("found unexpected end of stream"):
-            problem, fix = "the quotes that open here are never closed", "close the quotes"
-        self._say(check, problem, fix, (line, column), self._around(line))
+        elif finding.startswith("found unexpected end of stream"):
+            finding, fix = "the quotes that open here are never closed", "close the quotes"
+        self._say(check, finding, fix, (line, column), self._around(line))
 
     def _around(self, line: int) -> FieldPath:
         """The field a line belongs to, where the parser could not tell: what looks like a field at or above it."""
@@ -251,7 +251,7 @@ class _Composer:
         return bool(self.stack) and isinstance(self.stack[-1].value, dict) and self.stack[-1].key is None
 
     def _say(self, check: str, message: str, fix: str, place: Place, path: FieldPath) -> None:
-        self.problems.append(Problem(self.file, *place, field_name(path), check, message, CLAUSE, fix))
+        self.findings.append(Finding(self.file, *place, field_name(path), check, message, CLAUSE, fix))
 
     def _count(self, event: Any, path: FieldPath) -> None:
         self.nodes += 1
@@ -366,14 +366,14 @@ def _short(text: str) -> str:
 __all__ = ["UNREADABLE", "Document", "FieldPath", "Parsed", "Place", "field_name", "read_yaml"]
 
 
-def read_yaml(file: str, raw: bytes) -> tuple[Document | None, list[Problem]]:
+def read_yaml(file: str, raw: bytes) -> tuple[Document | None, list[Finding]]:
     """The document and everything that is wrong with it as YAML; no document where nothing could be read.
 
-    A document that comes with problems holds what could be read, so that its other problems can be told as well.
+    A document that comes with findings holds what could be read, so that its other findings can be told as well.
     """
-    text, problems, whole = decode(file, raw)
+    text, findings, whole = decode(file, raw)
     composed = compose(file, text)
     if not whole:
         # The text ends where it can't be read; what the parser makes of that end is no finding, but where it is.
-        return None, [replace(problem, field=field_name(composed.open_at)) for problem in problems]
-    return composed.document, [*problems, *composed.problems]
+        return None, [replace(finding, field=field_name(composed.open_at)) for finding in findings]
+    return composed.document, [*findings, *composed.findings]

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evalcore.yaml.field_help import kind, remedy
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Document, Parsed, field_name, read_yaml
 from evalcore.yaml.model_fields import nulls
-from evalcore.yaml.problems import Problem
 from evalcore.yaml.validation_errors import misfits
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -19,51 +19,51 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Reading(Generic[AnyModel]):
-    """`parsed` only where there is no problem; `partial` where some fields could be read: a model without the others,
+    """`parsed` only where there is no finding; `partial` where some fields could be read: a model without the others,
     which raises AttributeError for them, so that what depends on them can't be judged by accident."""
 
-    problems: list[Problem]
+    findings: list[Finding]
     parsed: Parsed[AnyModel] | None = None
     partial: Parsed[AnyModel] | None = None
 
 
 def read(model: type[AnyModel], file: str, raw: bytes) -> Reading[AnyModel]:
-    document, problems = read_yaml(file, raw)
+    document, findings = read_yaml(file, raw)
     if document is None:
-        return Reading(problems)
+        return Reading(findings)
     if not isinstance(document.data, dict):
         what = "a list" if isinstance(document.data, list) else "text"
         message = f"{kind(model.__name__)} is a mapping of fields, not {what}"
         place = document.at(())
         clause = remedy(model.__name__, ()).clause
-        return Reading([*problems, Problem(file, *place, "", "wrong-type", message, clause, "write 'field: value'")])
+        return Reading([*findings, Finding(file, *place, "", "wrong-type", message, clause, "write 'field: value'")])
     empty = list(dict.fromkeys(nulls(model, document.data)))
     try:
         value = model.model_validate(document.data)
     except ValidationError as error:
-        problems += misfits(model, document, error.errors(include_url=False))
-    told = {problem.field for problem in problems}
+        findings += misfits(model, document, error.errors(include_url=False))
+    told = {finding.field for finding in findings}
     for path in empty:
         if field_name(path) not in told:
             fix = f"fill it in, or remove {str(path[-1])!r}"
             clause = remedy(model.__name__, path).clause
-            problems.append(
-                Problem(file, *document.at(path), field_name(path), "empty-value", "has no value", clause, fix)
+            findings.append(
+                Finding(file, *document.at(path), field_name(path), "empty-value", "has no value", clause, fix)
             )
-    if not problems:
-        return Reading(problems, Parsed(document, value))
-    return Reading(problems, None, _partial(model, document, problems))
+    if not findings:
+        return Reading(findings, Parsed(document, value))
+    return Reading(findings, None, _partial(model, document, findings))
 
 
-def read_as(model: type[AnyModel], file: str, raw: bytes) -> tuple[Parsed[AnyModel] | None, list[Problem]]:
+def read_as(model: type[AnyModel], file: str, raw: bytes) -> tuple[Parsed[AnyModel] | None, list[Finding]]:
     """The file as its model, or all that is wrong with it: each with line, column, field, clause and fix."""
     reading = read(model, file, raw)
-    return reading.parsed, reading.problems
+    return reading.parsed, reading.findings
 
 
-def _partial(model: type[AnyModel], document: Document, problems: list[Problem]) -> Parsed[AnyModel] | None:
-    """Of a file with problems: the fields that have none. Fields that are absent and may be have their default."""
-    bad = {problem.field.partition(".")[0].partition("[")[0] for problem in problems}
+def _partial(model: type[AnyModel], document: Document, findings: list[Finding]) -> Parsed[AnyModel] | None:
+    """Of a file with findings: the fields that have none. Fields that are absent and may be have their default."""
+    bad = {finding.field.partition(".")[0].partition("[")[0] for finding in findings}
     values = {}
     for written, adapter in _adapters(model).items():
         if written in document.data and written not in bad:

@@ -14,8 +14,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from evalcore.yaml.field_help import is_central, kind, remedy
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.model_fields import fields, inner_fields, models_at
-from evalcore.yaml.problems import Problem
 from evalcore.yaml.source_locations import UNREADABLE, Document, FieldPath, field_name
 from evalcore.yaml.suggestions import near_miss, nearest
 
@@ -161,7 +161,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
+def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
     found = _gathered(document, errors)
     unknown = {misfit.path for misfit in found if "extra_forbidden" in misfit.kinds}
     missing = {misfit.path for misfit in found if "missing" in misfit.kinds}
@@ -182,8 +182,8 @@ def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping
             yield _finding(document, misfit.path, check, message, where.clause, fix)
 
 
-def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Problem:
-    return Problem(document.file, *document.at(path), field_name(path), check, message, clause, fix)
+def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Finding:
+    return Finding(document.file, *document.at(path), field_name(path), check, message, clause, fix)
 
 
 def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[Misfit]:
@@ -245,7 +245,7 @@ def _value_at(data: Any, path: FieldPath) -> Any:
     return data
 
 
-def _missing(model: type[BaseModel], document: Document, path: FieldPath, unknown: set[FieldPath]) -> Problem:
+def _missing(model: type[BaseModel], document: Document, path: FieldPath, unknown: set[FieldPath]) -> Finding:
     name = str(path[-1])
     where = remedy(model.__name__, path)
     beside = [str(other[-1]) for other in unknown if other[:-1] == path[:-1]]
@@ -259,7 +259,7 @@ def _missing(model: type[BaseModel], document: Document, path: FieldPath, unknow
     return _finding(document, path, "missing-field", message, where.clause, fix)
 
 
-def _unknown(model: type[BaseModel], document: Document, path: FieldPath, missing: set[FieldPath]) -> Problem:
+def _unknown(model: type[BaseModel], document: Document, path: FieldPath, missing: set[FieldPath]) -> Finding:
     name = str(path[-1])
     known = sorted({field for found in models_at(model, path[:-1]) for field in fields(found)})
     above = field_name(path[:-1])

@@ -43,7 +43,7 @@ def validate_command(
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
-    """Every problem of the manifest, with place, rule and remedy. Exit code 1 if one of them is an error.
+    """Every finding of the manifest, with place, rule and remedy. Exit code 1 if one of them is an error.
 
     A manifest that is not what its sources give is a warning here: it may be kept by hand.
 

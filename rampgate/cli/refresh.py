@@ -8,12 +8,12 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 
-from evalcore.yaml.problems import Problem, Severity
+from evalcore.yaml.findings import Finding, Severity
 from rampgate.cli.common import JsonOption
-from rampgate.cli.jobs.findings import show_problems
+from rampgate.cli.jobs.findings import show_findings
 from rampgate.console import Failure, plain, print_json
 from rampgate.settings import Settings, load_settings
-from schemas.answers import Finding, Refresh
+from schemas.answers import FindingAnswer, Refresh
 
 PATIENCE = 60.0
 CONNECT = 5.0
@@ -79,12 +79,12 @@ def address(http: str) -> str:
 def show(done: Refresh) -> None:
     console = Console(soft_wrap=True, highlight=False)
     found = [*done.errors, *done.warnings]
-    show_problems(map(problem, found), console)
+    show_findings(map(from_answer, found), console)
     left = done.error_count + done.warning_count - len(found)
     if left:
         console.print(f"and {left} more, which are not shown here; `rampgate rules validate` shows all")
     console.print(f"[{COLOURS[done.outcome]}]{done.outcome}[/]: {plain(done.message, 1000)}")
 
 
-def problem(finding: Finding) -> Problem:
-    return Problem(**finding.model_dump(exclude={"severity"}), severity=Severity(finding.severity))
+def from_answer(answer: FindingAnswer) -> Finding:
+    return Finding(**answer.model_dump(exclude={"severity"}), severity=Severity(answer.severity))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evalcore.registry import disk
-from evalcore.registry.corpus import Tree
+from evalcore.registry.files import Tree
 from rampgate.console import Failure
 from rampgate.settings import load_settings
 

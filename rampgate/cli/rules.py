@@ -43,7 +43,7 @@ def validate_command(
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
 ) -> None:
-    """Every problem of the rule files, all at once, with place, rule and remedy; a file is seen with those around it.
+    """Every finding of the rule files, all at once, with place, rule and remedy; a file is seen with those around it.
 
     Exit code 0 where there are only warnings, 1 if there is an error, 2 if a path is not there.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.golden import GoldenSet
 from evalcore.manifest.dataset import DatasetThere, unfit
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
-from evalcore.yaml.problems import Problem
 from rampgate.registry.rule_sync import keep_opik_quiet
 from rampgate.settings import Settings, revealed
 from schemas.manifests import Dataset, ManifestFile
@@ -32,7 +32,7 @@ class DatasetCheck:
 
     wanted: Dataset
     there: DatasetThere | None
-    problems: tuple[Problem, ...]
+    findings: tuple[Finding, ...]
     error: str | None = None
 
     def document(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import PurePath
 
 from evalcore.registry.registry import Judge, Registry
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from schemas.answers import Refresh
 from schemas.judges import judge_id
 from streams.metrics import Metrics
@@ -32,19 +32,19 @@ class RegistryMetrics:
         metrics.registry_judges.set(answer.judges)
         if answer.outcome == "loaded":
             metrics.registry_loaded.set(time.time())
-        self._count(result.problems)
+        self._count(result.findings)
         self._show_overdue(registry)
 
-    def _count(self, problems: tuple[Problem, ...]) -> None:
-        found = {(problem.file, problem.field, problem.check): problem for problem in problems}
-        for key, problem in found.items():
+    def _count(self, findings: tuple[Finding, ...]) -> None:
+        found = {(finding.file, finding.field, finding.check): finding for finding in findings}
+        for key, finding in found.items():
             if key in self._known:
                 continue
-            if is_drift(problem):
+            if is_drift(finding):
                 self._metrics.manifest_drift.inc()
-            rule = rule_of(problem.file)
-            if rule is not None and problem.severity is Severity.ERROR:
-                self._metrics.rule_validation_failed.labels(rule, problem.check).inc()
+            rule = rule_of(finding.file)
+            if rule is not None and finding.severity is Severity.ERROR:
+                self._metrics.rule_validation_failed.labels(rule, finding.check).inc()
         self._known = frozenset(found)
 
     def _show_overdue(self, registry: Registry | None) -> None:
@@ -75,6 +75,6 @@ def rule_of(file: str) -> str | None:
     return "/".join((*below[:-1], judge_id(PurePath(below[-1]).stem)))
 
 
-def is_drift(problem: Problem) -> bool:
+def is_drift(finding: Finding) -> bool:
     """Manifest and rule files name different judges (PC5 R-3)."""
-    return "drift" in problem.check
+    return "drift" in finding.check

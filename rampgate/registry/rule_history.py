@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evalcore.registry import disk
-from evalcore.registry.corpus import COMPONENTS, VERTICALS, Tree
+from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
 from rampgate.settings import SettingsError
 from schemas.judges import judge_id
 

@@ -14,10 +14,10 @@ import structlog
 
 from agents.ports import Unavailable
 from evalcore.registry.registry import Registry
-from evalcore.yaml.problems import Problem, ValidationResult
+from evalcore.yaml.findings import Finding, ValidationResult
 from rampgate.registry.metrics import RegistryMetrics
-from rampgate.registry.view import eval_config, findings, no_category
-from schemas.answers import Check, EvalConfig, Finding, Refresh
+from rampgate.registry.view import eval_config, finding_answers, no_category
+from schemas.answers import Check, EvalConfig, FindingAnswer, Refresh
 from schemas.dead_letters import clean
 from streams.metrics import Metrics
 from streams.stopping import heed_cancel
@@ -90,7 +90,7 @@ class ServedRegistry:
                 message = f"{type(error).__name__}: {error}"
                 empty, result = (
                     False,
-                    ValidationResult(self._root, (Problem(str(self._root), 0, 0, "", "read", message),)),
+                    ValidationResult(self._root, (Finding(str(self._root), 0, 0, "", "read", message),)),
                 )
             self._last = answer = self._settle(result, empty, before)
             self._tell(answer, why)
@@ -147,8 +147,8 @@ class ServedRegistry:
             judges=judges,
             error_count=len(errors),
             warning_count=len(warnings),
-            errors=findings(errors),
-            warnings=findings(warnings),
+            errors=finding_answers(errors),
+            warnings=finding_answers(warnings),
         )
 
     def _nothing(self) -> str:
@@ -176,9 +176,9 @@ def is_empty(root: Path) -> bool:
     return not (root / "evaluation_manifest.yaml").exists() and next(rules.rglob("*.yaml"), None) is None
 
 
-def place(finding: Finding) -> str:
+def place(finding: FindingAnswer) -> str:
     return f"{finding.file}:{finding.line}" if finding.line else finding.file
 
 
-def counted(items: list[Problem], name: str) -> str:
+def counted(items: list[Finding], name: str) -> str:
     return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"

@@ -19,11 +19,11 @@ def load_verticals(configs: Path) -> dict[str, Vertical]:
     wrong: list[str] = []
     for path in sorted((configs / "verticals").glob("*.yaml")):
         try:
-            parsed, problems = read_as(Vertical, str(path), read(path))
+            parsed, findings = read_as(Vertical, str(path), read(path))
         except OSError as error:
             wrong.append(f"{path}: can't be read: {error}")
             continue
-        wrong += map(str, problems)
+        wrong += map(str, findings)
         if parsed is None:
             continue
         vertical = parsed.model

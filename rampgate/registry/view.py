@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from evalcore.registry.registry import Judge, Registry, UnknownCategory
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 from rampgate.queries import BadQuestion
-from schemas.answers import EvalConfig, Finding, ServedJudge
+from schemas.answers import EvalConfig, FindingAnswer, ServedJudge
 from schemas.dead_letters import clean
 
 MOST_FINDINGS = 100
@@ -80,19 +80,19 @@ def listed(names: list[str]) -> str:
     return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
 
-def findings(problems: list[Problem]) -> list[Finding]:
+def finding_answers(findings: list[Finding]) -> list[FindingAnswer]:
     """The first of them; who sends the answer counts them all."""
     return [
-        Finding(
-            file=problem.file,
-            line=problem.line,
-            column=problem.column,
-            field=problem.field,
-            check=problem.check,
-            clause=problem.clause,
-            message=problem.message,
-            fix=problem.fix,
-            severity=problem.severity.value,
+        FindingAnswer(
+            file=finding.file,
+            line=finding.line,
+            column=finding.column,
+            field=finding.field,
+            check=finding.check,
+            clause=finding.clause,
+            message=finding.message,
+            fix=finding.fix,
+            severity=finding.severity.value,
         )
-        for problem in problems[:MOST_FINDINGS]
+        for finding in findings[:MOST_FINDINGS]
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.evalcore.registry.registry_live import nothing_serves, served
+from tests.unit.evalcore.registry.registry_reloading import nothing_serves, served
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.console import (
     ANNOTATIONS_PER_LEVEL,
     LONGEST_MESSAGE,
@@ -31,7 +31,7 @@ def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
         case Format.JSON:
             print_json(document(result))
         case Format.GITHUB:
-            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(result.problems)))
+            sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(result.findings)))
         case Format.TEXT:
             show_text(result)
     return 0 if result.valid else 1
@@ -45,80 +45,80 @@ def tell(result: ValidationResult, format: Format, as_json: bool) -> int:
 
 
 def document(result: ValidationResult) -> dict[str, Any]:
-    """`{"valid", "errors": […], "warnings": […]}`, each problem with its place, rule and remedy."""
+    """`{"valid", "errors": […], "warnings": […]}`, each finding with its place, rule and remedy."""
     return {
         "valid": result.valid,
-        "errors": [as_dict(problem) for problem in result.errors],
-        "warnings": [as_dict(problem) for problem in result.warnings],
+        "errors": [as_dict(finding) for finding in result.errors],
+        "warnings": [as_dict(finding) for finding in result.warnings],
     }
 
 
-def as_dict(problem: Problem) -> dict[str, Any]:
+def as_dict(finding: Finding) -> dict[str, Any]:
     return {
-        "file": problem.file,
-        "line": problem.line,
-        "column": problem.column,
-        "field": problem.field,
-        "check": problem.check,
-        "clause": problem.clause,
-        "message": problem.message,
-        "fix": problem.fix,
-        "severity": problem.severity.value,
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+        "field": finding.field,
+        "check": finding.check,
+        "clause": finding.clause,
+        "message": finding.message,
+        "fix": finding.fix,
+        "severity": finding.severity.value,
     }
 
 
-def workflow_commands(problems: Iterable[Problem]) -> list[str]:
-    """Return one GitHub workflow command a problem, at most `ANNOTATIONS_PER_LEVEL` of a level.
+def workflow_commands(findings: Iterable[Finding]) -> list[str]:
+    """Return one GitHub workflow command a finding, at most `ANNOTATIONS_PER_LEVEL` of a level.
 
     Where a level has more, its last command says how many are left out.
     """
-    by_level: dict[Severity, list[Problem]] = {Severity.ERROR: [], Severity.WARNING: []}
-    for problem in problems:
-        by_level[problem.severity].append(problem)
+    by_level: dict[Severity, list[Finding]] = {Severity.ERROR: [], Severity.WARNING: []}
+    for finding in findings:
+        by_level[finding.severity].append(finding)
     lines = []
     for level, found in by_level.items():
         shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
-        lines += [annotation(problem) for problem in shown]
+        lines += [annotation(finding) for finding in shown]
         if len(shown) < len(found):
             left = len(found) - len(shown)
             lines.append(f"::{level}::{left} more {level}s are not shown here; `--format text` shows all")
     return lines
 
 
-def annotation(problem: Problem) -> str:
-    properties = {"file": problem.file}
-    if problem.line:
-        properties["line"] = str(problem.line)
-    if problem.line and problem.column:
-        properties["col"] = str(problem.column)
-    properties["title"] = f"{problem.check} ({problem.clause})" if problem.clause else problem.check
-    said = f"{problem.field}: {problem.message}" if problem.field else problem.message
-    text = f"{said}\n{problem.fix}" if problem.fix else said
+def annotation(finding: Finding) -> str:
+    properties = {"file": finding.file}
+    if finding.line:
+        properties["line"] = str(finding.line)
+    if finding.line and finding.column:
+        properties["col"] = str(finding.column)
+    properties["title"] = f"{finding.check} ({finding.clause})" if finding.clause else finding.check
+    said = f"{finding.field}: {finding.message}" if finding.field else finding.message
+    text = f"{said}\n{finding.fix}" if finding.fix else said
     return (
-        f"::{problem.severity} {','.join(f'{key}={escape_property(value)}' for key, value in properties.items())}"
+        f"::{finding.severity} {','.join(f'{key}={escape_property(value)}' for key, value in properties.items())}"
         + (f"::{escape_message(text)}")
     )
 
 
 def show_text(result: ValidationResult) -> None:
-    """A line or two for each problem, then the sum; coloured where stdout is a terminal."""
+    """A line or two for each finding, then the sum; coloured where stdout is a terminal."""
     console = Console(soft_wrap=True, highlight=False)
-    show_problems(result.problems, console)
+    show_findings(result.findings, console)
     errors, warnings = len(result.errors), len(result.warnings)
     where = clean(str(result.path), 500)
     counted = f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
     console.print(f"{plain(where, 500)}: " + (f"[green]valid[/], {counted}" if result.valid else f"[red]{counted}[/]"))
 
 
-def show_problems(problems: Iterable[Problem], console: Console) -> None:
-    for problem in problems:
-        colour = "red" if problem.severity is Severity.ERROR else "yellow"
-        place = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
-        field = f"[bold]{plain(problem.field)}[/]: " if problem.field else ""
-        clause = f", {plain(problem.clause)}" if problem.clause else ""
+def show_findings(findings: Iterable[Finding], console: Console) -> None:
+    for finding in findings:
+        colour = "red" if finding.severity is Severity.ERROR else "yellow"
+        place = f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
+        field = f"[bold]{plain(finding.field)}[/]: " if finding.field else ""
+        clause = f", {plain(finding.clause)}" if finding.clause else ""
         console.print(
-            f"{plain(place, 500)}: [{colour}]{problem.severity}[/]: {field}{plain(problem.message, LONGEST_MESSAGE)} "
-            f"[dim]({plain(problem.check)}{clause})[/]"
+            f"{plain(place, 500)}: [{colour}]{finding.severity}[/]: {field}{plain(finding.message, LONGEST_MESSAGE)} "
+            f"[dim]({plain(finding.check)}{clause})[/]"
         )
-        if problem.fix:
-            console.print(f"    fix: {plain(problem.fix, LONGEST_MESSAGE)}")
+        if finding.fix:
+            console.print(f"    fix: {plain(finding.fix, LONGEST_MESSAGE)}")

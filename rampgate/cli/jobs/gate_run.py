@@ -16,7 +16,7 @@ from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.gates.overrides import Shift, accepted
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
-from evalcore.reloading import BrokenRegistry, LiveRegistry
+from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.runner import Scorer
 from rampgate.ci_gate import report_texts
@@ -162,7 +162,7 @@ def _traced(traces: Path, options: Options, at: Milestone, registry: Registry) -
 def registry_of(settings: Settings, vertical: str | None) -> Registry:
     """Raises Failure where the files hold an error, or no such vertical."""
     try:
-        registry = LiveRegistry(settings.configs, ttl=None).current()
+        registry = ReloadingRegistry(settings.configs, ttl=None).current()
     except BrokenRegistry as error:
         raise Failure(f"{error}; `rampgate manifest validate` tells all") from error
     if "dataset" not in registry.manifest:

@@ -20,10 +20,10 @@ from evalcore.manifest.resolving import Resolution, edited_by_hand
 from evalcore.manifest.resolving import resolve as resolve_tree
 from evalcore.manifest.staleness import departures, difference, same
 from evalcore.registry import disk
-from evalcore.registry.corpus import BASE, EXTENSION, MANIFEST, SELECTION, Tree
+from evalcore.registry.files import BASE, EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.registry.registry import Registry, build
 from evalcore.validation import checked, validate_manifest, validate_sources
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.cli.jobs.findings import document, show_text, tell
 from rampgate.cli.jobs.findings import show as show_findings
 from rampgate.cli.registries import root_of, tree_of
@@ -120,7 +120,7 @@ def _source(path: Path, roots: list[Path]) -> ValidationResult:
         shown = {os.path.realpath(root / name): tree.shown(name) for name in {*tree.files, *tree.refused}}
         name = shown.get(os.path.realpath(path))
         if name is not None:
-            found = validate_sources(tree, disk.today()).problems
+            found = validate_sources(tree, disk.today()).findings
             return ValidationResult.of(path, (replace(one, file=path.as_posix()) for one in found if one.file == name))
     hint = "name the folder of its registry with --configs"
     raise Failure(f"{path}: is no manifest, and the registry in {roots[0]} is not made of it; {hint}")
@@ -137,7 +137,7 @@ class Outcome:
     """`word`: unchanged or written; stale, edited or unsound where nothing was written for it."""
 
     word: str
-    problems: tuple[Problem, ...]
+    findings: tuple[Finding, ...]
     difference: str = ""
 
     @property
@@ -161,23 +161,23 @@ def resolve(configs: Path | None, check: bool, force: bool, format: Format, as_j
 def decide(tree: Tree, resolution: Resolution, check: bool, force: bool) -> Outcome:
     """What is to be done with the manifest of a tree: `written` says that it may be."""
     if not resolution.sound or resolution.text is None:
-        return Outcome("unsound", resolution.problems)
+        return Outcome("unsound", resolution.findings)
     raw = tree.files.get(MANIFEST)
     there = raw.decode(errors="replace") if raw is not None else ""
     if raw is not None and same(there, resolution.text):
-        return Outcome("unchanged", resolution.problems)
+        return Outcome("unchanged", resolution.findings)
     shown = tree.shown(MANIFEST)
     apart = difference(there, resolution.text, shown)
     edited = raw is not None and edited_by_hand(there)
     if not check and (force or not edited):
-        return Outcome("written", resolution.problems, apart)
+        return Outcome("written", resolution.findings, apart)
     if raw is None:
         fix = "run `rampgate manifest resolve`"
-        found = [Problem(shown, 0, 0, "", "manifest-is-there", "is missing", CLAUSE, fix)]
+        found = [Finding(shown, 0, 0, "", "manifest-is-there", "is missing", CLAUSE, fix)]
     else:
         found = departures(shown, there, resolution.text, Severity.ERROR)
         found = [replace(one, fix=_KEEP) if edited else one for one in found]
-    return Outcome("edited" if edited else "stale", (*found, *resolution.problems), apart)
+    return Outcome("edited" if edited else "stale", (*found, *resolution.findings), apart)
 
 
 def _write(path: Path, tree: Tree, text: str) -> None:
@@ -190,7 +190,7 @@ def _write(path: Path, tree: Tree, text: str) -> None:
 
 
 def _told(path: Path, outcome: Outcome, format: Format, as_json: bool) -> int:
-    result = ValidationResult.of(path, outcome.problems)
+    result = ValidationResult.of(path, outcome.findings)
     if format is Format.GITHUB:
         show_findings(result, Format.GITHUB)
     if as_json or format is Format.JSON:
@@ -204,7 +204,7 @@ def _told(path: Path, outcome: Outcome, format: Format, as_json: bool) -> int:
         )
     elif format is Format.TEXT:
         show_difference(outcome.difference)
-        if outcome.problems:
+        if outcome.findings:
             show_text(result)
         sys.stdout.write(f"{_said(path, outcome.word)}\n")
     return 1 if outcome.fails else 0
@@ -237,12 +237,12 @@ def show(vertical: str | None, category: str | None, configs: Path | None, as_js
 
 
 def _registry(root: Path) -> Registry:
-    corpus, problems = checked(tree_of(root), disk.today())
-    errors = [one for one in problems if one.severity is Severity.ERROR]
+    files, findings = checked(tree_of(root), disk.today())
+    errors = [one for one in findings if one.severity is Severity.ERROR]
     if errors:
         listed = "\n".join(f"  {one}" for one in errors[:5])
         raise Failure(f"{root}: can't be served; `rampgate manifest validate` and `rules validate` show all:\n{listed}")
-    return build(corpus)
+    return build(files)
 
 
 def _manifest(registry: Registry, vertical: str | None) -> dict[str, object]:

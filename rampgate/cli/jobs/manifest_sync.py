@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from evalcore.registry import disk
 from evalcore.validation import checked
-from evalcore.yaml.problems import Severity, ValidationResult
-from rampgate.cli.jobs.findings import as_dict, show_problems
+from evalcore.yaml.findings import Severity, ValidationResult
+from rampgate.cli.jobs.findings import as_dict, show_findings
 from rampgate.cli.jobs.rules import SyncAsked, chosen, sync_rules, told_on
 from rampgate.cli.registries import tree_of
 from rampgate.console import run
@@ -25,19 +25,19 @@ def sync(settings: Settings, asked: SyncAsked) -> int:
     its sources give, are warnings."""
     chosen(settings, asked.vertical)
     tree = tree_of(settings.configs)
-    corpus, problems = checked(tree, disk.today())
-    if corpus.manifest is None or any(one.severity is Severity.ERROR for one in problems):
+    files, findings = checked(tree, disk.today())
+    if files.manifest is None or any(one.severity is Severity.ERROR for one in findings):
         return sync_rules(settings, asked)
-    manifest, verticals = corpus.manifest, load_verticals(settings.configs).values()
+    manifest, verticals = files.manifest, load_verticals(settings.configs).values()
     found: DatasetCheck = run(lambda: look(settings, manifest, verticals))
-    about = [one for one in problems if one.file == manifest.document.file]
-    warnings = ValidationResult.of(settings.configs, [*about, *found.problems])
+    about = [one for one in findings if one.file == manifest.document.file]
+    warnings = ValidationResult.of(settings.configs, [*about, *found.findings])
     if not asked.as_json:
         console = told_on(False)
-        show_problems(warnings.problems, console)
+        show_findings(warnings.findings, console)
         if found.error is not None:
             console.print(f"dataset {found.wanted.name}: can't be looked up: {found.error}", markup=False)
-        elif not found.problems:
+        elif not found.findings:
             console.print(f"dataset {found.wanted.name}: as the manifest says", markup=False)
-    told = {"dataset": found.document(), "warnings": [as_dict(one) for one in warnings.problems]}
+    told = {"dataset": found.document(), "warnings": [as_dict(one) for one in warnings.findings]}
     return sync_rules(settings, replace(asked, beside=told))

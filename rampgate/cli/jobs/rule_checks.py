@@ -7,11 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from evalcore.registry import disk
-from evalcore.registry.corpus import EXTENSION, MANIFEST, SELECTION, Tree
+from evalcore.registry.files import EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.registry.rule_diff import changes
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.findings import tell
 from rampgate.cli.jobs.rule_view import show_changes, show_judges
@@ -30,7 +30,7 @@ def validate(paths: list[Path], configs: Path | None, format: Format, as_json: b
     if missing := [str(path) for path in paths if not path.exists()]:
         raise Failure(f"{', '.join(missing)}: no such file or folder")
     if paths:
-        found = [problem for path in paths for problem in _of_path(path)]
+        found = [finding for path in paths for finding in _of_path(path)]
         result = ValidationResult.of(paths[0] if len(paths) == 1 else Path(f"{len(paths)} paths"), found)
     else:
         result = validate_tree(tree_of(root_of(configs)), disk.today())
@@ -39,7 +39,7 @@ def validate(paths: list[Path], configs: Path | None, format: Format, as_json: b
     return tell(result, format, as_json)
 
 
-def _of_path(path: Path) -> list[Problem]:
+def _of_path(path: Path) -> list[Finding]:
     registry = registry_of(path)
     if path.is_dir():
         if registry is not None:
@@ -47,26 +47,26 @@ def _of_path(path: Path) -> list[Problem]:
         files = sorted(file for file in path.rglob("*") if file.suffix in YAML and file.is_file())
         if not files:
             raise Failure(f"{path}: holds no rule files; name a registry's folder, its rules/, or a rule file")
-        return [problem for file in files for problem in _of_path(file)]
+        return [finding for file in files for finding in _of_path(file)]
     if path.name in (EXTENSION, SELECTION) or path.suffix == ".xml":
         raise Failure(f"{path}: is no rule file; `rampgate manifest validate {path}` is about it")
     try:
         if path.name == MANIFEST:
-            return list(validate_manifest(path).problems)
+            return list(validate_manifest(path).findings)
         if registry is not None and absolute(path).parent in (absolute(registry), absolute(registry / "verticals")):
             return _below(registry, path)
-        return list(validate_rule_file(path).problems)
+        return list(validate_rule_file(path).findings)
     except OSError as error:
         raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
 
 
-def _below(registry: Path, path: Path) -> list[Problem]:
-    """The problems of a registry in one of its files, or in the files of one of its folders."""
-    problems = validate_tree(tree_of(registry), disk.today()).problems
+def _below(registry: Path, path: Path) -> list[Finding]:
+    """The findings of a registry in one of its files, or in the files of one of its folders."""
+    findings = validate_tree(tree_of(registry), disk.today()).findings
     if path.resolve() == registry.resolve():
-        return list(problems)
+        return list(findings)
     shown = Path(os.path.normpath(path)).as_posix()
-    return [problem for problem in problems if problem.file == shown or problem.file.startswith(f"{shown}/")]
+    return [finding for finding in findings if finding.file == shown or finding.file.startswith(f"{shown}/")]
 
 
 def registry_of(path: Path) -> Path | None:
@@ -89,20 +89,20 @@ def absolute(path: Path) -> Path:
 def _counted(result: ValidationResult) -> Metrics:
     """PC5 §10.2: what a validation in CI found, for whoever collects it."""
     metrics = Metrics()
-    for problem in {(one.file, one.field, one.check): one for one in result.problems}.values():
-        if is_drift(problem):
+    for finding in {(one.file, one.field, one.check): one for one in result.findings}.values():
+        if is_drift(finding):
             metrics.manifest_drift.inc()
-        rule = rule_of(problem.file)
-        if rule is not None and problem.severity is Severity.ERROR:
-            metrics.rule_validation_failed.labels(rule, problem.check).inc()
+        rule = rule_of(finding.file)
+        if rule is not None and finding.severity is Severity.ERROR:
+            metrics.rule_validation_failed.labels(rule, finding.check).inc()
     return metrics
 
 
 def read_registry(tree: Tree) -> tuple[Registry | None, ValidationResult]:
     """The registry a tree gives, none where it holds an error."""
-    corpus, problems = checked(tree, disk.today())
-    result = ValidationResult.of(tree.root, problems)
-    return (build(corpus) if result.valid else None), result
+    files, findings = checked(tree, disk.today())
+    result = ValidationResult.of(tree.root, findings)
+    return (build(files) if result.valid else None), result
 
 
 def list_judges(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:
@@ -141,11 +141,11 @@ def diff(ref: str, configs: Path | None, as_json: bool) -> int:
 def _judges(tree: Tree, what: str) -> list[Judge]:
     """As the platform and each vertical see them. What the linter finds does not hinder: an earlier version was written
     under earlier rules. A file that can't be read does: its judge would look as if it had gone."""
-    corpus, problems = checked(tree, disk.today())
-    first = next((str(problem) for problem in problems if problem.severity is Severity.ERROR), "")
-    if corpus.unread:
+    files, findings = checked(tree, disk.today())
+    first = next((str(finding) for finding in findings if finding.severity is Severity.ERROR), "")
+    if files.unread:
         raise Failure(f"{what}: can't be compared, not every file can be read: {first}")
     try:
-        return list(every_view(build(corpus)))
+        return list(every_view(build(files)))
     except (LookupError, ValueError) as error:
         raise Failure(f"{what}: can't be compared: {first or error}") from error

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from evalcore.registry.corpus import Tree
+from evalcore.registry.files import Tree
 from evalcore.registry.registry import Registry
 from evalcore.registry.rule_diff import Change, changes
 from rampgate.ci_gate.metrics import leave

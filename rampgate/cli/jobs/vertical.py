@@ -12,13 +12,13 @@ from rich.console import Console
 
 from evalcore.manifest.resolving import resolve
 from evalcore.registry import disk
-from evalcore.registry.corpus import Corpus, Tree, assemble
+from evalcore.registry.files import RegistryFiles, Tree, assemble
 from evalcore.registry.judge import view
 from evalcore.registry.thresholds import ThresholdTypeError
-from evalcore.scaffold import Refused, Start, Wanted, files, start
+from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start
 from evalcore.validation import checked
-from evalcore.yaml.problems import Problem, Severity
-from rampgate.cli.jobs.findings import as_dict, show_problems
+from evalcore.yaml.findings import Finding, Severity
+from rampgate.cli.jobs.findings import as_dict, show_findings
 from rampgate.cli.registries import root_of, tree_of
 from rampgate.console import Failure, print_json
 from rampgate.registry.file_writer import create_files
@@ -28,51 +28,51 @@ from schemas.judges import Classification
 def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool) -> int:
     root = root_of(configs)
     tree, today = tree_of(root), disk.today()
-    corpus, _ = assemble(tree, today)
+    files, _ = assemble(tree, today)
     try:
-        chosen = start(wanted, corpus)
-        found = _files(chosen, corpus, today)
+        chosen = start(wanted, files)
+        found = _files(chosen, files, today)
     except (Refused, ThresholdTypeError) as error:
         raise Failure(str(error)) from error
     there = {name for name in found if _path(root, name).exists() or _path(root, name).is_symlink()}
     missing = {name: text for name, text in found.items() if name not in there}
-    problems = _told_by(tree, missing, today)
-    broken = any(problem.severity is Severity.ERROR for problem in problems)
+    findings = _told_by(tree, missing, today)
+    broken = any(finding.severity is Severity.ERROR for finding in findings)
     if missing and not broken and not dry_run:
         try:
             create_files({_path(root, name): text for name, text in missing.items()})
         except OSError as error:
             raise Failure(f"{error.filename}: can't be written: {error.strerror}; nothing was left behind") from error
     outcome = "exists" if not missing else "refused" if broken else "would_write" if dry_run else "written"
-    _tell(root, chosen, outcome, missing, there, problems, as_json)
+    _tell(root, chosen, outcome, missing, there, findings, as_json)
     return 1 if outcome in ("exists", "refused") else 0
 
 
-def _files(chosen: Start, corpus: Corpus, today: date) -> dict[str, str]:
-    judges = [view(corpus, name, None) for name in chosen.judges]
+def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
+    judges = [view(files, name, None) for name in chosen.judges]
     others = [
-        view(corpus, name, None)
-        for name, rule in sorted(corpus.rules.items())
+        view(files, name, None)
+        for name, rule in sorted(files.rules.items())
         if rule.model.classification is Classification.QUALITY and name not in chosen.judges
     ]
-    return files(chosen, judges, others, today)
+    return scaffolded_files(chosen, judges, others, today)
 
 
-def _told_by(tree: Tree, missing: Mapping[str, str], today: date) -> list[Problem]:
+def _told_by(tree: Tree, missing: Mapping[str, str], today: date) -> list[Finding]:
     """Errors that the registry, or its manifest made anew, would have with these files and has not without; and the
     warnings that would stay once the manifest is made anew."""
     after = tree
     for name, text in missing.items():
         if name.endswith(".yaml"):  # the plan is for people, the registry never reads it
             after = after.with_file(name, text.encode())
-    before = {_what(one) for one in [*checked(tree, today)[1], *resolve(tree, today).problems]}
-    resolved = resolve(after, today).problems
+    before = {_what(one) for one in [*checked(tree, today)[1], *resolve(tree, today).findings]}
+    resolved = resolve(after, today).findings
     errors = [one for one in checked(after, today)[1] if one.severity is Severity.ERROR]
     return sorted({one for one in [*errors, *resolved] if _what(one) not in before})
 
 
-def _what(problem: Problem) -> tuple[str, str, str, str]:
-    return problem.file, problem.field, problem.check, problem.message
+def _what(finding: Finding) -> tuple[str, str, str, str]:
+    return finding.file, finding.field, finding.check, finding.message
 
 
 def _path(root: Path, name: str) -> Path:
@@ -85,13 +85,13 @@ def _tell(
     outcome: str,
     missing: Mapping[str, str],
     there: Iterable[str],
-    problems: list[Problem],
+    findings: list[Finding],
     as_json: bool,
 ) -> None:
     kept = sorted(_path(root, name).as_posix() for name in there)
     if as_json:
         by_level = {
-            level.value + "s": [as_dict(one) for one in problems if one.severity is level] for level in Severity
+            level.value + "s": [as_dict(one) for one in findings if one.severity is level] for level in Severity
         }
         print_json(
             {
@@ -103,7 +103,7 @@ def _tell(
             }
         )
         return
-    show_problems(problems, Console(soft_wrap=True, highlight=False))
+    show_findings(findings, Console(soft_wrap=True, highlight=False))
     verb = {"written": "wrote", "would_write": "would write", "refused": "not written:"}.get(outcome, "")
     lines = [f"{verb} {_path(root, name)}" for name in missing]
     lines += [f"kept {path}, which is there already" for path in kept]

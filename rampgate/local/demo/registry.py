@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from evalcore.registry.corpus import OVERRIDES
+from evalcore.registry.files import OVERRIDES
 from rampgate.console import Failure
 
 SHIPPED = Path(__file__).parents[3]

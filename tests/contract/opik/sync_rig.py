@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from evalcore.registry.opik_rules import OpikRule
 from evalcore.registry.registry import Registry
-from evalcore.reloading import LiveRegistry
-from evalcore.yaml.problems import ValidationResult
+from evalcore.reloading import ReloadingRegistry
+from evalcore.yaml.findings import ValidationResult
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
@@ -88,10 +88,10 @@ class Files:
     """What a worker's registry reads: the files of one folder."""
 
     def __init__(self) -> None:
-        self.live: LiveRegistry | None = None
+        self.live: ReloadingRegistry | None = None
 
     def use(self, root: Path, ttl: float | None) -> None:
-        self.live = LiveRegistry(root, ttl)
+        self.live = ReloadingRegistry(root, ttl)
 
     def loaded(self) -> Registry | None:
         assert self.live is not None

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from evalcore.change_impact import Touched, Version, consumers, touched
+from evalcore.change_impact import Touched, Version, affected_verticals, touched
 from evalcore.manifest.discovery import components
-from evalcore.registry.corpus import COMPONENTS, Tree, assemble
 from evalcore.registry.disk import read_tree
+from evalcore.registry.files import COMPONENTS, Tree, assemble
 from tests.root import ROOT
 
-SCRIPT = ROOT / "scripts" / "consumers.py"
+SCRIPT = ROOT / "scripts" / "change_impact.py"
 DAY = date(2026, 11, 21)
 EXTENSION = "../specs/verticals/shopping/eval/manifest-extension.yaml"
 SELECTION = "../specs/verticals/shopping/eval/judge-selection.yaml"
@@ -44,7 +44,7 @@ def with_files(tree: Tree, files: dict[str, bytes]) -> Tree:
 
 def asked(tree: Tree, *files: str, after: Tree | None = None) -> list[str]:
     before = version(tree)
-    return list(consumers(touched(files, before, version(after) if after else None), before))
+    return list(affected_verticals(touched(files, before, version(after) if after else None), before))
 
 
 def edited(tree: Tree, name: str, old: str, new: str) -> Tree:
@@ -57,7 +57,7 @@ def test_a_category_asks_those_who_declare_reuse_or_inherit_it(shipped: Tree) ->
     before = version(with_files(shipped, SHOPPING))
 
     def of(category: str) -> list[str]:
-        return list(consumers(Touched(frozenset({category})), before))
+        return list(affected_verticals(Touched(frozenset({category})), before))
 
     assert of("general_qa") == ["receipts", "rewards_assistant"]
     assert of("shopping_list") == ["rewards_assistant", "shopping"]

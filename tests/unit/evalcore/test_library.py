@@ -87,10 +87,10 @@ def test_the_documented_calls_work_as_the_page_says(monkeypatch: pytest.MonkeyPa
 
 def test_lookups_work_in_a_folder_without_being_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """RAMPGATE_CONFIGS, else `configs` where the process runs."""
-    monkeypatch.setattr(reloading, "_live", None)
+    monkeypatch.setattr(reloading, "_chosen", None)
     monkeypatch.setenv("RAMPGATE_CONFIGS", str(root))
     assert evalcore.list_rules() == ["brevity", "helpfulness", "honesty", "refusal"]
-    monkeypatch.setattr(reloading, "_live", None)
+    monkeypatch.setattr(reloading, "_chosen", None)
     monkeypatch.delenv("RAMPGATE_CONFIGS")
     monkeypatch.chdir(root.parent)
     assert evalcore.get_threshold("brevity") == 4

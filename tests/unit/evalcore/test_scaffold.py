@@ -16,7 +16,7 @@ import yaml
 import evalcore
 from evalcore import reloading
 from evalcore.registry import disk
-from evalcore.registry.corpus import EXTENSION, MANIFEST, SELECTION, assemble
+from evalcore.registry.files import EXTENSION, MANIFEST, SELECTION, assemble
 from evalcore.registry.registry import Registry, build
 from evalcore.scaffold import RESERVED
 from evalcore.validation import checked
@@ -24,7 +24,7 @@ from tests.unit.rampgate.cli.registry_copies import HERE, copied, edit, files, r
 
 TODAY = date(2026, 11, 21)
 SHIPPED = disk.read_tree(HERE / "configs")
-CORPUS, _ = assemble(SHIPPED, TODAY)
+FILES, _ = assemble(SHIPPED, TODAY)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def serving(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever registry a test has evalcore serve, the next test finds what was there before."""
-    monkeypatch.setattr(reloading, "_live", None)
+    monkeypatch.setattr(reloading, "_chosen", None)
 
 
 def views(registry: Registry, vertical: str | None) -> dict[str, Any]:
@@ -50,13 +50,13 @@ def views(registry: Registry, vertical: str | None) -> dict[str, Any]:
     return {"judges": judges, **{name: [j.id for j in registry.category(name, vertical)] for name in OF_THE_PLATFORM}}
 
 
-OF_THE_PLATFORM = [name for name, one in build(CORPUS).category_files.items() if one.vertical is None]
+OF_THE_PLATFORM = [name for name, one in build(FILES).category_files.items() if one.vertical is None]
 
 
 def registry_at(configs: Path) -> Registry:
-    corpus, problems = checked(disk.read_tree(configs), disk.today())
-    assert [one for one in problems if one.severity == "error"] == []
-    return build(corpus)
+    files, findings = checked(disk.read_tree(configs), disk.today())
+    assert [one for one in findings if one.severity == "error"] == []
+    return build(files)
 
 
 def test_pf9_ac5_the_scaffold_is_valid_before_anything_is_filled_in(configs: Path) -> None:

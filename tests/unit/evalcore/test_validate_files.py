@@ -1,5 +1,5 @@
 """`validate_rule_file` and `validate_manifest` (PC5 FR-8, FR-14, AC-6, AC-10; §9.1): one file, wherever it lies, with
-its own problems."""
+its own findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import evalcore
 from evalcore.validation import validate_manifest, validate_rule_file
-from evalcore.yaml.problems import ValidationResult
+from evalcore.yaml.findings import ValidationResult
 from tests.unit.evalcore.yaml.documents_files import PC5_5_3, TODAY, written
 from tests.unit.rampgate.cli.registry_copies import HERE, copied
 
@@ -36,13 +36,13 @@ def copy(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("path", [*RULES, *OWN], ids=in_the_registry)
 def test_pc5_fr14_every_shipped_rule_file_holds(path: Path) -> None:
-    assert validate_rule_file(path, today=TODAY).problems == ()
-    assert validate_rule_file(Path(os.path.relpath(path)), today=TODAY).problems == ()
+    assert validate_rule_file(path, today=TODAY).findings == ()
+    assert validate_rule_file(Path(os.path.relpath(path)), today=TODAY).findings == ()
 
 
 def test_pc5_ac10_the_shipped_manifest_holds(copy: Path) -> None:
     for path in (CONFIGS / "evaluation_manifest.yaml", copy / "evaluation_manifest.yaml"):
-        assert validate_manifest(path, today=TODAY).problems == ()
+        assert validate_manifest(path, today=TODAY).findings == ()
 
 
 def test_pc5_ac10_a_new_entry_of_the_manifest_is_validated_the_same_way(tmp_path: Path) -> None:
@@ -56,13 +56,13 @@ def test_pc5_ac10_a_new_entry_of_the_manifest_is_validated_the_same_way(tmp_path
 @pytest.mark.parametrize("path", RULES, ids=in_the_registry)
 def test_pc5_ac1_a_rule_file_that_lies_in_no_registry_is_judged_alone(path: Path, tmp_path: Path) -> None:
     lone = written(tmp_path / path.name, path.read_text(encoding="utf-8"))
-    assert validate_rule_file(lone, today=TODAY).problems == ()
+    assert validate_rule_file(lone, today=TODAY).findings == ()
 
 
 def test_a_verticals_file_that_lies_in_no_registry_is_judged_alone(tmp_path: Path) -> None:
     for path in OWN:
         lone = written(tmp_path / path.name, path.read_text(encoding="utf-8"))
-        assert validate_rule_file(lone, today=TODAY).problems == ()
+        assert validate_rule_file(lone, today=TODAY).findings == ()
 
 
 def test_findings_name_the_file_as_it_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,9 +71,9 @@ def test_findings_name_the_file_as_it_was_asked_for(tmp_path: Path, monkeypatch:
     for path in (Path("rules/a.yaml"), Path("./rules/../rules/a.yaml"), tmp_path / "rules" / "a.yaml"):
         result = validate_rule_file(path, today=TODAY)
         assert result.path == path
-        assert {problem.file for problem in result.problems} == {path.as_posix()}
+        assert {finding.file for finding in result.findings} == {path.as_posix()}
     monkeypatch.chdir(tmp_path / "rules")
-    assert {problem.file for problem in validate_rule_file(Path("a.yaml"), today=TODAY).problems} == {"a.yaml"}
+    assert {finding.file for finding in validate_rule_file(Path("a.yaml"), today=TODAY).findings} == {"a.yaml"}
 
 
 def test_a_path_may_be_text(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_pc5_fr8_both_are_callable_from_the_package_as_the_document_has_them() -
 def test_a_broken_neighbour_is_not_this_files_fault(copy: Path) -> None:
     written(copy / "rules" / "ux_quality.yaml", "{{{")
     written(copy / "rules" / "receipts" / "ux_quality.yaml", "threshold: [")
-    assert validate_rule_file(copy / "rules" / "fetch_legal.yaml", today=TODAY).problems == ()
-    assert validate_rule_file(copy / "rules" / "receipts" / "fetch_legal.yaml", today=TODAY).problems == ()
+    assert validate_rule_file(copy / "rules" / "fetch_legal.yaml", today=TODAY).findings == ()
+    assert validate_rule_file(copy / "rules" / "receipts" / "fetch_legal.yaml", today=TODAY).findings == ()
     assert validate_manifest(copy / "evaluation_manifest.yaml", today=TODAY).errors == []
 
 
@@ -128,7 +128,7 @@ def test_a_broken_file_is_told_whole_however_many_others_are_broken(copy: Path) 
     for number in range(60):
         written(copy / "rules" / f"a{number}.yaml", text + "anything: 1\n")
     path = written(copy / "rules" / "zeal.yaml", text.replace("floor: 3.0", "floor: 9") + "anything: 1\n")
-    checks = {problem.check for problem in validate_rule_file(path, today=TODAY).problems}
+    checks = {finding.check for finding in validate_rule_file(path, today=TODAY).findings}
     assert {"unknown-field", "id-fits-file", "floor-fits-scale"} <= checks
 
 
@@ -136,9 +136,9 @@ def test_a_judge_that_is_missing_is_the_manifests_fault(copy: Path) -> None:
     """PC5 R-3, §9.5: the manifest is cross-checked with the rules there are."""
     (copy / "rules" / "greeting_quality.yaml").unlink()
     errors = validate_manifest(copy / "evaluation_manifest.yaml", today=TODAY).errors
-    assert {"manifest-judge-exists", "threshold-of-a-judge"} <= {problem.check for problem in errors}
-    assert all("greeting_quality" in problem.message for problem in errors)
-    assert validate_rule_file(copy / "rules" / "fetch_legal.yaml", today=TODAY).problems == ()
+    assert {"manifest-judge-exists", "threshold-of-a-judge"} <= {finding.check for finding in errors}
+    assert all("greeting_quality" in finding.message for finding in errors)
+    assert validate_rule_file(copy / "rules" / "fetch_legal.yaml", today=TODAY).findings == ()
 
 
 def test_a_verticals_file_is_seen_over_its_central_judge(copy: Path) -> None:

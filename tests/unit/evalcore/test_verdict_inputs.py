@@ -8,7 +8,7 @@ import json
 import pytest
 
 from evalcore.manifest.resolving import resolve
-from evalcore.registry.corpus import MANIFEST, VERTICALS, Tree
+from evalcore.registry.files import MANIFEST, VERTICALS, Tree
 from tests.root import ROOT
 from tests.unit.evalcore.verdict_inputs import DAY, SNAPSHOT, inputs, registry, shipped, text
 
@@ -43,7 +43,7 @@ def with_shopping(ux_quality: str, response_quality: str) -> Tree:
     added = {name: content.encode() for name, content in {**SHOPPING, **files}.items()}
     tree = Tree(tree.root, {**tree.files, **added})
     resolution = resolve(tree, DAY)
-    assert resolution.sound, resolution.problems
+    assert resolution.sound, resolution.findings
     assert resolution.text is not None
     return tree.with_file(MANIFEST, resolution.text.encode())
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from evalcore.registry.corpus import Tree
 from evalcore.registry.disk import read_tree
+from evalcore.registry.files import Tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.validation import checked
 from tests.root import ROOT
@@ -22,9 +22,9 @@ DAY = date(2026, 11, 21)
 
 
 def registry(tree: Tree) -> Registry:
-    corpus, problems = checked(tree, DAY)
-    assert [found for found in problems if found.severity == "error"] == []
-    return build(corpus)
+    files, findings = checked(tree, DAY)
+    assert [found for found in findings if found.severity == "error"] == []
+    return build(files)
 
 
 def shipped() -> Tree:

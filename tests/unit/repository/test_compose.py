@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from evalcore.registry.corpus import COMPONENTS, VERTICALS
+from evalcore.registry.files import COMPONENTS, VERTICALS
 from rampgate.settings import Settings
 from schemas.topics import Topics
 from tests.root import ROOT

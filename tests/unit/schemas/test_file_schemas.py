@@ -65,9 +65,9 @@ def validator(name: str) -> Draft202012Validator:
 
 def data(path: Path) -> Any:
     """As an editor reads it: days are text."""
-    document, problems = read_yaml(path.name, path.read_bytes())
+    document, findings = read_yaml(path.name, path.read_bytes())
     assert document is not None
-    assert not problems
+    assert not findings
     return as_json(document.data)
 
 

@@ -41,8 +41,8 @@ SAFETY = {"jailbreaking", "safety_restricted", "sensitive_topics"}
 
 @cache
 def registry() -> Registry:
-    corpus, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
-    return build(corpus)
+    files, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
+    return build(files)
 
 
 @dataclass

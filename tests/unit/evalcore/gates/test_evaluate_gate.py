@@ -222,7 +222,7 @@ async def test_the_defaults_are_the_registry_that_serves_and_the_endpoint_of_the
 
     model = await start(key="k")
     try:
-        monkeypatch.setattr(evalcore.reloading, "_live", None)
+        monkeypatch.setattr(evalcore.reloading, "_chosen", None)
         evalcore.use(written(tmp_path))
         monkeypatch.setattr(evaluate.disk, "today", lambda: TODAY)
         monkeypatch.setenv("RAMPGATE_MODEL_URL", model.url)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalcore.judges.fencing import fill, inert
-from evalcore.reloading import LiveRegistry
+from evalcore.reloading import ReloadingRegistry
 from schemas.judges import Variables
 
 PROMPT = (
@@ -181,7 +181,7 @@ def test_no_text_takes_long(text: str) -> None:
 
 def test_every_shipped_judge_fences_all_that_it_shows() -> None:
     """Trace text is data, fenced in the prompt."""
-    registry = LiveRegistry(Path("configs")).current()
+    registry = ReloadingRegistry(Path("configs")).current()
     for judge in registry.all():
         names = _names(judge.rule.variables)
         sent = fill(judge.rule.prompt, {name: f"</{name}>" for name in names})

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcore.judges.score_parsing import LONGEST_REASON, Unscored, read
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge, view
 from evalcore.yaml.models import read as read_rule
 from schemas.judges import RuleFile, ScoreType, judge_id
@@ -223,7 +223,7 @@ def test_what_a_shipped_rubric_asks_for_is_what_is_read(file: Path) -> None:
     """The form of the answer stands at the end of each prompt, with S, D and R for what differs."""
     reading = read_rule(RuleFile, file.name, file.read_bytes())
     assert reading.parsed is not None
-    judge = view(Corpus(TODAY, rules={judge_id(file.stem): reading.parsed}), judge_id(file.stem), None)
+    judge = view(RegistryFiles(TODAY, rules={judge_id(file.stem): reading.parsed}), judge_id(file.stem), None)
     (form,) = re.findall(r"One JSON object and nothing else: (\{.*?\}+)\.", judge.rule.prompt, re.DOTALL)
     score = "true" if judge.score_type is ScoreType.BOOLEAN else "1"
     for value in (score, '"N/A"'):

@@ -11,8 +11,8 @@ import pytest
 
 from evalcore.lint.check import Check
 from evalcore.lint.checks import CHECKS
-from evalcore.yaml.problems import Problem, Severity
-from tests.unit.evalcore.registry.registry_files import EXTENSION, SELECTION, TODAY, corpus, registry
+from evalcore.yaml.findings import Finding, Severity
+from tests.unit.evalcore.registry.registry_files import EXTENSION, SELECTION, TODAY, parsed_registry, registry
 
 QUALITY, SAFETY, BOOLEAN = "rules/helpfulness.yaml", "rules/refusal.yaml", "rules/honesty.yaml"
 OVERLAY, MANIFEST, OVERRIDES = "rules/shop/helpfulness.yaml", "evaluation_manifest.yaml", "enforcement-overrides.yaml"
@@ -45,17 +45,17 @@ def params(cases: list[Case]) -> list[Any]:
     return out
 
 
-def found(check: Check, files: Files, today: date) -> list[Problem]:
+def found(check: Check, written: Files, today: date) -> list[Finding]:
     """What one check finds. The files have to be readable, or nothing would be shown by finding nothing."""
-    read, problems = corpus(files, today)
-    assert problems == []
+    read, findings = parsed_registry(written, today)
+    assert findings == []
     return list(check.run(read))
 
 
 def complaints(case: Case, check: Check) -> list[str]:
     """What of a case is not as it must be."""
     held = found(check, case.holds, case.today)
-    out = [f"finds {problem} where everything holds" for problem in held]
+    out = [f"finds {finding} where everything holds" for finding in held]
     file, _, place = case.at.partition(": ")
     shown = registry().shown(file)
     there = [one for one in found(check, case.fails, case.today) if (one.file, one.field) == (shown, place)]

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from evalcore.lint.checks import lint
-from evalcore.yaml.problems import Severity
+from evalcore.yaml.findings import Severity
 from tests.unit.evalcore.lint.lint_cases import MANIFEST, PICKED, SHOP, TRAVEL, Case, check_case, params
-from tests.unit.evalcore.registry.registry_files import SELECTION, corpus
+from tests.unit.evalcore.registry.registry_files import SELECTION, parsed_registry
 
 TRAVEL_PICKED = SELECTION("travel")
 
@@ -203,8 +203,8 @@ def test_a_vertical_adds_and_reuses_and_never_redefines(case: Case) -> None:
 @pytest.mark.parametrize("broken", ["", "\narchetypes: 7"])
 def test_a_file_of_a_vertical_names_the_vertical_of_its_folder(broken: str) -> None:
     """PF-9 §5.5. Also where something else in the file is wrong."""
-    read, problems = corpus({TRAVEL: travel("general_qa: {}").replace("travel", "shop") + broken})
-    (told,) = (one for one in problems if one.check == "name-fits-place")
+    read, findings = parsed_registry({TRAVEL: travel("general_qa: {}").replace("travel", "shop") + broken})
+    (told,) = (one for one in findings if one.check == "name-fits-place")
     assert (told.file, told.field) == ("specs/verticals/travel/eval/manifest-extension.yaml", "vertical")
     assert ("extension", "travel") in read.unread
 
@@ -220,7 +220,7 @@ def test_the_update_path_names_everybody_who_uses_the_category_and_nobody_else()
             "travel": "general_qa: {judges: [brevity]}",
         }.items()
     }
-    (told,) = (one for one in lint(corpus(files)[0]) if one.check == "category-not-redeclared")
+    (told,) = (one for one in lint(parsed_registry(files)[0]) if one.check == "category-not-redeclared")
     assert "the platform's owners and those of arrivals, banking review it (Decision 18)" in told.fix
 
 
@@ -235,6 +235,6 @@ def test_two_verticals_that_declare_one_category_differently_are_told_whoever_re
                 f"{{vertical: {second}, categories: {{delays: {{judges: [helpfulness]}}}}}}"
             ),
         }
-        told = [one for one in lint(corpus(files)[0]) if one.check == "category-not-redeclared"]
+        told = [one for one in lint(parsed_registry(files)[0]) if one.check == "category-not-redeclared"]
         assert [one.file for one in told] == ["specs/verticals/travel/eval/manifest-extension.yaml"]
         assert "specs/verticals/arrivals/eval/manifest-extension.yaml" in told[0].message + told[0].fix

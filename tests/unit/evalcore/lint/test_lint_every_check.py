@@ -12,10 +12,10 @@ import pytest
 from evalcore.lint.check import Check
 from evalcore.lint.checks import CHECKS, SUBJECTS, as_markdown, lint
 from evalcore.validation import checked
-from evalcore.yaml.problems import Severity
+from evalcore.yaml.findings import Severity
 from tests.root import ROOT
 from tests.unit.evalcore.lint.lint_cases import MANIFEST, OVERLAY, QUALITY, SAFETY, Case, complaints, params
-from tests.unit.evalcore.registry.registry_files import REGISTRY, TODAY, corpus, registry
+from tests.unit.evalcore.registry.registry_files import REGISTRY, TODAY, parsed_registry, registry
 
 HERE = Path(__file__).parent
 DOCS = ROOT / "docs"
@@ -58,16 +58,16 @@ def test_a_check_that_finds_nothing_fails_its_cases(case: Case) -> None:
 
 
 def test_a_registry_in_which_everything_holds_has_no_finding() -> None:
-    read, problems = corpus()
-    assert problems == []
+    read, findings = parsed_registry()
+    assert findings == []
     assert lint(read) == []
 
 
 def test_everything_is_told_at_once_by_place_and_twice_the_same() -> None:
     wrong = {QUALITY: "{floor: 9, tolerance: 9, sampling_rate: 0}", SAFETY: "{enabled: false, tolerance: 1}"}
-    read, _ = corpus(wrong)
+    read, _ = parsed_registry(wrong)
     found = lint(read)
-    assert found == sorted(set(found)) == lint(corpus(wrong)[0])
+    assert found == sorted(set(found)) == lint(parsed_registry(wrong)[0])
     assert {one.check for one in found} >= {
         "floor-fits-scale",
         "tolerance-fits-scale",
@@ -79,7 +79,7 @@ def test_everything_is_told_at_once_by_place_and_twice_the_same() -> None:
 
 @pytest.mark.parametrize("case", params(CASES))
 def test_no_check_raises_whatever_another_one_finds(case: Case) -> None:
-    read, _ = corpus(case.fails, case.today)
+    read, _ = parsed_registry(case.fails, case.today)
     assert case.check in {one.check for one in lint(read)}
 
 
@@ -87,9 +87,9 @@ def test_no_check_raises_whatever_another_one_finds(case: Case) -> None:
 def test_a_file_that_is_not_there_or_is_broken_stops_no_check(name: str) -> None:
     """What depends on it is told or left alone; a file that is there and can't be read is not called missing."""
     thresholds = "thresholds: {helpfulness: 4, brevity: 4, refusal: 0.95, honesty: true}"
-    lint(corpus({MANIFEST: thresholds, name: None})[0])
-    read, problems = corpus({MANIFEST: thresholds, name: "surely_no_field: 1"})
-    assert [one.field for one in problems] == ["surely_no_field"]
+    lint(parsed_registry({MANIFEST: thresholds, name: None})[0])
+    read, findings = parsed_registry({MANIFEST: thresholds, name: "surely_no_field: 1"})
+    assert [one.field for one in findings] == ["surely_no_field"]
     missing = re.compile("no rule file|does not have|is not registered|there is no judge")
     assert not [one for one in lint(read) if missing.search(one.message)]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from evalcore.lint.checks import lint
-from evalcore.yaml.problems import Severity
+from evalcore.yaml.findings import Severity
 from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, SAFETY, Case, check_case, params
-from tests.unit.evalcore.registry.registry_files import HELPFULNESS, corpus
+from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
 
 BREVITY = "rules/brevity.yaml"
 GROUP = "composites: {{style: {{judges: [brevity, helpfulness]{}}}}}".format
@@ -241,9 +241,9 @@ def test_manifest_and_rules_agree(case: Case) -> None:
 
 def test_fifty_rules_are_a_warning_and_stay_valid() -> None:
     """PC5 NFR-4: a soft target; from there on the registry's organization is reviewed."""
-    told = [one for one in lint(corpus(many(25))[0]) if one.check == "rules-under-fifty"]
+    told = [one for one in lint(parsed_registry(many(25))[0]) if one.check == "rules-under-fifty"]
     assert [(one.file, one.severity) for one in told] == [("configs/rules", Severity.WARNING)]
-    assert not [one for one in lint(corpus(many(24))[0]) if one.check == "rules-under-fifty"]
+    assert not [one for one in lint(parsed_registry(many(24))[0]) if one.check == "rules-under-fifty"]
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_fifty_rules_are_a_warning_and_stay_valid() -> None:
 def test_drift_is_told_in_both_directions(files: dict[str, str | None], check: str) -> None:
     """PC5 R-3, FR-14: a judge that the manifest names and no file declares, and a file that the manifest does not
     use."""
-    assert check in {one.check for one in lint(corpus(files)[0])}
+    assert check in {one.check for one in lint(parsed_registry(files)[0])}
 
 
 def test_a_judge_whose_file_is_broken_is_not_called_missing() -> None:
-    read, problems = corpus({BREVITY: "score_type: NUMBER"})
-    assert [one.field for one in problems] == ["score_type"]
+    read, findings = parsed_registry({BREVITY: "score_type: NUMBER"})
+    assert [one.field for one in findings] == ["score_type"]
     assert lint(read) == []

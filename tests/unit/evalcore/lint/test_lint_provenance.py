@@ -8,11 +8,11 @@ import pytest
 
 from evalcore.lint.checks import lint
 from evalcore.lint.provenance import overdue
-from evalcore.registry.corpus import assemble
-from evalcore.yaml.problems import Severity
+from evalcore.registry.files import assemble
+from evalcore.yaml.findings import Severity
 from schemas.judges import BaselineSource, Enforcement, Milestone
 from tests.unit.evalcore.lint.lint_cases import OVERLAY, QUALITY, Case, check_case, params
-from tests.unit.evalcore.registry.registry_files import TODAY, corpus, registry
+from tests.unit.evalcore.registry.registry_files import TODAY, parsed_registry, registry
 
 JADE_FIELDS = {
     "ticket": "PLT-596",
@@ -226,8 +226,8 @@ def test_a_threshold_says_where_it_comes_from_and_until_when_it_holds(case: Case
 def test_pf9_ac3_a_threshold_without_baseline_source_is_an_error_that_points_at_fr3() -> None:
     """PF-9 AC-3."""
     for name in (QUALITY, OVERLAY):
-        _, problems = assemble(registry({name: "baseline_source: null"}), TODAY)
-        (told,) = problems
+        _, findings = assemble(registry({name: "baseline_source: null"}), TODAY)
+        (told,) = findings
         assert told.severity is Severity.ERROR
         assert (told.file, told.field, told.check) == (registry().shown(name), "baseline_source", "missing-field")
         assert "PF-9 FR-3" in told.clause
@@ -238,7 +238,7 @@ def test_pf9_ac3_a_threshold_without_baseline_source_is_an_error_that_points_at_
 def test_pf9_ac9_a_seed_past_due_is_a_warning_that_says_what_gates_do() -> None:
     """PF-9 AC-9, as CI sees it at pre_merge: validation warns and does not fail."""
     late = {QUALITY: "{recalibration_due: 2026-11-20, calibration: {seeded_on: 2026-10-01}}"}
-    found = lint(corpus(late)[0])
+    found = lint(parsed_registry(late)[0])
     assert [(one.check, one.severity) for one in found] == [("recalibration-overdue", Severity.WARNING)]
 
 
@@ -252,7 +252,7 @@ def test_pf9_ac9_a_seed_past_due_is_a_warning_that_says_what_gates_do() -> None:
 )
 def test_pf9_ac9_what_gates_do_about_a_calibration_past_due(source: BaselineSource, at: dict[str, str]) -> None:
     """PF-9 AC-9: an overdue seed warns at pre_merge and blocks at pre_ramp; what gates read is a pure function."""
-    read, _ = corpus(
+    read, _ = parsed_registry(
         {QUALITY: {BaselineSource.PROVISIONAL_SEED: ""}.get(source, jade()).replace("jade_calibration", source) or "{}"}
     )
     rule = read.rules["helpfulness"].model

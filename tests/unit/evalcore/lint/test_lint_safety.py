@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evalcore.lint.checks import lint
-from evalcore.registry.corpus import assemble
+from evalcore.registry.files import assemble
 from evalcore.registry.registry import build
-from evalcore.yaml.problems import Severity
+from evalcore.yaml.findings import Severity
 from tests.unit.evalcore.lint.lint_cases import (
     BOOLEAN,
     MANIFEST,
@@ -21,7 +21,7 @@ from tests.unit.evalcore.lint.lint_cases import (
     check_case,
     params,
 )
-from tests.unit.evalcore.registry.registry_files import REFUSAL, TODAY, corpus, registry
+from tests.unit.evalcore.registry.registry_files import REFUSAL, TODAY, parsed_registry, registry
 
 OWN, OWN_BOOLEAN = "rules/shop/refusal.yaml", "rules/shop/honesty.yaml"
 JAILBREAKING = "rules/jailbreaking.yaml"
@@ -229,8 +229,8 @@ def test_no_file_relaxes_a_safety_judge(case: Case) -> None:
 @pytest.mark.parametrize("way", RELAXED)
 def test_no_way_of_relaxing_a_safety_judge_slips_past_the_linter(way: str) -> None:
     """Whichever check it is that says so, it is an error: the version is not served."""
-    read, problems = corpus(RELAXED[way])
-    assert [one for one in [*problems, *lint(read)] if one.severity is Severity.ERROR]
+    read, findings = parsed_registry(RELAXED[way])
+    assert [one for one in [*findings, *lint(read)] if one.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize("text", [".nan", ".inf", "-.inf", ".NaN", "1e999", "'0.1'", "yes", "0x00", "null"])
@@ -241,15 +241,15 @@ def test_a_threshold_that_is_no_number_is_not_read_as_one(text: str) -> None:
         raw = tree.files[name].decode()
         (line,) = (line for line in raw.splitlines() if line.startswith("threshold:"))
         broken = tree.with_file(name, raw.replace(line, f"threshold: {text}").encode())
-        read, problems = assemble(broken, TODAY)
-        assert [one.field for one in [*problems, *lint(read)] if one.file.endswith(name)] == ["threshold"], text
+        read, findings = assemble(broken, TODAY)
+        assert [one.field for one in [*findings, *lint(read)] if one.file.endswith(name)] == ["threshold"], text
 
 
 def test_a_category_that_leaves_a_safety_judge_out_is_told_and_changes_nothing() -> None:
     """It is inherited (PF-9 §5.5): a warning, and the registry has it all the same."""
     files = {MANIFEST: "global_metrics: {judges: []}", SHOP: "categories: {shop_returns: {judges: [brevity]}}"}
-    read, problems = corpus(files)
-    assert problems == []
+    read, findings = parsed_registry(files)
+    assert findings == []
     assert {(one.check, one.severity) for one in lint(read) if one.file.endswith(MANIFEST)} >= {
         ("safety-everywhere", Severity.WARNING)
     }

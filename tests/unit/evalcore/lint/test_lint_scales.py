@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evalcore.lint.checks import lint
-from evalcore.yaml.problems import Severity
+from evalcore.yaml.findings import Severity
 from tests.unit.evalcore.lint.lint_cases import BOOLEAN, MANIFEST, OVERLAY, QUALITY, SAFETY, Case, check_case, params
-from tests.unit.evalcore.registry.registry_files import corpus
+from tests.unit.evalcore.registry.registry_files import parsed_registry
 
 CASES = [
     Case("score-range", {QUALITY: "score_range: [5, 1]"}, f"{QUALITY}: score_range", {QUALITY: "score_range: [1, 7]"}),
@@ -155,7 +155,7 @@ def test_limits_stand_on_the_judges_own_scale(case: Case) -> None:
 )
 def test_one_mistake_is_told_once(case: Case) -> None:
     """What does not fit its scale is not compared with anything either."""
-    errors = [one for one in lint(corpus(case.fails)[0]) if one.severity is Severity.ERROR]
+    errors = [one for one in lint(parsed_registry(case.fails)[0]) if one.severity is Severity.ERROR]
     assert {one.check for one in errors} == {case.check}
     assert len(errors) == 1
 
@@ -177,7 +177,7 @@ def test_one_mistake_is_told_once(case: Case) -> None:
     ],
 )
 def test_the_fix_says_what_the_number_may_have_meant(files: dict[str, str], fix: str) -> None:
-    told = [one.fix for one in lint(corpus(files)[0]) if one.check.endswith("-fits-scale")]
+    told = [one.fix for one in lint(parsed_registry(files)[0]) if one.check.endswith("-fits-scale")]
     assert [one for one in told if fix in one], told
     if "if a share" not in fix and "here" not in fix:
         assert told == [fix]

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from evalcore.lint.checks import lint
-from evalcore.yaml.problems import Severity
+from evalcore.yaml.findings import Severity
 from tests.unit.evalcore.lint.lint_cases import (
     MANIFEST,
     OVERLAY,
@@ -21,7 +21,7 @@ from tests.unit.evalcore.lint.lint_cases import (
     check_case,
     params,
 )
-from tests.unit.evalcore.registry.registry_files import corpus
+from tests.unit.evalcore.registry.registry_files import parsed_registry
 
 SEED = "baseline_source: provisional_seed\nrecalibration_due: 2027-02-18\ncalibration: {seeded_on: 2026-11-20}\n"
 WARNS = "enforcement: {pre_ramp: warn}"
@@ -269,11 +269,15 @@ def test_what_a_vertical_may_say_and_what_takes_an_override(case: Case) -> None:
     ],
 )
 def test_an_override_that_never_allowed_it_is_not_named_as_expired(entry: str) -> None:
-    told = [one for one in lint(corpus({QUALITY: WARNS, OVERRIDES: entry})[0]) if one.check == "looser-needs-override"]
+    told = [
+        one
+        for one in lint(parsed_registry({QUALITY: WARNS, OVERRIDES: entry})[0])
+        if one.check == "looser-needs-override"
+    ]
     assert [one.severity for one in told] == [Severity.ERROR]
     assert "expired" not in told[0].message
 
 
 @pytest.mark.parametrize("files", [{SAFETY: "enforcement: {pre_merge: block}"}, {OVERLAY: SEED + "tolerance: 0"}])
 def test_stricter_takes_no_override(files: dict[str, str]) -> None:
-    assert [one for one in lint(corpus(files)[0]) if one.severity is Severity.ERROR] == []
+    assert [one for one in lint(parsed_registry(files)[0]) if one.severity is Severity.ERROR] == []

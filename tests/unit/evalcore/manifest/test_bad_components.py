@@ -26,8 +26,8 @@ BAD = [
 
 
 def test_a_good_component_is_taken() -> None:
-    (component,), problems = components({"c.xml": GOOD.encode()})
-    assert problems == []
+    (component,), findings = components({"c.xml": GOOD.encode()})
+    assert findings == []
     assert component.version == "1.0"
 
 
@@ -36,9 +36,9 @@ def test_a_bad_component_is_told_with_its_place_and_left_out(
     old: str, new: str, check: str, field: str, line: int
 ) -> None:
     assert old in GOOD
-    found, problems = components({"c.xml": GOOD.replace(old, new, 1).encode()})
+    found, findings = components({"c.xml": GOOD.replace(old, new, 1).encode()})
     assert found == ()
-    told = [problem for problem in problems if problem.check == check and problem.field.endswith(field)]
-    assert [problem.line for problem in told] == [line], problems
+    told = [finding for finding in findings if finding.check == check and finding.field.endswith(field)]
+    assert [finding.line for finding in told] == [line], findings
     assert told[0].fix
     assert told[0].clause == "PF-9 FR-7"

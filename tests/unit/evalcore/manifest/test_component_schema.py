@@ -71,8 +71,8 @@ def schema() -> Schema:
 
 
 def read(xml: bytes) -> bool:
-    found, problems = components({"a.xml": xml})
-    return bool(found) and not problems
+    found, findings = components({"a.xml": xml})
+    return bool(found) and not findings
 
 
 def by_xmllint(xml: Path) -> bool:

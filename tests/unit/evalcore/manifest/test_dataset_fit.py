@@ -8,14 +8,14 @@ from datetime import date
 import pytest
 
 from evalcore.manifest.dataset import DatasetThere, unfit
-from evalcore.registry.corpus import assemble
 from evalcore.registry.disk import read_tree
-from evalcore.yaml.problems import Severity
+from evalcore.registry.files import assemble
+from evalcore.yaml.findings import Severity
 from tests.root import ROOT
 
-CORPUS, _ = assemble(read_tree(ROOT / "configs"), date(2026, 11, 21))
-assert CORPUS.manifest is not None
-MANIFEST = CORPUS.manifest
+FILES, _ = assemble(read_tree(ROOT / "configs"), date(2026, 11, 21))
+assert FILES.manifest is not None
+MANIFEST = FILES.manifest
 OF_THE_PLATFORM = [name for name, one in MANIFEST.model.categories.items() if one.vertical is None]
 AS_DECLARED = DatasetThere(
     latest=8, version=7, items=345, categories=dict.fromkeys(OF_THE_PLATFORM, 34) | {"receipt_scan": 5}
@@ -24,9 +24,9 @@ AS_DECLARED = DatasetThere(
 
 def told(there: DatasetThere | None) -> list[tuple[str, str]]:
     found = list(unfit(MANIFEST, there))
-    assert {problem.severity for problem in found} <= {Severity.WARNING}
-    assert all(problem.line and problem.fix for problem in found)
-    return [(problem.check, problem.message) for problem in found]
+    assert {finding.severity for finding in found} <= {Severity.WARNING}
+    assert all(finding.line and finding.fix for finding in found)
+    return [(finding.check, finding.message) for finding in found]
 
 
 def test_the_dataset_that_is_declared_is_no_finding() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evalcore.manifest.discovery import components
 from evalcore.manifest.xml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 
 GOOD = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -25,13 +25,13 @@ GOOD = """\
 """
 
 
-def wrong(text: str | bytes, file: str = "prompts/components/c.xml") -> list[Problem]:
+def wrong(text: str | bytes, file: str = "prompts/components/c.xml") -> list[Finding]:
     raw = text if isinstance(text, bytes) else text.encode()
-    found, problems = components({file: raw})
+    found, findings = components({file: raw})
     assert found == ()
-    assert problems, "the file was taken"
-    assert all(problem.file == file and problem.fix for problem in problems)
-    return problems
+    assert findings, "the file was taken"
+    assert all(finding.file == file and finding.fix for finding in findings)
+    return findings
 
 
 def with_capability(inside: str, attributes: str = 'category="a" archetype="b"') -> str:
@@ -40,8 +40,8 @@ def with_capability(inside: str, attributes: str = 'category="a" archetype="b"')
 
 
 def test_a_component_gives_its_capability_with_places_and_judges_in_their_one_spelling() -> None:
-    (component,), problems = components({"c.xml": GOOD.encode()})
-    assert problems == []
+    (component,), findings = components({"c.xml": GOOD.encode()})
+    assert findings == []
     (capability,) = component.capabilities
     assert (component.id.name, component.version) == ("receipt-scan", "1.2")
     assert (capability.category.name, capability.category.place) == ("receipt_scan", (4, 3))
@@ -59,8 +59,8 @@ def test_markup_inside_a_prompt_is_text() -> None:
 def test_what_looks_like_a_capability_inside_a_prompt_declares_none() -> None:
     inside = '<capability category="stolen" archetype="x"/>'
     text = f'<component id="c" version="1"><prompt>see {inside}</prompt></component>'
-    (component,), problems = components({"c.xml": text.encode()})
-    assert problems == []
+    (component,), findings = components({"c.xml": text.encode()})
+    assert findings == []
     assert component.capabilities == ()
 
 
@@ -103,13 +103,13 @@ def test_no_list_of_judges_is_something_else_than_an_empty_one() -> None:
     ],
 )
 def test_a_file_that_is_unsafe_or_no_component_is_refused_with_a_reason(text: str | bytes, check: str) -> None:
-    assert {problem.check for problem in wrong(text)} == {check}
+    assert {finding.check for finding in wrong(text)} == {check}
 
 
 def test_deep_markup_inside_a_prompt_is_limited_too() -> None:
     deep = "<i>" * MAX_DEPTH + "</i>" * MAX_DEPTH
-    problems = wrong(f'<component id="c" version="1"><prompt>{deep}</prompt></component>')
-    assert [problem.check for problem in problems] == ["xml-limit"]
+    findings = wrong(f'<component id="c" version="1"><prompt>{deep}</prompt></component>')
+    assert [finding.check for finding in findings] == ["xml-limit"]
 
 
 @pytest.mark.parametrize(
@@ -139,43 +139,43 @@ def test_deep_markup_inside_a_prompt_is_limited_too() -> None:
     ],
 )
 def test_each_departure_from_the_shape_names_its_field_and_line(text: str, field: str) -> None:
-    problems = wrong(text.replace("<capability", "\n<capability"))
-    assert [problem.field for problem in problems] == [field]
-    assert problems[0].line == (2 if "capability" in field else 1)
+    findings = wrong(text.replace("<capability", "\n<capability"))
+    assert [finding.field for finding in findings] == [field]
+    assert findings[0].line == (2 if "capability" in field else 1)
 
 
 def test_a_near_miss_says_what_was_probably_meant() -> None:
-    (problem,) = wrong('<component id="c" version="1"><capabilty/><prompt>x</prompt></component>')
-    assert "did you mean 'capability'?" in problem.message
+    (finding,) = wrong('<component id="c" version="1"><capabilty/><prompt>x</prompt></component>')
+    assert "did you mean 'capability'?" in finding.message
 
 
 def test_all_that_is_wrong_in_a_file_is_said_at_once() -> None:
-    problems = wrong('<component vesion="1"><capability catgory="a"/></component>')
-    fields = {problem.field for problem in problems}
+    findings = wrong('<component vesion="1"><capability catgory="a"/></component>')
+    fields = {finding.field for finding in findings}
     assert {"component.id", "component.vesion", "component.version", "component.prompt"} < fields
     assert "component.capability[0].catgory" in fields
 
 
 def test_a_category_is_declared_once_in_a_component() -> None:
     twice = '<capability category="a" archetype="b"/>' * 2
-    (problem,) = wrong(f'<component id="c" version="1">{twice}<prompt>x</prompt></component>')
-    assert "twice" in problem.message
+    (finding,) = wrong(f'<component id="c" version="1">{twice}<prompt>x</prompt></component>')
+    assert "twice" in finding.message
 
 
 def test_an_id_names_one_component() -> None:
     other = GOOD.replace("receipt-scan", "receipt_scan")
-    _, problems = components({"b.xml": other.encode(), "a.xml": GOOD.encode()})
-    assert [(problem.file, problem.check) for problem in problems] == [("b.xml", "component-twice")]
-    assert "a.xml" in problems[0].message
+    _, findings = components({"b.xml": other.encode(), "a.xml": GOOD.encode()})
+    assert [(finding.file, finding.check) for finding in findings] == [("b.xml", "component-twice")]
+    assert "a.xml" in findings[0].message
 
 
 def test_a_broken_file_does_not_hide_the_others() -> None:
-    found, problems = components({"a.xml": b"<", "b.xml": GOOD.encode()})
+    found, findings = components({"a.xml": b"<", "b.xml": GOOD.encode()})
     assert [component.file for component in found] == ["b.xml"]
-    assert [problem.file for problem in problems] == ["a.xml"]
+    assert [finding.file for finding in findings] == ["a.xml"]
 
 
 @given(st.binary(max_size=400) | st.text(alphabet="<>/component id=\"'&;![]-?x \n", max_size=200).map(str.encode))
 def test_no_bytes_make_the_reader_fall(raw: bytes) -> None:
-    found, problems = components({"c.xml": raw})
-    assert bool(found) != bool(problems)
+    found, findings = components({"c.xml": raw})
+    assert bool(found) != bool(findings)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from evalcore.manifest.discovery import components
 from evalcore.manifest.resolving import Resolution, edited_by_hand, resolve, resolved
-from evalcore.registry.corpus import COMPONENTS, VERTICALS
 from evalcore.registry.disk import read_tree
+from evalcore.registry.files import COMPONENTS, VERTICALS
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import Document, FieldPath, Parsed, Place
-from evalcore.yaml.problems import Problem, Severity
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile
 
 BASE: dict[str, Any] = {
@@ -53,9 +53,9 @@ def run(
     extensions: tuple[Parsed[ManifestExtension], ...] = (),
     selections: tuple[Parsed[JudgeSelection], ...] = (),
     base: dict[str, Any] = BASE,
-) -> tuple[str, list[Problem]]:
-    found, problems = components(files)
-    assert problems == []
+) -> tuple[str, list[Finding]]:
+    found, findings = components(files)
+    assert findings == []
     return resolved(
         Parsed(Document("manifest-base.yaml", base, {(): (1, 1)}), ManifestBase.model_validate(base)),
         found,
@@ -68,8 +68,8 @@ SHIPPED = read_tree(Path("configs"))
 TODAY = date(2026, 11, 21)
 
 
-def errors(resolution: Resolution) -> list[Problem]:
-    return [problem for problem in resolution.problems if problem.severity is Severity.ERROR]
+def errors(resolution: Resolution) -> list[Finding]:
+    return [finding for finding in resolution.findings if finding.severity is Severity.ERROR]
 
 
 def with_verticals(verticals: dict[str, Any]) -> Resolution:
@@ -81,7 +81,7 @@ def with_verticals(verticals: dict[str, Any]) -> Resolution:
     return resolve(tree, TODAY)
 
 
-def refused(**verticals: Any) -> list[Problem]:
+def refused(**verticals: Any) -> list[Finding]:
     resolution = with_verticals(verticals)
     assert not resolution.sound
     return errors(resolution)
@@ -99,8 +99,8 @@ RECEIPTS_PICKS = selection("receipts", {"receipt_scan": FOUR, "dispute": ["ux_qu
 
 
 def test_pf9_ac7_categories_are_exactly_those_the_components_declare() -> None:
-    text, problems = run()
-    assert problems == []
+    text, findings = run()
+    assert findings == []
     manifest = ManifestFile.model_validate(yaml.safe_load(text))
     assert {name: c.judges for name, c in manifest.categories.items()} == {
         "general_qa": ["response_quality"],
@@ -109,21 +109,21 @@ def test_pf9_ac7_categories_are_exactly_those_the_components_declare() -> None:
 
 
 def test_a_category_of_the_base_that_no_component_declares_is_refused() -> None:
-    _, problems = run(base={**BASE, "categories": {"greting": {"judges": []}}})
-    assert [p.check for p in problems] == ["category-not-declared"]
-    assert "did you mean 'greeting'?" in problems[0].message
+    _, findings = run(base={**BASE, "categories": {"greting": {"judges": []}}})
+    assert [p.check for p in findings] == ["category-not-declared"]
+    assert "did you mean 'greeting'?" in findings[0].message
 
 
 def test_a_vertical_adds_its_own_categories_with_the_judges_it_picked() -> None:
-    text, problems = run(extensions=(RECEIPTS,), selections=(RECEIPTS_PICKS,))
-    assert problems == []
+    text, findings = run(extensions=(RECEIPTS,), selections=(RECEIPTS_PICKS,))
+    assert findings == []
     scan = ManifestFile.model_validate(yaml.safe_load(text)).categories["receipt_scan"]
     assert (scan.judges, scan.vertical, scan.inherits_from) == (FOUR, "receipts", "general_qa")
 
 
 def test_a_category_that_picks_nothing_has_its_parents_judges() -> None:
-    text, problems = run(extensions=(RECEIPTS,))
-    assert problems == []
+    text, findings = run(extensions=(RECEIPTS,))
+    assert findings == []
     assert yaml.safe_load(text)["categories"]["receipt_scan"]["judges"] == ["response_quality"]
 
 
@@ -136,11 +136,11 @@ def test_decision_17_another_selection_for_an_existing_category_names_it_and_the
 
 
 def test_a_component_that_says_otherwise_of_a_category_conflicts_with_the_first() -> None:
-    _, (problem,) = run(
+    _, (finding,) = run(
         {**XML, "p/hello.xml": xml("greeting", "ux_quality").replace(b'id="greeting"', b'id="hello"', 1)}
     )
-    assert (problem.check, problem.file) == ("category-conflict", "p/hello.xml")
-    assert "p/greeting.xml" in problem.message
+    assert (finding.check, finding.file) == ("category-conflict", "p/hello.xml")
+    assert "p/greeting.xml" in finding.message
 
 
 def test_two_verticals_with_other_judges_for_one_category_conflict_and_with_the_same_share_it() -> None:
@@ -192,15 +192,15 @@ def test_an_unknown_judge_or_a_safety_judge_in_a_selection_is_refused() -> None:
 
 def test_the_shipped_manifest_is_what_resolving_gives_wherever_the_registry_lies() -> None:
     resolution = resolve(SHIPPED, TODAY)
-    assert resolution.problems == ()
+    assert resolution.findings == ()
     assert resolution.text == Path("configs/evaluation_manifest.yaml").read_text()
     assert resolve(read_tree(Path("configs").absolute()), TODAY).text == resolution.text
 
 
 def test_reuse_by_name_says_no_more_and_changes_nothing() -> None:
     plain = yaml.safe_load(run()[0])
-    text, problems = run(extensions=(extension("shop", {"greeting": {}}),))
-    assert problems == []
+    text, findings = run(extensions=(extension("shop", {"greeting": {}}),))
+    assert findings == []
     assert yaml.safe_load(text) == plain
 
 
@@ -212,8 +212,8 @@ def test_what_does_not_exist_can_be_neither_reused_nor_inherited() -> None:
 
 
 def test_a_verticals_sub_agents_join_an_archetype() -> None:
-    text, problems = run(extensions=(extension("shop", {"greeting": {}}, archetypes={"conversation": ["shop"]}),))
-    assert problems == []
+    text, findings = run(extensions=(extension("shop", {"greeting": {}}, archetypes={"conversation": ["shop"]}),))
+    assert findings == []
     assert yaml.safe_load(text)["archetypes"] == {"conversation": ["chat", "shop"]}
     raw = b"vertical: shop\ncategories: {greeting: {}}\narchetypes: {conversations: [shop]}\n"
     found = errors(resolve(SHIPPED.with_file(f"{VERTICALS}/shop/eval/manifest-extension.yaml", raw), TODAY))

@@ -9,10 +9,10 @@ import pytest
 
 from evalcore.manifest.resolving import resolve
 from evalcore.manifest.staleness import departures, difference
-from evalcore.registry.corpus import BASE, COMPONENTS, EXTENSION, MANIFEST, VERTICALS, Tree
 from evalcore.registry.disk import read_tree
+from evalcore.registry.files import BASE, COMPONENTS, EXTENSION, MANIFEST, VERTICALS, Tree
 from evalcore.validation import validate_manifest, validate_sources, validate_tree
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 from tests.root import ROOT
 
 TODAY = date(2026, 11, 21)
@@ -22,11 +22,11 @@ WRITTEN = SHIPPED.files[MANIFEST]
 ABOUT = {"manifest-is-current", "manifest-edited-by-hand"}
 
 
-def told(tree: Tree) -> list[Problem]:
+def told(tree: Tree) -> list[Finding]:
     """What is said about the manifest's currency, which never makes the registry invalid."""
     result = validate_tree(tree, TODAY)
-    found = [problem for problem in result.problems if problem.check in ABOUT]
-    assert not {problem for problem in found if problem in result.errors}
+    found = [finding for finding in result.findings if finding.check in ABOUT]
+    assert not {finding for finding in found if finding in result.errors}
     return found
 
 
@@ -62,7 +62,7 @@ def test_line_ends_make_no_difference(ends: bytes) -> None:
 )
 def test_a_source_that_changed_is_told_at_the_manifests_field(name: str, old: bytes, new: bytes, field: str) -> None:
     found = told(changed(name, old, new))
-    assert [(problem.check, problem.field) for problem in found] == [("manifest-is-current", field)]
+    assert [(finding.check, finding.field) for finding in found] == [("manifest-is-current", field)]
     line = WRITTEN.decode().splitlines()[found[0].line - 1]
     assert line.strip().startswith(field.rpartition(".")[2])
     assert "manifest resolve" in found[0].fix
@@ -104,12 +104,12 @@ def test_one_file_asked_for_by_its_name_has_the_same_warning(tmp_path: Path) -> 
     """Of the registry's own manifest only: another file is not what `manifest resolve` writes."""
     other = tmp_path / MANIFEST
     other.write_bytes(WRITTEN.replace(b"version: 7", b"version: 8"))
-    assert validate_manifest(other, root=CONFIGS, today=TODAY).problems == ()
-    assert validate_manifest(CONFIGS / MANIFEST, today=TODAY).problems == ()
+    assert validate_manifest(other, root=CONFIGS, today=TODAY).findings == ()
+    assert validate_manifest(CONFIGS / MANIFEST, today=TODAY).findings == ()
 
 
 def test_the_manifest_is_validated_with_its_sources_and_without_the_rule_files() -> None:
     tree = changed(f"{VERTICALS}/receipts/eval/{EXTENSION}", b"vertical: receipts", b"vertical: recipts")
     tree = tree.with_file("rules/ux_quality.yaml", b"name: 1").with_file("verticals/receipts.yaml", b"name: 1")
-    files = {problem.file for problem in validate_sources(tree, TODAY).errors}
+    files = {finding.file for finding in validate_sources(tree, TODAY).errors}
     assert files == {SHIPPED.shown(f"{VERTICALS}/receipts/eval/{EXTENSION}")}

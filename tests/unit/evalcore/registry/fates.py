@@ -25,12 +25,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from evalcore.manifest.resolving import resolve
-from evalcore.registry import corpus as assembling
-from evalcore.registry.corpus import MANIFEST, Corpus, Tree
+from evalcore.registry import files as assembling
+from evalcore.registry.files import MANIFEST, RegistryFiles, Tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.registry.rule_diff import Change, changes, values
 from evalcore.validation import checked
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 from schemas.judges import Enforcement, Milestone, judge_id
 
 TODAY = date(2026, 11, 21)
@@ -55,18 +55,18 @@ class Shipped:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.corpus, problems = checked(self.tree, TODAY)
-        assert problems == []
-        self.registry = build(self.corpus)
+        self.files, findings = checked(self.tree, TODAY)
+        assert findings == []
+        self.registry = build(self.files)
         self.before = decisions(self.registry)
 
     def fate(self, name: str, raw: bytes) -> Fate:
         """Raises Escaped."""
         tree = self.tree.with_file(name, raw)
-        caught, corpus = self.caught(name, tree)
+        caught, files = self.caught(name, tree)
         if caught:
-            return Fate("caught", tuple(sorted({problem.check for problem in caught})))
-        registry = build(corpus)
+            return Fate("caught", tuple(sorted({finding.check for finding in caught})))
+        registry = build(files)
         after = decisions(registry)
         if after == self.before:
             return Fate("same")
@@ -76,15 +76,15 @@ class Shipped:
             raise Escaped("; ".join(wrong))
         return Fate("edit", tuple(sorted({f"{change.judge}.{change.field}" for change in found})))
 
-    def caught(self, name: str, tree: Tree) -> tuple[list[Problem], Corpus]:
+    def caught(self, name: str, tree: Tree) -> tuple[list[Finding], RegistryFiles]:
         if name.startswith(SOURCES):
             resolution = resolve(tree, TODAY)
-            if resolution.problems or resolution.text is None:
-                return list(resolution.problems), self.corpus
+            if resolution.findings or resolution.text is None:
+                return list(resolution.findings), self.files
             tree = tree.with_file(MANIFEST, resolution.text.encode())
-        corpus, problems = assembling.assemble(tree, TODAY)
+        files, findings = assembling.assemble(tree, TODAY)
         # What keeps a file from being read is part of what `checked` tells; the linter is asked where nothing does.
-        return (problems, corpus) if problems else checked(tree, TODAY)[::-1]
+        return (findings, files) if findings else checked(tree, TODAY)[::-1]
 
 
 def kept_by_hand(tree: Tree) -> Tree:

@@ -53,9 +53,9 @@ def dump(data: Any) -> bytes:
 
 def yaml_mutants(file: str, raw: bytes, known: tuple[frozenset[str], ...]) -> Iterator[Mutant]:
     """`known`: groups of names, of judges or of categories; a name is also replaced by each other of its group."""
-    document, problems = read_yaml(file, raw)
+    document, findings = read_yaml(file, raw)
     assert document is not None
-    assert not problems
+    assert not findings
     head = b"".join(line for line in raw.splitlines(keepends=True) if line.startswith(b"#"))
     for path in paths(document.data):
         parent, key = at(document.data, path[:-1]), path[-1]

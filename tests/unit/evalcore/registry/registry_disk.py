@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from evalcore.registry.registry import Registry, build
-from tests.unit.evalcore.registry.registry_files import TODAY, corpus, registry
+from tests.unit.evalcore.registry.registry_files import TODAY, parsed_registry, registry
 
 Changes = Mapping[str, str | None]
 
@@ -29,6 +29,6 @@ def rewritten(file: Path, before: str, after: str) -> None:
 
 
 def built(changes: Changes | None = None, today: date = TODAY) -> Registry:
-    found, problems = corpus(changes, today)
-    assert problems == []
+    found, findings = parsed_registry(changes, today)
+    assert findings == []
     return build(found)

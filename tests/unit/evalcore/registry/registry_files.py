@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from evalcore.registry.corpus import Corpus, Tree, assemble
-from evalcore.yaml.problems import Problem
+from evalcore.registry.files import RegistryFiles, Tree, assemble
+from evalcore.yaml.findings import Finding
 
 TODAY = date(2026, 11, 21)
 ROOT = Path("configs")
@@ -128,12 +128,12 @@ def registry(changes: Changes | None = None) -> Tree:
     return Tree(ROOT, files)
 
 
-def corpus(changes: Changes | None = None, today: date = TODAY) -> tuple[Corpus, list[Problem]]:
+def parsed_registry(changes: Changes | None = None, today: date = TODAY) -> tuple[RegistryFiles, list[Finding]]:
     return _corpus(tuple(sorted((changes or {}).items())), today)
 
 
 @cache
-def _corpus(changes: tuple[tuple[str, str | None], ...], today: date) -> tuple[Corpus, list[Problem]]:
+def _corpus(changes: tuple[tuple[str, str | None], ...], today: date) -> tuple[RegistryFiles, list[Finding]]:
     return assemble(registry(dict(changes)), today)
 
 

@@ -13,7 +13,7 @@ from schemas.judges import BaselineSource, Classification
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.evalcore.registry.registry_files import REGISTRY, TODAY
-from tests.unit.evalcore.registry.registry_live import CENTRAL, MANIFEST, ids
+from tests.unit.evalcore.registry.registry_reloading import CENTRAL, MANIFEST, ids
 
 SHIPPED = ROOT / "configs"
 NEW = yaml.dump({**yaml.safe_load(REGISTRY[CENTRAL]), "id": "wit", "score_name": "wit"})

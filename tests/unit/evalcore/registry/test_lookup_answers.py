@@ -11,7 +11,7 @@ import yaml
 import evalcore
 from evalcore import api
 from tests.unit.evalcore.registry.registry_disk import rewritten
-from tests.unit.evalcore.registry.registry_live import CENTRAL, MANIFEST, ids
+from tests.unit.evalcore.registry.registry_reloading import CENTRAL, MANIFEST, ids
 
 pytestmark = pytest.mark.usefixtures("just_started")
 

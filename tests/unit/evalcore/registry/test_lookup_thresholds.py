@@ -10,7 +10,7 @@ import evalcore
 from schemas.judges import Milestone
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.evalcore.registry.registry_files import TODAY
-from tests.unit.evalcore.registry.registry_live import MANIFEST, OWN
+from tests.unit.evalcore.registry.registry_reloading import MANIFEST, OWN
 
 pytestmark = pytest.mark.usefixtures("just_started")
 

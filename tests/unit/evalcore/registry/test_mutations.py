@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from evalcore.manifest.resolving import edited_by_hand
-from evalcore.registry import corpus as assembling
-from evalcore.registry.corpus import MANIFEST
+from evalcore.registry import files as assembling
 from evalcore.registry.disk import read_tree
+from evalcore.registry.files import MANIFEST
 from evalcore.registry.registry import Registry, build
 from evalcore.registry.rule_diff import changes
 from evalcore.yaml import models
@@ -55,9 +55,9 @@ def shipped(by_hand: bool = False) -> Shipped:
 
 
 def mutants(name: str) -> list[Mutant]:
-    corpus = shipped().corpus
-    assert corpus.manifest is not None
-    known = (corpus.rules, corpus.manifest.model.categories, corpus.manifest.model.archetypes, corpus.verticals)
+    files = shipped().files
+    assert files.manifest is not None
+    known = (files.rules, files.manifest.model.categories, files.manifest.model.archetypes, files.verticals)
     make = xml_mutants if name.endswith(".xml") else yaml_mutants
     return list(make(name, FILES.files[name], tuple(map(frozenset, known))))
 
@@ -195,6 +195,6 @@ def test_a_change_that_strays_into_another_judge_or_vertical_would_be_an_escape(
 def unchecked(name: str, change: dict[str, object]) -> Registry:
     """The registry of files that no check has seen."""
     data = {**yaml.safe_load(FILES.files[name]), **change}
-    corpus, _ = assembling.assemble(FILES.with_file(name, dump(data)), TODAY)
-    assert judge_id(Path(name).stem) in corpus.rules
-    return build(replace(corpus, today=TODAY))
+    files, _ = assembling.assemble(FILES.with_file(name, dump(data)), TODAY)
+    assert judge_id(Path(name).stem) in files.rules
+    return build(replace(files, today=TODAY))

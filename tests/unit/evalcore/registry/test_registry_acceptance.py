@@ -13,10 +13,10 @@ from ruamel.yaml import YAML
 from evalcore.lint.provenance import overdue
 from evalcore.manifest.resolving import resolve
 from evalcore.registry import disk
-from evalcore.registry.corpus import MANIFEST, Tree, assemble
+from evalcore.registry.files import MANIFEST, Tree, assemble
 from evalcore.registry.registry import build
 from evalcore.validation import checked, validate_tree
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from tests.root import ROOT
 
 TODAY = date(2026, 11, 21)
@@ -43,7 +43,7 @@ def changed(name: str, pattern: str, text: str) -> Tree:
     return SHIPPED.with_file(name, after.encode())
 
 
-def told(tree: Tree, name: str, today: date = TODAY) -> list[Problem]:
+def told(tree: Tree, name: str, today: date = TODAY) -> list[Finding]:
     return [one for one in checked(tree, today)[1] if one.file == tree.shown(name)]
 
 
@@ -54,10 +54,10 @@ def test_what_is_shipped_has_no_finding() -> None:
 @pytest.mark.parametrize("name", CENTRAL)
 def test_pf9_ac1_the_registry_has_what_a_rule_file_says_of_its_judge(name: str) -> None:
     """PF-9 AC-1."""
-    corpus, _ = assemble(SHIPPED, TODAY)
+    files, _ = assemble(SHIPPED, TODAY)
     said = plain(name)
     for spelling in (Path(name).stem, Path(name).stem.replace("_", "-")):
-        judge = build(corpus).judge(spelling)
+        judge = build(files).judge(spelling)
         assert judge.id == Path(name).stem
         assert (judge.rule.name, judge.rule.model, judge.score_name) == (
             said["name"],
@@ -120,7 +120,7 @@ def test_pf9_ac5_a_vertical_is_files_alone() -> None:
     resolution = resolve(tree, TODAY)
     assert resolution.sound
     tree = tree.with_file(MANIFEST, str(resolution.text).encode())
-    assert validate_tree(tree, TODAY).problems == ()
+    assert validate_tree(tree, TODAY).findings == ()
     after = build(assemble(tree, TODAY)[0])
     assert {judge.id for judge in after.category("fare_question", "travel")} == {
         *("response_quality", "tool_compliance", "ux_quality", "fetch_legal"),
@@ -135,8 +135,8 @@ def test_pf9_ac5_a_vertical_is_files_alone() -> None:
 @pytest.mark.parametrize("name", RULES)
 def test_pf9_ac9_a_seed_past_due_warns_in_ci_and_blocks_a_ramp(name: str) -> None:
     """PF-9 AC-9."""
-    corpus, _ = assemble(SHIPPED, TODAY)
-    rule = next(rule.model for _, _, rule in corpus.every_rule() if rule.document.file == SHIPPED.shown(name))
+    files, _ = assemble(SHIPPED, TODAY)
+    rule = next(rule.model for _, _, rule in files.every_rule() if rule.document.file == SHIPPED.shown(name))
     for today in (rule.recalibration_due, rule.recalibration_due + timedelta(days=1)):
         found = [one for one in told(SHIPPED, name, today) if one.check == "recalibration-overdue"]
         late = overdue(rule, today)

@@ -36,8 +36,8 @@ TRACE: dict[str, Any] = {
 
 @cache
 def registry() -> Registry:
-    corpus, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
-    return build(corpus)
+    files, _ = checked(read_tree(Path("configs")), date(2026, 11, 21))
+    return build(files)
 
 
 def judge(**changes: Any) -> Judge:

@@ -6,10 +6,10 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from evalcore.registry.corpus import Tree
 from evalcore.registry.disk import read_tree
+from evalcore.registry.files import Tree
 from evalcore.validation import checked
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 
 TODAY: Final = date(2026, 11, 21)
 SHIPPED: Final = read_tree(Path("configs"))
@@ -34,7 +34,7 @@ ALONE: Final = Tree(SHIPPED.root, {})
 """A registry with nothing in it, for what is wrong with a file whatever lies around it."""
 
 
-def problems_of(kind: str, raw: bytes, tree: Tree = SHIPPED) -> list[Problem]:
+def findings_of(kind: str, raw: bytes, tree: Tree = SHIPPED) -> list[Finding]:
     """All that is wrong with a file of this kind, where it takes its place in a registry."""
     name = NAMES[kind]
     shown = tree.shown(name)
@@ -48,13 +48,13 @@ def edited(kind: str, old: str, new: str) -> tuple[bytes, int]:
     return text.replace(old, new, 1).encode(), text[: text.index(old)].count("\n") + 1
 
 
-def assert_well_told(problem: Problem, lines: int) -> None:
+def assert_well_told(finding: Finding, lines: int) -> None:
     """Place, rule and remedy: what somebody needs who did not write the check."""
-    assert problem.file
-    assert 1 <= problem.line <= lines + 1, problem
-    assert problem.column >= 1, problem
-    assert problem.message, problem
-    assert problem.clause, problem
-    assert problem.fix, problem
-    assert "\n" not in problem.message + problem.fix + problem.field, problem
-    assert len(problem.message) < 2_000, problem
+    assert finding.file
+    assert 1 <= finding.line <= lines + 1, finding
+    assert finding.column >= 1, finding
+    assert finding.message, finding
+    assert finding.clause, finding
+    assert finding.fix, finding
+    assert "\n" not in finding.message + finding.fix + finding.field, finding
+    assert len(finding.message) < 2_000, finding

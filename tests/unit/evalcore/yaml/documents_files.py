@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 
 TODAY = date(2026, 11, 21)
 PC5_3_1 = """\
@@ -114,8 +114,8 @@ filter:
 """
 
 
-def fields(problems: list[Problem]) -> dict[str, str]:
-    return {problem.field: problem.check for problem in problems}
+def fields(findings: list[Finding]) -> dict[str, str]:
+    return {finding.field: finding.check for finding in findings}
 
 
 def written(path: Path, text: str) -> Path:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from evalcore.yaml.problems import Severity
-from tests.unit.evalcore.yaml.bad_files import NAMES, SHIPPED, assert_well_told, edited, problems_of
+from evalcore.yaml.findings import Severity
+from tests.unit.evalcore.yaml.bad_files import NAMES, SHIPPED, assert_well_told, edited, findings_of
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,11 @@ BAD = [
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: f"{bad.kind}-{bad.field}-{bad.new[:40]!r}")
 def test_pc5_ac6_a_malformed_field_is_told_with_its_place_the_clause_and_the_fix(bad: Bad) -> None:
     raw, line = edited(bad.kind, bad.old, bad.new)
-    problems = problems_of(bad.kind, raw)
-    for problem in problems:
-        assert_well_told(problem, raw.count(b"\n") + 1)
-    told = [one for one in problems if (one.check, one.field) == (bad.check, bad.field)]
-    assert len(told) == 1, [str(problem) for problem in problems]
+    findings = findings_of(bad.kind, raw)
+    for finding in findings:
+        assert_well_told(finding, raw.count(b"\n") + 1)
+    told = [one for one in findings if (one.check, one.field) == (bad.check, bad.field)]
+    assert len(told) == 1, [str(finding) for finding in findings]
     assert told[0].severity is Severity.ERROR
     assert bad.words in f"{told[0].message} {told[0].fix}", str(told[0])
     if bad.below is not None:
@@ -212,9 +212,9 @@ def test_five_faults_are_five_errors_at_once() -> None:
         ("pre_merge: warn", "premerge: warn"),
     ]:
         text = text.replace(old, new, 1)
-    problems = problems_of("rule", text.encode())
-    errors = [problem for problem in problems if problem.severity is Severity.ERROR]
-    assert {problem.field for problem in errors} == {
+    findings = findings_of("rule", text.encode())
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    assert {finding.field for finding in errors} == {
         "model",
         "enabled",
         "score_type",
@@ -233,7 +233,7 @@ def test_faults_of_the_text_of_the_fields_and_of_their_values_are_told_together(
         ("2027-02-18", "2028-02-18"),
     ]:
         text = text.replace(old, new, 1)
-    checks = {problem.check for problem in problems_of("rule", f"{text}model: again\n".encode())}
+    checks = {finding.check for finding in findings_of("rule", f"{text}model: again\n".encode())}
     assert {"yaml-anchor", "yaml-duplicate-key", "wrong-type", "seed-cadence"} <= checks
 
 
@@ -244,5 +244,5 @@ def test_one_bad_file_of_each_kind_is_told_of_each() -> None:
             tree = tree.with_file(name, SHIPPED.files[name] + b"anything: 1\n")
     raw = SHIPPED.files[NAMES["registration"]] + b"anything: 1\n"
     for kind, name in NAMES.items():
-        problems = problems_of(kind, raw if kind == "registration" else tree.files[name], tree)
-        assert "anything" in [problem.field for problem in problems if problem.check == "unknown-field"], kind
+        findings = findings_of(kind, raw if kind == "registration" else tree.files[name], tree)
+        assert "anything" in [finding.field for finding in findings if finding.check == "unknown-field"], kind

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
+from evalcore.yaml.findings import Severity
 from evalcore.yaml.loader import read_yaml
-from evalcore.yaml.problems import Severity
-from tests.unit.evalcore.yaml.bad_files import ALONE, NAMES, assert_well_told, problems_of, shipped
+from tests.unit.evalcore.yaml.bad_files import ALONE, NAMES, assert_well_told, findings_of, shipped
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join([f'*{below}'] * 9)}]\n" for below, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -106,17 +106,17 @@ def test_a_file_that_is_no_good_yaml_is_told_with_its_place(kind: str, form: str
     wanted, good = FORMS[form], shipped(kind)
     raw = wanted.spoil(good)
     began = time.process_time()
-    problems = problems_of(kind, raw, ALONE)
+    findings = findings_of(kind, raw, ALONE)
     seconds = time.process_time() - began
-    assert problems
-    for problem in problems:
-        assert_well_told(problem, raw.count(b"\n") + 1)
+    assert findings
+    for finding in findings:
+        assert_well_told(finding, raw.count(b"\n") + 1)
     line = good.count(b"\n") + 1 if wanted.last else wanted.line
-    told = [problem for problem in problems if problem.check == wanted.check and problem.severity is Severity.ERROR]
-    assert told, problems
-    assert line in {problem.line for problem in told} or (form == "a tab before a field" and told[0].line == line + 1)
+    told = [finding for finding in findings if finding.check == wanted.check and finding.severity is Severity.ERROR]
+    assert told, findings
+    assert line in {finding.line for finding in told} or (form == "a tab before a field" and told[0].line == line + 1)
     if wanted.field is not None:
-        assert wanted.field in {problem.field for problem in told}, told
+        assert wanted.field in {finding.field for finding in told}, told
     assert seconds < 10.0
 
 
@@ -124,8 +124,8 @@ def test_a_file_that_is_no_good_yaml_is_told_with_its_place(kind: str, form: str
 def test_a_field_that_stands_twice_is_told_with_both_lines(kind: str) -> None:
     good = shipped(kind).decode()
     number, line = next((n, line) for n, line in enumerate(good.splitlines(), 1) if line[:1].isalpha())
-    problems = problems_of(kind, f"{good}{line}\n".encode(), ALONE)
-    (told,) = [problem for problem in problems if problem.check == "yaml-duplicate-key"]
+    findings = findings_of(kind, f"{good}{line}\n".encode(), ALONE)
+    (told,) = [finding for finding in findings if finding.check == "yaml-duplicate-key"]
     assert told.line == good.count("\n") + 1
     assert told.field == line.partition(":")[0]
     assert f"the first is in line {number}" in told.message
@@ -147,12 +147,12 @@ def test_a_bomb_is_answered_at_once_however_deep_it_is() -> None:
     names = [f"n{number}" for number in range(2_000)]
     lines = ["n0: &n0 [x]"] + [f"{n}: &{n} [{','.join([f'*{b}'] * 9)}]" for b, n in pairwise(names)]
     began = time.process_time()
-    _, problems = read_yaml("x.yaml", "\n".join(lines).encode())
+    _, findings = read_yaml("x.yaml", "\n".join(lines).encode())
     assert time.process_time() - began < 10.0
-    assert {"yaml-anchor", "yaml-alias"} <= {problem.check for problem in problems}
+    assert {"yaml-anchor", "yaml-alias"} <= {finding.check for finding in findings}
 
 
 def test_windows_line_ends_and_a_missing_last_line_end_are_fine() -> None:
     good = shipped("rule")
-    assert problems_of("rule", good.replace(b"\n", b"\r\n")) == []
-    assert problems_of("rule", good.rstrip(b"\n")) == []
+    assert findings_of("rule", good.replace(b"\n", b"\r\n")) == []
+    assert findings_of("rule", good.rstrip(b"\n")) == []

@@ -45,7 +45,7 @@ def test_pc5_5_3_the_documents_manifest_holds_beside_the_shipped_judges(tmp_path
     path = written(tmp_path / "evaluation_manifest.yaml", PC5_5_3)
     result = validate_manifest(path, root=Path("configs"), today=TODAY)
     assert result.errors == []
-    assert {problem.check for problem in result.warnings} <= {"safety-everywhere"}
+    assert {finding.check for finding in result.warnings} <= {"safety-everywhere"}
 
 
 def test_pc5_ac5_the_dotted_form_of_a_threshold_holds_beside_the_single_one(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_pf9_ac9_its_due_day_warns_from_the_day_after(tmp_path: Path) -> None:
     for day, overdue in ((date(2026, 8, 22), False), (date(2026, 8, 23), True)):
         result = validate_rule_file(path, today=day)
         assert result.valid
-        assert ("recalibration-overdue" in {problem.check for problem in result.warnings}) is overdue
+        assert ("recalibration-overdue" in {finding.check for finding in result.warnings}) is overdue
 
 
 def test_pf9_ac3_a_threshold_without_a_source_names_fr_3(tmp_path: Path) -> None:

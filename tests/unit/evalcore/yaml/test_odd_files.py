@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalcore.validation import validate_root, validate_rule_file
-from evalcore.yaml.problems import Problem
+from evalcore.yaml.findings import Finding
 
 TODAY = date(2026, 11, 21)
 
@@ -37,8 +37,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "configs"
 
 
-def told(root: Path) -> list[Problem]:
-    return [problem for problem in validate_root(root, TODAY).problems if problem.check == "file-not-readable"]
+def told(root: Path) -> list[Finding]:
+    return [finding for finding in validate_root(root, TODAY).findings if finding.check == "file-not-readable"]
 
 
 @pytest.mark.timeout(10)
@@ -47,9 +47,9 @@ def told(root: Path) -> list[Problem]:
 def test_what_is_no_file_is_told_by_name_and_nothing_hangs(root: Path, odd: str, folder: str) -> None:
     path = root / folder / "odd.yaml"
     ODD[odd](path)
-    (problem, *_) = [one for one in told(root) if one.file == path.as_posix()]
-    assert problem.fix
-    assert problem.clause
+    (finding, *_) = [one for one in told(root) if one.file == path.as_posix()]
+    assert finding.fix
+    assert finding.clause
     with pytest.raises(OSError):  # noqa: PT011  # which one is the system's matter
         validate_rule_file(path, today=TODAY)
 
@@ -57,8 +57,8 @@ def test_what_is_no_file_is_told_by_name_and_nothing_hangs(root: Path, odd: str,
 def test_a_manifest_that_cannot_be_read_is_told_and_is_not_called_missing(root: Path) -> None:
     (root / "evaluation_manifest.yaml").unlink()
     circle(root / "evaluation_manifest.yaml")
-    assert "evaluation_manifest.yaml" in {Path(problem.file).name for problem in told(root)}
-    assert "manifest-is-there" not in {problem.check for problem in validate_root(root, TODAY).problems}
+    assert "evaluation_manifest.yaml" in {Path(finding.file).name for finding in told(root)}
+    assert "manifest-is-there" not in {finding.check for finding in validate_root(root, TODAY).findings}
 
 
 def test_a_folder_that_leads_back_to_itself_ends(root: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_folder_that_leads_back_to_itself_ends(root: Path) -> None:
 def test_what_editors_leave_behind_is_no_file_of_ours(root: Path) -> None:
     for name in (".ux_quality.yaml.swp", "ux_quality.yaml~", "#ux_quality.yaml#", "README.md", ".DS_Store"):
         (root / "rules" / name).write_bytes(b"\x00")
-    assert validate_root(root, TODAY).problems == ()
+    assert validate_root(root, TODAY).findings == ()
 
 
 def test_a_registry_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rampgate.cli import app
 from rampgate.cli.jobs import gate_run
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_files import TODAY
-from tests.unit.evalcore.registry.registry_live import nothing_serves
+from tests.unit.evalcore.registry.registry_reloading import nothing_serves
 from tests.unit.rampgate.ci_gate.gate_rig import Rig, local_model
 
 R = TypeVar("R", bound=Rig)

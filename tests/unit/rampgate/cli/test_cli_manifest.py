@@ -195,7 +195,7 @@ def test_check_annotates_a_stale_manifest_as_an_error(configs: Path) -> None:
     assert (validated.code, "::warning " in validated.err) == (0, True)
 
 
-def test_problems_of_what_the_manifest_is_made_of_are_its_own(configs: Path, tmp_path: Path) -> None:
+def test_findings_of_what_the_manifest_is_made_of_are_its_own(configs: Path, tmp_path: Path) -> None:
     selection = tmp_path / "specs/verticals/receipts/eval/judge-selection.yaml"
     edit(selection, "ux_quality", "ux_qualty")
     edit(configs / "rules/ux_quality.yaml", "score_type: FLOAT", "score_type: FLOT")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.cli.jobs.findings import annotation, show, workflow_commands
 from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
 
-BAD = Problem("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")
-OLD = Problem("r/a.yaml", 9, 1, "", "cadence", "is overdue", severity=Severity.WARNING)
+BAD = Finding("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")
+OLD = Finding("r/a.yaml", 9, 1, "", "cadence", "is overdue", severity=Severity.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,19 @@ def test_an_annotation_tells_place_rule_and_remedy() -> None:
 
 
 def test_a_problem_without_a_place_names_its_file_only() -> None:
-    assert annotation(Problem("a,b.yaml", 0, 0, "", "gone", "x")) == "::error file=a%2Cb.yaml,title=gone::x"
+    assert annotation(Finding("a,b.yaml", 0, 0, "", "gone", "x")) == "::error file=a%2Cb.yaml,title=gone::x"
 
 
 def test_a_files_text_cannot_begin_a_command_of_its_own() -> None:
-    line = annotation(Problem("a\n::stop-commands::x", 1, 1, "f\r\n::add-mask::y", "c\n::error::", "m\n::debug::z"))
+    line = annotation(Finding("a\n::stop-commands::x", 1, 1, "f\r\n::add-mask::y", "c\n::error::", "m\n::debug::z"))
     assert len(line.splitlines()) == 1
     assert line.startswith("::error file=a%0A")
 
 
 def test_ten_of_each_level_are_shown_and_the_rest_is_counted() -> None:
-    errors = [Problem("a.yaml", line, 1, "", "c", "m") for line in range(1, 26)]
+    errors = [Finding("a.yaml", line, 1, "", "c", "m") for line in range(1, 26)]
     warnings = [
-        Problem("a.yaml", line, 1, "", "c", "m", severity=Severity.WARNING)
+        Finding("a.yaml", line, 1, "", "c", "m", severity=Severity.WARNING)
         for line in range(1, ANNOTATIONS_PER_LEVEL + 1)
     ]
     lines = workflow_commands(warnings + errors)
@@ -97,7 +97,7 @@ def test_warnings_alone_hold(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_text_shows_a_files_words_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    odd = Problem("r/[red]a.yaml", 1, 2, "x[0]", "c", "[bold]no\x1b[31m markup", fix="do [/] this")
+    odd = Finding("r/[red]a.yaml", 1, 2, "x[0]", "c", "[bold]no\x1b[31m markup", fix="do [/] this")
     assert show(ValidationResult.of(Path("r"), [odd, BAD]), "text") == 1
     out = capsys.readouterr().out
     assert "r/[red]a.yaml:1:2" in out

@@ -16,9 +16,9 @@ from schemas.judges import Enforcement, Milestone
 
 @pytest.mark.parametrize("today", [date(2026, 11, 21), date(2027, 6, 1), date(2031, 2, 28)])
 def test_it_is_sound_and_only_the_excepted_judge_warns_at_pre_ramp(tmp_path: Path, today: date) -> None:
-    corpus, problems = checked(read_tree(demo_registry(tmp_path, today)), today)
-    assert [problem for problem in problems if problem.severity == "error"] == []
-    judges = build(corpus).all("rewards_assistant")
+    files, findings = checked(read_tree(demo_registry(tmp_path, today)), today)
+    assert [finding for finding in findings if finding.severity == "error"] == []
+    judges = build(files).all("rewards_assistant")
     warns = {judge.id for judge in judges if judge.enforcement[Milestone.PRE_RAMP] is Enforcement.WARN}
     assert warns == {WARNS}
     assert all(judge.recalibration_due > today for judge in judges)

@@ -15,10 +15,10 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from ruamel.yaml import YAML
 
-from evalcore.registry.corpus import Corpus
+from evalcore.registry.files import RegistryFiles
 from evalcore.registry.registry import Registry, build
+from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from evalcore.yaml.loader import Document, Parsed
-from evalcore.yaml.problems import Problem, Severity, ValidationResult
 from rampgate.http.routes import Side, make_app
 from rampgate.registry.serving import ServedRegistry
 from schemas.answers import Health
@@ -47,9 +47,9 @@ OVERLAY = {
     "threshold": 4.5,
     "filter": {"field": "sub_agent_id", "operator": "equals", "value": "receipts"},
 }
-BROKEN = Problem("configs/rules/ux_quality.yaml", 7, 1, "score_type", "schema", "'INT' is no score type", "PC5 FR-3")
-DRIFT = Problem("configs/evaluation_manifest.yaml", 9, 5, "categories.x", "manifest-drift", "no rule file for 'x'")
-LATE = Problem("configs/rules/ux_quality.yaml", 9, 1, "x", "cadence", "is overdue", severity=Severity.WARNING)
+BROKEN = Finding("configs/rules/ux_quality.yaml", 7, 1, "score_type", "schema", "'INT' is no score type", "PC5 FR-3")
+DRIFT = Finding("configs/evaluation_manifest.yaml", 9, 5, "categories.x", "manifest-drift", "no rule file for 'x'")
+LATE = Finding("configs/rules/ux_quality.yaml", 9, 1, "x", "cadence", "is overdue", severity=Severity.WARNING)
 JUDGES = ("response_quality", "ux_quality", "data_integrity", "jailbreaking", "safety_restricted")
 
 
@@ -62,7 +62,7 @@ def registry(due: date = TODAY, **manifest: Any) -> Registry:
 
     content = deepcopy(MANIFEST) | manifest
     return build(
-        Corpus(
+        RegistryFiles(
             TODAY,
             rules={name: rule(name) for name in JUDGES},
             vertical_rules={
@@ -77,10 +77,10 @@ def registry(due: date = TODAY, **manifest: Any) -> Registry:
 
 
 class Files:
-    """Stands for `evalcore.reloading`: `next` is what the next refresh finds, a registry or problems, None
+    """Stands for `evalcore.reloading`: `next` is what the next refresh finds, a registry or findings, None
     for no files."""
 
-    def __init__(self, first: Registry | list[Problem] | Exception | None) -> None:
+    def __init__(self, first: Registry | list[Finding] | Exception | None) -> None:
         self.next = first
         self.serving: Registry | None = None
         self.reads = 0
@@ -102,11 +102,11 @@ class Files:
         if isinstance(self.next, Registry):
             self.serving = self.next
             return ValidationResult.of(self.root, [])
-        return ValidationResult.of(self.root, self.next or [Problem(str(self.root), 0, 0, "", "read", "no manifest")])
+        return ValidationResult.of(self.root, self.next or [Finding(str(self.root), 0, 0, "", "read", "no manifest")])
 
 
 class World:
-    def __init__(self, root: Path, first: Registry | list[Problem] | Exception | None) -> None:
+    def __init__(self, root: Path, first: Registry | list[Finding] | Exception | None) -> None:
         self.files, self.metrics, self.day = Files(first), Metrics(), TODAY
         self.served = ServedRegistry(root, self.metrics, self.files, lambda: self.day)
 

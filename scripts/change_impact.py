@@ -1,8 +1,8 @@
 """Which verticals consume what a change touches, and who owns them: they review it (PF-9 Decision 18).
 
-    scripts/consumers.py configs/rules/response_quality.yaml     changed files
-    scripts/consumers.py --category general_qa --judge fetch_legal
-    scripts/consumers.py --proposed FETCH_HEAD                   what a commit changes, read from git and never run
+    scripts/change_impact.py configs/rules/response_quality.yaml     changed files
+    scripts/change_impact.py --category general_qa --judge fetch_legal
+    scripts/change_impact.py --proposed FETCH_HEAD                   what a commit changes, read from git and never run
 
 The registry is the one of the folder this runs in: those who consume it now are asked. `--json` writes
 `{verticals: [{vertical, owners, because}], owners}`, `--markdown` a comment for the pull request, empty where nobody is
@@ -18,10 +18,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from evalcore.change_impact import Touched, Version, consumers, touched
+from evalcore.change_impact import Touched, Version, affected_verticals, touched
 from evalcore.manifest.discovery import components
-from evalcore.registry.corpus import COMPONENTS, EXTENSION, VERTICALS, Tree, assemble
 from evalcore.registry.disk import read_tree, today
+from evalcore.registry.files import COMPONENTS, EXTENSION, VERTICALS, Tree, assemble
 from rampgate.registry.codeowners import CodeOwners
 from rampgate.registry.rule_history import NoHistory, git, tree_at
 from schemas.judges import judge_id
@@ -73,10 +73,10 @@ def main(arguments: list[str]) -> int:
             after = version(tree_at(given.configs, given.proposed), day)
             files = files or changed(given.configs, given.proposed)
     except (NoHistory, OSError) as error:
-        sys.stderr.write(f"consumers: {error}\n")
+        sys.stderr.write(f"change_impact: {error}\n")
         return 2
     named = Touched(frozenset(given.category), frozenset(map(judge_id, given.judge)))
-    found = consumers(touched(files, before, after) | named, before)
+    found = affected_verticals(touched(files, before, after) | named, before)
     owners = CodeOwners.of(Path())
     verticals: list[dict[str, Any]] = [
         {"vertical": name, "owners": list(owners.owners(owned_file(name, tree))), "because": why}

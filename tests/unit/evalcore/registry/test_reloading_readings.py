@@ -11,9 +11,9 @@ import pytest
 
 from evalcore import reloading
 from evalcore.registry import disk
-from evalcore.registry.corpus import Tree
+from evalcore.registry.files import Tree
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
-from tests.unit.evalcore.registry.registry_live import CENTRAL, alive
+from tests.unit.evalcore.registry.registry_reloading import CENTRAL, alive
 
 
 @pytest.fixture

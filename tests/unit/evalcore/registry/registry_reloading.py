@@ -10,7 +10,7 @@ import pytest
 import evalcore
 from evalcore import api, reloading
 from evalcore.judges.opik_metric import LLMJudgeMetric
-from evalcore.reloading import LiveRegistry
+from evalcore.reloading import ReloadingRegistry
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
 
@@ -18,17 +18,17 @@ CENTRAL, MANIFEST, OWN = "rules/helpfulness.yaml", "evaluation_manifest.yaml", "
 SETTINGS: dict[str, Any] = {"today": lambda: TODAY, "settle": 0.001}
 
 
-def alive(root: Path, ttl: float | None = None, **more: Any) -> LiveRegistry:
-    return LiveRegistry(root, ttl, **(SETTINGS | more))
+def alive(root: Path, ttl: float | None = None, **more: Any) -> ReloadingRegistry:
+    return ReloadingRegistry(root, ttl, **(SETTINGS | more))
 
 
 def nothing_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has just started."""
-    monkeypatch.setattr(reloading, "_live", None)
+    monkeypatch.setattr(reloading, "_chosen", None)
     monkeypatch.setattr(api, "_metrics", None)
     monkeypatch.setattr(api, "_manifest", None)
-    defaults = LiveRegistry.__init__.__kwdefaults__ or {}
-    monkeypatch.setattr(LiveRegistry.__init__, "__kwdefaults__", defaults | SETTINGS)
+    defaults = ReloadingRegistry.__init__.__kwdefaults__ or {}
+    monkeypatch.setattr(ReloadingRegistry.__init__, "__kwdefaults__", defaults | SETTINGS)
 
 
 def served(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The corpus out of a registry's files, with everything that keeps a file out of it. Pure.
+"""The files out of a registry's files, with everything that keeps a file out of it. Pure.
 
 The files of a registry by name, as they lie around its configuration folder.
 
@@ -17,9 +17,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
+from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
-from evalcore.yaml.problems import Problem, Severity
 from schemas.judges import RuleFile, Thresholds, VerticalRuleFile, judge_id
 from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
 from schemas.verticals import Vertical
@@ -61,7 +61,7 @@ AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
 
 
 @dataclass(frozen=True)
-class Corpus:
+class RegistryFiles:
     """Judge ids are in their one spelling (`schemas.judges.judge_id`). Files that could not be read as their model are
     not here; `unread` names them as (kind, id) so that a check does not call missing what is only broken. `today` is
     given, so that the same files give the same findings."""
@@ -79,7 +79,7 @@ class Corpus:
     """Of those in `verticals`."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
-    """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more problems."""
+    """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more findings."""
 
     @cached_property
     def manifest_thresholds(self) -> Mapping[str, Thresholds]:
@@ -98,7 +98,7 @@ class Corpus:
             yield vertical, judge, own
 
 
-def problem(
+def finding(
     check: str,
     clause: str,
     parsed: Parsed[Any],
@@ -106,39 +106,39 @@ def problem(
     message: str,
     fix: str = "",
     severity: Severity = Severity.ERROR,
-) -> Problem:
+) -> Finding:
     """A finding at a field of a parsed file."""
     line, column = parsed.document.at(path)
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    return Problem(parsed.document.file, line, column, name, check, message, clause, fix, severity)
+    return Finding(parsed.document.file, line, column, name, check, message, clause, fix, severity)
 
 
 CLAUSE = "PC5 FR-9"
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-def assemble(tree: Tree, today: date) -> tuple[Corpus, list[Problem]]:
-    """All files that fit their models, and the problems of those that don't. A file that does not fit is named in the
-    corpus's `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
+def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
+    """All files that fit their models, and the findings of those that don't. A file that does not fit is named in the
+    files's `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
     `vertical/judge`), manifest, base, extension, selection, overrides and vertical."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
-    return assembling.corpus(today), sorted(set(assembling.problems))
+    return assembling.files(today), sorted(set(assembling.findings))
 
 
 @dataclass
 class _Assembling:
     tree: Tree
-    problems: list[Problem] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     found: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     partial: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     unread: set[tuple[str, str]] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def corpus(self, today: date) -> Corpus:
+    def files(self, today: date) -> RegistryFiles:
         found = self.found
-        return Corpus(
+        return RegistryFiles(
             today=today,
             rules={key: parsed for (kind, key), parsed in found.items() if kind == "rule"},
             vertical_rules={_pair(key): parsed for (kind, key), parsed in found.items() if kind == "vertical_rule"},
@@ -185,14 +185,14 @@ class _Assembling:
         other = self.names.setdefault((kind, key), shown)
         if name in self.tree.refused:
             message, fix = self.tree.refused[name], "make it a file that can be read, or remove it"
-            self.problems.append(Problem(shown, 1, 1, "", "file-not-readable", message, CLAUSE, fix))
+            self.findings.append(Finding(shown, 1, 1, "", "file-not-readable", message, CLAUSE, fix))
             self.unread.add((kind, key))
             return
         reading = read(model, shown, self.tree.files[name])
-        self.problems += reading.problems
+        self.findings += reading.findings
         if other != shown:
             message = f"is about the same judge as {other}; kebab and snake case name one judge"
-            self.problems.append(Problem(shown, 1, 1, "", "id-once", message, "PF-9 FR-1", "remove one of the two"))
+            self.findings.append(Finding(shown, 1, 1, "", "id-once", message, "PF-9 FR-1", "remove one of the two"))
         elif reading.parsed is not None:
             self.found[kind, key] = reading.parsed
         else:
@@ -208,8 +208,8 @@ class _Assembling:
         message = f"{getattr(parsed.model, field)!r} is not {what}, {wanted!r}"
         fix = f"write '{field}: {wanted}', or move the file"
         where = parsed.document.at((field,))
-        self.problems.append(
-            Problem(self.tree.shown(name), *where, field, "name-fits-place", message, "PF-9 §5.5", fix)
+        self.findings.append(
+            Finding(self.tree.shown(name), *where, field, "name-fits-place", message, "PF-9 §5.5", fix)
         )
         self.unread.add(at)
         self.found.pop(at, None)
@@ -226,7 +226,7 @@ class _Assembling:
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"
-        self.problems.append(Problem(shown, 1, 1, "", "misnamed-file", message, CLAUSE, fix))
+        self.findings.append(Finding(shown, 1, 1, "", "misnamed-file", message, CLAUSE, fix))
 
 
 def _pair(key: str) -> tuple[str, str]:

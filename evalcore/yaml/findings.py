@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, order=True)
-class Problem:
+class Finding:
     """One finding. `file` as it was given; `line` and `column` from 1, 0 where there is none; `field` a dotted path,
     "" for the file; `check` the rule's name; `clause` where it comes from; `fix` what to do."""
 
@@ -37,26 +37,26 @@ class Problem:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """Of a file or of the whole registry: valid as long as no problem is an error. Problems stand by place."""
+    """Of a file or of the whole registry: valid as long as no finding is an error. Findings stand by place."""
 
     path: Path
-    problems: tuple[Problem, ...] = field(default=())
+    findings: tuple[Finding, ...] = field(default=())
 
     @classmethod
-    def of(cls, path: Path, problems: Iterable[Problem]) -> ValidationResult:
-        return cls(path, tuple(sorted(set(problems))))
+    def of(cls, path: Path, findings: Iterable[Finding]) -> ValidationResult:
+        return cls(path, tuple(sorted(set(findings))))
 
     @property
     def valid(self) -> bool:
         return not self.errors
 
     @property
-    def errors(self) -> list[Problem]:
-        return [problem for problem in self.problems if problem.severity is Severity.ERROR]
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity is Severity.ERROR]
 
     @property
-    def warnings(self) -> list[Problem]:
-        return [problem for problem in self.problems if problem.severity is Severity.WARNING]
+    def warnings(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity is Severity.WARNING]
 
     def __bool__(self) -> bool:
         return self.valid

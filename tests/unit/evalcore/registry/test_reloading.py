@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evalcore.registry.corpus import Tree
+from evalcore.registry.files import Tree
 from evalcore.reloading import BrokenRegistry
 from schemas.judges import Enforcement, Milestone
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.evalcore.registry.registry_files import TODAY
-from tests.unit.evalcore.registry.registry_live import CENTRAL, MANIFEST, alive
+from tests.unit.evalcore.registry.registry_reloading import CENTRAL, MANIFEST, alive
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def test_a_broken_new_version_leaves_the_last_good_one_serving_and_says_so(
     result = registry.refresh()
     assert not result.valid
     assert registry.current() is registry.loaded() is served
-    assert all(problem.file and problem.fix for problem in result.errors)
-    (told,) = [problem for problem in result.warnings if problem.check == "still-serving"]
+    assert all(finding.file and finding.fix for finding in result.errors)
+    (told,) = [finding for finding in result.warnings if finding.check == "still-serving"]
     assert served.config_hash in told.message
     assert "keeps serving" in told.message
 
@@ -107,7 +107,7 @@ def test_a_folder_that_can_not_be_read_leaves_the_last_good_one_serving(root: Pa
         if gone == "a file":
             root.write_text("x")
     result = registry.refresh()
-    assert [problem.check for problem in result.errors] == ["unreadable"]
+    assert [finding.check for finding in result.errors] == ["unreadable"]
     assert str(root) in result.errors[0].message
     assert registry.current() is served
 
@@ -120,7 +120,7 @@ def test_a_first_version_that_is_broken_serves_nothing_and_says_everything(root:
         with pytest.raises(BrokenRegistry, match="can't be served") as raised:
             registry.current()
         assert isinstance(raised.value, ValueError)
-        found = {(Path(problem.file).name, problem.field) for problem in raised.value.result.errors}
+        found = {(Path(finding.file).name, finding.field) for finding in raised.value.result.errors}
         assert found >= {("helpfulness.yaml", "score_type"), ("brevity.yaml", "floor")}
         assert "helpfulness.yaml" in str(raised.value)
     assert registry.loaded() is None
@@ -152,7 +152,7 @@ def test_an_override_that_has_ended_ends_in_a_running_process_too(root: Path) ->
     result = registry.refresh()
     assert registry.current().judge("helpfulness").enforcement[Milestone.PRE_RAMP] is Enforcement.BLOCK
     assert result.valid
-    assert "looser-needs-override" in {problem.check for problem in result.warnings}
+    assert "looser-needs-override" in {finding.check for finding in result.warnings}
     assert registry.refresh() == result
     fresh = alive(root, today=lambda: day[0])
     assert fresh.current().judge("helpfulness").enforcement[Milestone.PRE_RAMP] is Enforcement.BLOCK
