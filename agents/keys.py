@@ -141,7 +141,7 @@ CANDIDATE_ANSWER = KeyFamily(
     type="string",
     life="the lookback window",
     growth="one for each item that a candidate was run on; at most 256 KiB",
-    owner="streams.gates.candidate_answers",
+    owner="streams.gates.candidate",
     holds="what the candidate answered, as JSON",
 )
 PRODUCTION_DRAW = KeyFamily(
@@ -149,7 +149,7 @@ PRODUCTION_DRAW = KeyFamily(
     type="string",
     life="its refresh interval and the lookback window",
     growth="one for each agent, vertical, milestone and refresh interval",
-    owner="streams.gates.production_inputs",
+    owner="streams.gates.samples",
     holds="ids of the traces whose inputs candidates are run on, 16 bytes each",
 )
 PRODUCTION_INPUT = KeyFamily(
@@ -157,7 +157,7 @@ PRODUCTION_INPUT = KeyFamily(
     type="string",
     life="as its draw",
     growth="one for each trace of a draw; at most 64 KiB",
-    owner="streams.gates.production_inputs",
+    owner="streams.gates.samples",
     holds="what went into the trace, as JSON",
 )
 PUBLISH_LEASE = KeyFamily(
@@ -165,7 +165,7 @@ PUBLISH_LEASE = KeyFamily(
     type="string",
     life="a minute",
     growth="one for each verdict that is being published",
-    owner="streams.gates.evidence",
+    owner="streams.gates.jobs",
     holds="the worker that may publish the verdict",
 )
 JUDGE_SCORE = KeyFamily(

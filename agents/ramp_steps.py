@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -74,6 +75,17 @@ async def answer(
         config_hash=registry.config_hash,
         coverage=worst.coverage,
     )
+
+
+def answering(
+    registry: Callable[[], Registry | None], ports: GatePorts
+) -> Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]:
+    """`answer` with its ports, and with the registry that serves when deciding begins."""
+
+    async def decide(request: RampRequest | InvalidRequest) -> Verdict:
+        return await answer(request, registry(), ports)
+
+    return decide
 
 
 def in_time(request: RampRequest | InvalidRequest, verdict: Verdict, now: datetime) -> Verdict:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rampgate.ci_gate.metrics import gate_decided, leave
+from rampgate.ci_gate.metrics import leave
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import Outcome
 from rampgate.console import Failure
+from streams.gates.metrics import gate_decided
 from streams.metrics import Metrics
 
 METRICS = (

@@ -14,26 +14,23 @@ from agents.gates.counting import RampCounting
 from agents.gates.ports import GatePorts, Scoring
 from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
-from agents.ramp_steps import answer
+from agents.ramp_steps import answering
 from evalcore import reloading
-from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.scoring.chat_model import ChatModel
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
-from rampgate.ci_gate.metrics import JudgeAnswers, verdict_published
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
 from rampgate.worker.observing import observe
-from schemas.verdicts import Verdict
 from streams.app import Consumption
-from streams.gates.candidate_answers import CandidateAnswers
-from streams.gates.evidence import PublishLeases, VerdictHistory, WindowCoverage
-from streams.gates.jobs import GateJobs
+from streams.gates.candidate import CandidateAnswers
+from streams.gates.jobs import GateJobs, PublishLeases
+from streams.gates.metrics import JudgeAnswers, verdict_published
 from streams.gates.model_client import ModelClient
-from streams.gates.pooled_traces import PooledTraces
-from streams.gates.samples import PooledSamples
+from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
+from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state_completeness import Wholeness
 
@@ -77,9 +74,9 @@ class Gates:
         samples = self._samples(ports)
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.held)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
-        self._ports = GatePorts(samples, scoring, VerdictHistory(self.verdicts), coverage, room)
+        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room)
 
-    def _samples(self, ports: Ports) -> PooledSamples:
+    def _samples(self, ports: Ports) -> FrozenSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
         topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
         in_opik = self.parts.opik.traces.get
@@ -87,7 +84,7 @@ class Gates:
         key = revealed(settings.candidate_key)
         answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
         datasets = partial(read_whole, settings, verticals=verticals)
-        return PooledSamples(ports.store, traces, policy, clock, datasets, answers)
+        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
@@ -114,7 +111,7 @@ class Gates:
     def jobs(self, consumption: Consumption) -> GateJobs:
         parts = self.parts
         jobs = GateJobs(
-            self.decide,
+            answering(reloading.loaded, self._ports),
             self.verdicts,
             PublishLeases(parts.store.redis, parts.store.prefix),
             parts.ports.dead_letters,
@@ -126,10 +123,6 @@ class Gates:
         )
         parts.metrics.ramp_steps_waiting.set_function(lambda: jobs.running)
         return jobs
-
-    async def decide(self, request: RampRequest | InvalidRequest) -> Verdict:
-        """With the registry that serves when deciding begins."""
-        return await answer(request, reloading.loaded(), self._ports)
 
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their

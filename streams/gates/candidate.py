@@ -1,27 +1,38 @@
-"""A candidate, run on items over HTTP: POST {input, metadata} -> {output} (contracts §3).
+"""Runs a candidate on items over HTTP: POST {input, metadata} -> {output} (contracts §3, PC5 §5.5).
 
-It never sees an expected_output. What it fails to answer is no score; the judges leave that item unscored.
+A candidate never sees an expected_output. What it fails to answer is no score: judges leave that item unscored. On the
+stream each answer is kept in Redis as soon as it comes, so a gate that is resumed, and another gate of the same
+version, ask only for what is missing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
 import orjson
 
+from agents.keys import CANDIDATE_ANSWER, Key
+from agents.policy import Policy
+from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import CandidateAnswer, Failed
 from evalcore.scoring.chat_model import Client, make_client, retry_after
 from evalcore.scoring.items import identity
+from schemas.manifests import CandidateEndpoint, address
+from schemas.ramp_steps import RampStep
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
 LONGEST_PAUSE: Final = 20.0
 GIVEN_UP_AFTER: Final = 10
 """Items that failed before any was answered: the others are not asked."""
 LONGEST_ANSWER: Final = 4 * 1024 * 1024
+LARGEST_KEPT: Final = 256 * 1024
+"""Bytes of an answer that is kept; a larger one is asked for again."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class CandidateLimits:
 
 
 class CandidateClient:
-    """For one gate: after GIVEN_UP_AFTER items without any answer it asks no more."""
+    """Asks one candidate for one gate. After GIVEN_UP_AFTER items without any answer it asks no more."""
 
     def __init__(self, client: Client, url: str, key: str | None = None, limits: CandidateLimits | None = None) -> None:
         self._client, self._url, self._key = client, url, key
@@ -42,17 +53,13 @@ class CandidateClient:
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         self._answered = self._failed = 0
 
-    async def answers(self, items: Sequence[Mapping[str, Any]]) -> dict[str, CandidateAnswer]:
-        """By the item's id. Raises nothing but CancelledError."""
-        found = await asyncio.gather(*map(self.answer, items))
-        return {identity(item, number): answer for number, (item, answer) in enumerate(zip(items, found, strict=True))}
-
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
-        """Waits for room. Raises nothing but CancelledError."""
+        """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
+        CancelledError."""
         async with self._room:
-            return await self._one(item)
+            return await self._tried(item)
 
-    async def _one(self, item: Mapping[str, Any]) -> CandidateAnswer:
+    async def _tried(self, item: Mapping[str, Any]) -> CandidateAnswer:
         if not self._answered and self._failed >= GIVEN_UP_AFTER:
             return Failed(f"not asked: the candidate answered none of the first {self._failed} items")
         try:
@@ -101,9 +108,66 @@ def _read(content: bytes) -> CandidateAnswer:
 async def ask_candidate(
     url: str, items: Sequence[Mapping[str, Any]], key: str | None = None, limits: CandidateLimits | None = None
 ) -> dict[str, CandidateAnswer]:
+    """The candidate's answers by the items' ids, none of them kept. Raises nothing but CancelledError."""
     limits = limits or CandidateLimits()
     client = make_client(limits.at_once, limits.seconds)
     try:
-        return await CandidateClient(client, url, key, limits).answers(items)
+        found = await asyncio.gather(*map(CandidateClient(client, url, key, limits).answer, items))
     finally:
         await client.aclose()
+    return {identity(item, number): answer for number, (item, answer) in enumerate(zip(items, found, strict=True))}
+
+
+class CandidateAnswers:
+    """Candidates' answers for gates on the stream, each asked for once and kept in Redis. `key` is sent as a bearer
+    token. The caller closes the client."""
+
+    def __init__(self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock) -> None:
+        self._client, self._key = client, key
+        self._store, self._policy, self._clock = store, policy, clock
+
+    async def to(
+        self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep
+    ) -> list[CandidateAnswer]:
+        """Answers in the order of the items. Raises Unavailable while earlier answers can't be read."""
+        who = f"{step.agent_id} {step.agent_version} at {endpoint.url}"
+        try:
+            url = address(endpoint.url, step.agent_id, step.agent_version)
+        except ValueError as error:
+            return [Failed(f"{who}: {error}")] * len(items)
+        keys = [_key(url, step, item) for item in items]
+        known = [key for key in keys if key is not None]
+        held = dict(zip(known, await self._store.read(known), strict=True))
+        limits = CandidateLimits(endpoint.at_once, float(endpoint.seconds), endpoint.tries)
+        candidate = CandidateClient(self._client, url, self._key, limits)
+
+        async def one(item: Mapping[str, Any], key: Key | None) -> CandidateAnswer:
+            if key is not None and held[key]:
+                kept: dict[str, Any] = orjson.loads(held[key])
+                return kept
+            answer = await candidate.answer(item)
+            if isinstance(answer, Failed):
+                return Failed(f"{who}: {answer.why}")
+            await self._keep(key, answer)
+            return answer
+
+        return await asyncio.gather(*map(one, items, keys))
+
+    async def _keep(self, key: Key | None, answer: Mapping[str, Any]) -> None:
+        """Keep the answer if that is possible; otherwise a gate that is resumed asks again."""
+        with suppress(Unavailable, orjson.JSONEncodeError):
+            content = orjson.dumps(answer)
+            if key is not None and len(content) <= LARGEST_KEPT:
+                until = self._clock.now_ms() + self._policy.lookback
+                await self._store.apply(Change(sets={key: (content, until)}))
+
+
+def _key(url: str, step: RampStep, item: Mapping[str, Any]) -> Key | None:
+    """The key of all that the answer depends on, the version too, since an address may serve whatever version runs
+    there; None where the item is nested too deep to be hashed."""
+    question = [url, step.agent_id, step.agent_version, item.get("input"), item.get("metadata")]
+    try:
+        text = orjson.dumps(question, default=str, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return None
+    return CANDIDATE_ANSWER.key(hashlib.sha256(text).hexdigest()[:40])

@@ -17,9 +17,11 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 import structlog
+from redis.exceptions import RedisError
 
 from agents.gates.counting import Ended
 from agents.join.steps import Batch
+from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import in_time
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
@@ -38,6 +40,15 @@ DOORS = 32
 """So many verdicts and letters leave at once, however many wait: each takes a connection to Redis."""
 BROKE = "deciding broke off; the worker's log has the error"
 
+LEASE_MS = 60_000
+"""Twice as long as a producer may take to publish."""
+TAKE = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+
 T = TypeVar("T")
 Decide = Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]
 
@@ -55,6 +66,21 @@ class Leases(Protocol):
     async def take(self, request_id: str, owner: str) -> bool:
         """Whether it is ours now, also if it already was. Raises Unavailable."""
         ...
+
+
+class PublishLeases:
+    """The leases in Redis. A dead worker's lease expires; the next holder finds on the topic whether that worker had
+    published."""
+
+    def __init__(self, redis: Any, prefix: str) -> None:
+        self._prefix = prefix
+        self._take = redis.register_script(TAKE)
+
+    async def take(self, request_id: str, owner: str) -> bool:
+        try:
+            return bool(await self._take(keys=[self._prefix + PUBLISH_LEASE.key(request_id)], args=[owner, LEASE_MS]))
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable(f"Redis: {error}") from error
 
 
 class Counting(Protocol):

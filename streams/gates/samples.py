@@ -1,24 +1,34 @@
-"""A gate's sample: golden and adversarial items, and traces drawn once from the pools and frozen in Redis (PC5 §5.5).
+"""Makes a gate's sample: golden and adversarial items, pooled traces, and production inputs that the candidate is run
+on where it has too few traces of its own (PC5 §5.5).
 
-Frozen means that a gate that is resumed looks at the same items: datasets at the manifest's version, the same traces,
-and the candidate's answers as they came. Should Redis be emptied before the verdict, the traces are drawn anew from the
-pools that are rebuilt from their topic.
+A sample is drawn once and frozen in Redis, so a gate that is resumed looks at the same items: datasets at the
+manifest's version, the same traces, and the candidate's answers as they came. When Redis is emptied before the verdict,
+the traces are drawn anew from the pools, which are rebuilt from their topic.
+
+In reading order: `PooledTraces` draws traces and reads them back, `ProductionInputs` keeps what went into traces of
+production, `FrozenSamples` puts both together with the datasets.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import orjson
 
+from agents.gates.pools import pool_key
 from agents.gates.ports import Item, Sample
-from agents.keys import FROZEN_SAMPLE, Key
+from agents.join.counting import HOUR
+from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key
 from agents.policy import Policy
-from agents.ports import Change, Clock, Store, Unauthorized, Unavailable
+from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
 from evalcore.gates.composition import (
     ADVERSARIAL,
     GOLDEN,
@@ -30,32 +40,192 @@ from evalcore.gates.composition import (
     production_wanted,
     told,
     topped_up,
+    went_in,
 )
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.sampling import PooledTrace, fingerprint, share
+from evalcore.scoring.sampling import PooledTrace, draw, fingerprint, share
+from schemas.dead_letters import Record
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
+from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts
-from streams.gates.candidate_answers import CandidateAnswers
-from streams.gates.pooled_traces import Drawn, PooledTraces
-from streams.gates.production_inputs import ProductionInputs
+from streams.gates.candidate import CandidateAnswers
 
+OPIK_LOOKUPS_AT_ONCE = 16
+TEXTS = ("input", "output")
+"""The fields that a trace event may leave out; they are read from Opik then (contracts §1)."""
+LARGEST_INPUT = 64 * 1024
+"""Bytes of what went into a trace; a larger one is not drawn."""
+SPARE = 2
+"""Times as many traces are looked at as inputs are needed: some are gone from their topic, or have no input."""
+INPUTS_AT_ONCE = 100
+TRIES = 5
 NO_ANSWER = "the agent gave no output"
+
+TraceInOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
+"""Returns a trace by its id, None where Opik has none. Raises Unavailable."""
+StateIsComplete = Callable[[], AbstractAsyncContextManager[None]]
+"""Guards a read: the state read inside is complete, or it raises Unavailable (`streams.redis.state_completeness`)."""
 Datasets = Callable[[Dataset], Awaitable[GoldenSet | None]]
-"""The dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
+"""Returns the dataset at its version, None where Opik has none such. Raises Unavailable and Unauthorized."""
 
 
 @dataclass
-class _Answered:
-    """Items that the candidate was run on, by the part they belong to."""
+class SampledTrace:
+    """A pooled trace and its content, as judges read it. `digest` is the hash of its record, empty where Opik added to
+    it."""
 
-    items: dict[str, list[Item]] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
+    pooled: PooledTrace
+    content: dict[str, Any]
+    digest: bytes
 
 
-class PooledSamples:
+class PooledTraces:
+    """Draws traces from the pools of an agent, and reads them back from their topic and Opik. Raises Unavailable."""
+
+    def __init__(
+        self,
+        store: Store,
+        records: Records,
+        topic: str,
+        clock: Clock,
+        in_opik: TraceInOpik,
+        state_is_complete: StateIsComplete = nullcontext,
+    ) -> None:
+        self._store, self._records, self._topic = store, records, topic
+        self._clock, self._in_opik, self._state_is_complete = clock, in_opik, state_is_complete
+        self._opik_lookups = asyncio.Semaphore(OPIK_LOOKUPS_AT_ONCE)
+
+    async def drawn(
+        self, vertical: str | None, agent: str, version: str | None, window_seconds: int, size: int
+    ) -> list[PooledTrace]:
+        """At most `size` traces that ended in the last `window_seconds`; of any version, from production, where
+        `version` is None."""
+        now = self._clock.now_ms()
+        since = now - window_seconds * 1000
+        keys = [pool_key(vertical, agent, version, hour) for hour in range(since // HOUR, now // HOUR + 1)]
+        # A sample out of half the pools, while they are rebuilt, would be biased: the request waits.
+        async with self._state_is_complete():
+            pools = await self._store.pools(keys)
+        return draw(pools, since, now, size)
+
+    async def read(self, drawn: Sequence[PooledTrace]) -> list[SampledTrace]:
+        """The traces with their content. Leaves out traces whose record is gone, that have no input and output in the
+        record or in Opik, or whose turn has not ended; of a turn with several traces only the one that ended last
+        stays."""
+        records = await self._records.fetch([(self._topic, one.partition, one.offset) for one in drawn])
+        latest: dict[object, SampledTrace] = {}
+        for pooled, record in zip(drawn, records, strict=True):
+            one = _of_an_ended_turn(pooled, record)
+            if one is not None:
+                turn = one.content.get("response_id") or pooled.trace
+                earlier = latest.get(turn)
+                if earlier is None or _ended(one) > _ended(earlier):
+                    latest.pop(turn, None)  # traces stay in the order in which they were drawn
+                    latest[turn] = one
+        found = list(latest.values())
+        await asyncio.gather(*(self._complete(one) for one in found if not one.content.keys() >= {*TEXTS}))
+        # An output of null stays: the agent gave none, and a sample without such turns would flatter it.
+        return [one for one in found if one.content.get("input") is not None and "output" in one.content]
+
+    async def _complete(self, one: SampledTrace) -> None:
+        async with self._opik_lookups:
+            found = await self._in_opik(str(one.content.get("trace_id"))) or {}
+        one.content |= {name: found[name] for name in TEXTS if name in found}
+        one.digest = b""
+
+
+def _of_an_ended_turn(pooled: PooledTrace, record: Record | None) -> SampledTrace | None:
+    if record is None or record.value is None:
+        return None
+    content = orjson.loads(record.value)
+    if not isinstance(content, dict) or content.get("ended_at") is None:
+        return None
+    return SampledTrace(pooled, content, hashlib.blake2b(record.value, digest_size=16).digest())
+
+
+def _ended(one: SampledTrace) -> tuple[int, int]:
+    return one.pooled.ended, one.pooled.offset
+
+
+class ProductionInputs:
+    """Inputs of production that versions of an agent are run on where they have too few traces of their own.
+
+    They are drawn once for `sample.refresh_seconds`, so that versions that ask within that time are run on the same
+    inputs. What went into a trace is kept here, since its record may leave the topic before a gate comes back to it.
+    Raises Unavailable.
+    """
+
+    def __init__(self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock) -> None:
+        self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
+
+    async def drawn(self, step: RampStep, milestone: Milestone, registry: Registry, size: int) -> list[bytes]:
+        """At most `size` ids of traces of any version, in the order in which they are used. While there are fewer,
+        later draws append theirs; earlier ones keep their place."""
+        now, refresh = self._clock.now_ms(), registry.sample.refresh_seconds * 1000
+        epoch = now // refresh
+        drawn_for = [step.agent_id, step.vertical, milestone, refresh, epoch]
+        key = PRODUCTION_DRAW.key(hashlib.sha256(orjson.dumps(drawn_for)).hexdigest()[:32])
+        expires = (epoch + 1) * refresh + self._policy.lookback
+        known: list[bytes] = []
+        for _ in range(TRIES):
+            (held,) = await self._store.read([key])
+            known = [held[at : at + 16] for at in range(0, len(held), 16)]
+            if len(known) >= size:
+                break
+            new = await self._new(step, milestone, registry, size, known)
+            if not new:
+                break
+            change = Change(checks={key: held}, sets={key: (held + b"".join(new), expires)})
+            change.sets |= {_input_key(trace): (content, expires) for trace, content in new.items()}
+            if not await self._store.apply(change):
+                return [*known, *new]
+        return known[:size]
+
+    async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
+        """What went into each trace, in order; None for what is gone."""
+        held = await self._store.read([_input_key(trace) for trace in traces])
+        return [orjson.loads(content) if content else None for content in held]
+
+    async def _new(
+        self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
+    ) -> dict[bytes, bytes]:
+        window = registry.gates.window_seconds[milestone]
+        drawn = await self._traces.drawn(step.vertical, step.agent_id, None, window, SPARE * size)
+        new = [one for one in drawn if one.trace not in frozenset(known)]
+        found: dict[bytes, bytes] = {}
+        while new and len(found) < size - len(known):
+            chunk, new = new[:INPUTS_AT_ONCE], new[INPUTS_AT_ONCE:]
+            read = await self._traces.read(chunk)
+            found |= {one.pooled.trace: content for one in read if (content := _input_of(one.content))}
+        return dict(islice(found.items(), size - len(known)))
+
+
+def _input_of(trace: dict[str, Any]) -> bytes | None:
+    """What went into the trace; None where that is too large, or nested too deep to be sent."""
+    try:
+        content = orjson.dumps(went_in(trace))
+    except orjson.JSONEncodeError:
+        return None
+    return content if len(content) <= LARGEST_INPUT else None
+
+
+def _input_key(trace: bytes) -> Key:
+    return PRODUCTION_INPUT.key(trace.hex())
+
+
+@dataclass
+class _CandidateItems:
+    """Items that the candidate was run on, by the part they belong to ("" for production inputs), and what of the
+    datasets is not what the manifest says."""
+
+    by_part: dict[str, list[Item]] = field(default_factory=dict)
+    mismatches: list[str] = field(default_factory=list)
+
+
+class FrozenSamples:
     """The gates' `Samples`. `datasets` and `answers` are used where the manifest names a candidate."""
 
     def __init__(
@@ -71,16 +241,14 @@ class PooledSamples:
         self._datasets, self._answers = datasets, answers
         self._inputs = ProductionInputs(store, traces, policy, clock)
 
-    async def frozen(self, asked: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
-        key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(asked.body.encode()).hexdigest()[:32])
-        drawn, traces = await self._drawn(key, asked, milestone, registry)
+    async def frozen(self, request: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
+        key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(request.body.encode()).hexdigest()[:32])
+        drawn, traces = await self._drawn(key, request.step, milestone, registry)
         own = [_item(one) for one in traces]
-        lost = drawn["lost"] + len(drawn["members"]) - len(own)
         taking_part = parts(registry, milestone)
         inputs = [bytes.fromhex(trace) for trace in drawn["inputs"]]
-        answered = await self._run(asked, registry, taking_part, inputs)
-        more = answered.items.pop("", [])
-        golden, adversarial = (answered.items.get(name, []) for name in (GOLDEN, ADVERSARIAL))
+        run = await self._run_candidate(request.step, registry, taking_part, inputs)
+        more, golden, adversarial = (run.by_part.get(name, []) for name in ("", GOLDEN, ADVERSARIAL))
         items = [*own, *more, *golden, *adversarial]
         facts = SampleFacts(
             scope=drawn["scope"],
@@ -92,95 +260,89 @@ class PooledSamples:
             topped_up=len(more),
             dataset_version=dataset_version(taking_part),
         )
-        return Sample(items, facts, tuple(answered.wrong), looked(asked.step, registry, facts, lost))
+        lost = drawn["lost"] + len(drawn["members"]) - len(own)
+        return Sample(items, facts, tuple(run.mismatches), looked(request.step, registry, facts, lost))
 
     async def _drawn(
-        self, key: Key, asked: RampRequest, milestone: Milestone, registry: Registry
-    ) -> tuple[Any, list[Drawn]]:
+        self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
+    ) -> tuple[Any, list[SampledTrace]]:
         """What is frozen, and its traces."""
         (held,) = await self._store.read([key])
         if not held:
-            content, traces = await self._freeze(key, asked, milestone, registry)
+            held, traces = await self._freeze(key, step, milestone, registry)
             if traces is not None:
-                return orjson.loads(content), traces
-            held = content
+                return orjson.loads(held), traces
         drawn = orjson.loads(held)
         return drawn, await self._traces.read([PooledTrace.unpack(bytes.fromhex(one)) for one in drawn["members"]])
 
     async def _freeze(
-        self, key: Key, asked: RampRequest, milestone: Milestone, registry: Registry
-    ) -> tuple[bytes, list[Drawn] | None]:
-        """The traces are None where another one froze theirs first."""
-        now, step, sample = self._clock.now_ms(), asked.step, registry.sample
+        self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
+    ) -> tuple[bytes, list[SampledTrace] | None]:
+        """Draw and keep. The traces are None where another worker froze its sample first: that one holds."""
+        now, sample = self._clock.now_ms(), registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone)
         version = step.agent_version if sample.scope == "version" else None
         drawn = await self._traces.drawn(step.vertical, step.agent_id, version, window, wanted)
-        whole = await self._traces.read(drawn)
+        traces = await self._traces.read(drawn)
         inputs: list[bytes] = []
-        if version is not None and sample.candidate is not None and len(whole) < wanted:
-            had = {one.candidate.trace for one in whole}
+        if version is not None and sample.candidate is not None and len(traces) < wanted:
+            own = {one.pooled.trace for one in traces}
             found = await self._inputs.drawn(step, milestone, registry, wanted)
-            inputs = [trace for trace in found if trace not in had][: wanted - len(whole)]
+            inputs = [trace for trace in found if trace not in own][: wanted - len(traces)]
         content = orjson.dumps(
             {
                 "scope": sample.scope,
-                "members": [one.candidate.pack().hex() for one in whole],
+                "members": [one.pooled.pack().hex() for one in traces],
                 "inputs": [trace.hex() for trace in inputs],
-                "lost": len(drawn) - len(whole),
+                "lost": len(drawn) - len(traces),
                 "window_seconds": window,
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
         )
         change = Change(checks={key: b""}, sets={key: (content, now + self._policy.lookback)})
         if not await self._store.apply(change):
-            return content, whole
+            return content, traces
         (held,) = await self._store.read([key])
-        return (held, None) if held else (content, whole)
+        return (held, None) if held else (content, traces)
 
-    async def _run(
-        self, asked: RampRequest, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
-    ) -> _Answered:
-        """The candidate on all that it has to answer, at one go."""
-        found, endpoint, step = _Answered(), registry.sample.candidate, asked.step
+    async def _run_candidate(
+        self, step: RampStep, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
+    ) -> _CandidateItems:
+        """Ask the candidate all that it has to answer, in one go."""
+        found, endpoint = _CandidateItems(), registry.sample.candidate
         if endpoint is None:
             return found
-        made: list[tuple[str, Mapping[str, Any], Callable[[CandidateAnswer], Item]]] = []
+        questions: list[tuple[str, Mapping[str, Any], Callable[[CandidateAnswer], Item]]] = []
+        item_of: Callable[[CandidateAnswer], Item]
         for part in taking_part:
             golden = await self._dataset(part)
-            found.wrong += _wrong(part, golden, registry)
+            found.mismatches += _mismatches(part, golden, registry)
             for number, one in enumerate(golden.items if golden is not None else ()):
-                made.append((part.name, one, _of_part(part, one, number, registry, step.vertical)))
+                item_of = partial(of_part, part, one, number, registry=registry, vertical=step.vertical)
+                questions.append((part.name, one, item_of))
         for trace, source in zip(inputs, await self._inputs.read(inputs), strict=True):
             if source is not None:
-                made.append(("", told(source), _topped_up(trace, source, step.agent_version)))
-        answers = await self._answers.to([asking for _, asking, _ in made], endpoint, step)
-        for (name, _, item_of), answer in zip(made, answers, strict=True):
-            found.items.setdefault(name, []).append(item_of(answer))
+                item_of = partial(topped_up, trace, source, agent_version=step.agent_version)
+                questions.append(("", told(source), item_of))
+        answers = await self._answers.to([question for _, question, _ in questions], endpoint, step)
+        for (name, _, item_of), answer in zip(questions, answers, strict=True):
+            found.by_part.setdefault(name, []).append(item_of(answer))
         return found
 
     async def _dataset(self, part: Part) -> GoldenSet | None:
         try:
             return await self._datasets(part.dataset)
         except Unauthorized as error:
+            # One request waits for a key that is mended; `Unauthorized` would stop the worker for all.
             raise Unavailable(f"the dataset {part.dataset.name!r} can't be read: {error}") from error
 
 
-def _item(one: Drawn) -> Item:
-    known, missing = one.candidate.trace, "" if one.trace["output"] is not None else NO_ANSWER
-    return Item(known.hex(), "online", one.trace, share=share(known), missing=missing, digest=one.digest)
+def _item(one: SampledTrace) -> Item:
+    trace, missing = one.pooled.trace, "" if one.content["output"] is not None else NO_ANSWER
+    return Item(trace.hex(), "online", one.content, share=share(trace), missing=missing, digest=one.digest)
 
 
-def _of_part(
-    part: Part, one: Mapping[str, Any], number: int, registry: Registry, vertical: str | None
-) -> Callable[[CandidateAnswer], Item]:
-    return lambda answer: of_part(part, one, number, answer, registry, vertical)
-
-
-def _topped_up(trace: bytes, source: Mapping[str, Any], version: str) -> Callable[[CandidateAnswer], Item]:
-    return lambda answer: topped_up(trace, source, answer, version)
-
-
-def _wrong(part: Part, golden: GoldenSet | None, registry: Registry) -> list[str]:
+def _mismatches(part: Part, golden: GoldenSet | None, registry: Registry) -> list[str]:
     if golden is None:
         return [f"Opik has no dataset {part.dataset.name!r}, version {part.dataset.version} ({part.field})"]
     if part.name == GOLDEN:

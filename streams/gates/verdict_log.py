@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Hashable
+from collections.abc import Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from agents.ports import Clock, Unavailable
-from evalcore.gates.history import NO_VERDICT, STEP, History
+from evalcore.gates.history import NO_VERDICT, STEP, History, Line
+from evalcore.gates.requests import RampRequest
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
@@ -83,7 +84,15 @@ class VerdictLog:
         await self._offsets.close()
 
     def known(self, request_id: str) -> Known | None:
+        """The verdict that was published for the request, as far as the topic has been read."""
         return self._known.get(request_id)
+
+    async def baseline(self, request: RampRequest, line: Line) -> Sequence[float]:
+        return self.history.baseline(line, request.request_id)
+
+    async def suspended(self, judge: str) -> str:
+        """No judge: nothing on the topic suspends one."""
+        return ""
 
     async def caught_up(self) -> None:
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import NamedTuple
 
 from agents.join.counting import (
@@ -14,7 +15,7 @@ from agents.join.counting import (
     MISSING_TRACE,
 )
 from agents.keys import COVERAGE, COVERAGE_EDGE, Key
-from agents.ports import Store
+from agents.ports import Clock, Store
 from schemas.answers import Coverage, CoverageAnswer
 from schemas.verticals import UNKNOWN, UNREGISTERED
 
@@ -127,3 +128,28 @@ async def coverage(
         else [of_one(counts, vertical, registered, window_seconds)]
     )
     return CoverageAnswer(window_seconds=window_seconds, until_ms=now_ms, verticals=rows)
+
+
+class WindowCoverage:
+    """The gates' `JoinCoverage`: the rate of turns with both signals and a trace."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        registered: Collection[str],
+        state_is_complete: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
+        """`state_is_complete` guards the read: half a state would show a rate that no window had."""
+        self._store, self._clock, self._registered = store, clock, registered
+        self._state_is_complete = state_is_complete
+
+    async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
+        """The rate of the vertical, or of all together; None where the window has no turn. Raises Unavailable."""
+        async with self._state_is_complete():
+            counts = await read_counts(self._store, self._clock.now_ms(), window_seconds)
+        if vertical is not None:
+            return of_one(counts, vertical, self._registered, window_seconds).rate
+        total = sum(counts.values())
+        both = sum(turns for (_, kind), turns in counts.items() if kind == BOTH)
+        return both / total if total else None

@@ -9,10 +9,10 @@ import pytest
 
 from evalcore.gates.requests import RampRequest, read
 from evalcore.gates.verdict import Moment, of_gates, refused
-from rampgate.ci_gate.metrics import verdict_published
 from schemas.judges import Enforcement, Milestone
 from schemas.publish.examples import RAMP_STEP
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, VerdictLevel
+from streams.gates.metrics import verdict_published
 from streams.metrics import Metrics
 
 

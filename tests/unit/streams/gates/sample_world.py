@@ -27,8 +27,7 @@ from schemas.manifests import CandidateEndpoint, Dataset
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Verdict
-from streams.gates.pooled_traces import PooledTraces
-from streams.gates.samples import PooledSamples
+from streams.gates.samples import FrozenSamples, PooledTraces
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
@@ -131,10 +130,10 @@ class World:
         return [Failed("down") if self.down else {"output": f"{step.agent_version} says"} for _ in items]
 
     @property
-    def samples(self) -> PooledSamples:
+    def samples(self) -> FrozenSamples:
         this: Any = self
         traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
-        return PooledSamples(self.store, traces, Policy(), self.clock, self.read, this)
+        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this)
 
     async def sample(
         self, request: RampRequest | None = None, registry: Registry | None = None, at: Any = RAMP

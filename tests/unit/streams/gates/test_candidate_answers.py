@@ -14,8 +14,8 @@ from evalcore.gates.golden import CandidateAnswer, Failed
 from schemas.manifests import CandidateEndpoint
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
-from streams.gates import candidate_answers
-from streams.gates.candidate_answers import CandidateAnswers
+from streams.gates import candidate
+from streams.gates.candidate import CandidateAnswers
 from tests.memory_ports import ManualClock, MemoryStore
 
 ITEMS = [{"input": f"i{number}", "metadata": {"id": str(number)}, "expected_output": "hidden"} for number in range(6)]
@@ -115,7 +115,7 @@ async def test_a_version_that_can_be_no_part_of_an_address_is_never_asked() -> N
 
 
 async def test_an_answer_too_large_to_keep_is_used_and_asked_for_again(monkeypatch: Any) -> None:
-    monkeypatch.setattr(candidate_answers, "LARGEST", 100)
+    monkeypatch.setattr(candidate, "LARGEST_KEPT", 100)
     store, agent = MemoryStore(ManualClock()), Agent(lambda text: (200, "x" * 200))
     for _ in range(2):
         assert outputs(await answers(agent, store).to(ITEMS[:1], ENDPOINT, step())) == ["x" * 200]

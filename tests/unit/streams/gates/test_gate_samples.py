@@ -13,21 +13,24 @@ from agents.ports import Unavailable
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
 from schemas.judges import Milestone
-from streams.gates.pooled_traces import InOpik, PooledTraces, Whole
-from streams.gates.samples import PooledSamples
+from streams.gates.samples import FrozenSamples, PooledTraces, StateIsComplete, TraceInOpik
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.streams.gates.sample_world import Records, asked, not_in_opik, pool
 
 
 def pooled(
-    store: MemoryStore, records: Records, clock: ManualClock, whole: Whole = nullcontext, opik: InOpik = not_in_opik
-) -> PooledSamples:
+    store: MemoryStore,
+    records: Records,
+    clock: ManualClock,
+    complete: StateIsComplete = nullcontext,
+    opik: TraceInOpik = not_in_opik,
+) -> FrozenSamples:
     """Where no candidate is named: nobody is to ask for a dataset or a candidate."""
     nobody: Any = None
     topic: Any = records
-    traces = PooledTraces(store, topic, "traces", clock, opik, whole)
-    return PooledSamples(store, traces, Policy(), clock, nobody, nobody)
+    traces = PooledTraces(store, topic, "traces", clock, opik, complete)
+    return FrozenSamples(store, traces, Policy(), clock, nobody, nobody)
 
 
 async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
@@ -35,13 +38,13 @@ async def test_nothing_is_drawn_from_pools_that_are_being_made_anew() -> None:
     rebuilding = True
 
     @asynccontextmanager
-    async def whole() -> AsyncIterator[None]:
+    async def complete() -> AsyncIterator[None]:
         yield
         if rebuilding:
             raise Unavailable("made anew")
 
     clock = ManualClock()
-    samples = pooled(MemoryStore(clock), Records([]), clock, whole)
+    samples = pooled(MemoryStore(clock), Records([]), clock, complete)
     wanted: tuple[RampRequest, Milestone, Registry] = (asked(), Milestone.PRE_RAMP, built())
     with pytest.raises(Unavailable, match="made anew"):
         await samples.frozen(*wanted)
