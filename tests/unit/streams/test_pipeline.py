@@ -217,7 +217,7 @@ async def test_a_state_that_lacks_earlier_records_is_made_anew_before_anything_i
 
 
 async def test_a_part_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.pauses.PAUSES", (0.0,))
+    monkeypatch.setattr("streams.retry.Retry.pause", lambda *_: 0.0)
     async with Stage() as stage:
         stage.scores.fail("r1", Unavailable("Opik is away"), Unavailable("Opik is away"))
         with capture_logs():
@@ -231,7 +231,7 @@ async def test_a_part_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch
 async def test_a_part_that_is_away_is_not_waited_for_once_the_batch_is_not_ours(
     monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    monkeypatch.setattr("streams.pauses.PAUSES", (0.0,))
+    monkeypatch.setattr("streams.retry.Retry.pause", lambda *_: 0.0)
     async with Stage() as stage:
         slow = stage.scores.hold("r0")
         stage.scores.fail("r0", Unavailable("Opik is away"))
