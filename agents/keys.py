@@ -61,7 +61,7 @@ TURN = KeyFamily(
     type="string",
     life="the lookback window and an hour after its last event",
     growth="one for each turn of the lookback window",
-    owner="agents.join.work",
+    owner="agents.join.step",
     holds="the turn: its trace, its winning thumb and reroll, and what Opik is known to hold",
 )
 SESSION = KeyFamily(
@@ -77,7 +77,7 @@ WATERMARK = KeyFamily(
     type="string",
     life="as long as the store",
     growth="one for each consumed partition",
-    owner="agents.join.steps",
+    owner="agents.join.batches",
     holds="the offset below which the state has every record of the partition",
 )
 COUNTED = KeyFamily(

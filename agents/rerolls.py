@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Sequence
 
 from agents.codec import Bad, Decoded, Dropped, Reroll, load, time_ms, validate
+from agents.join.batches import Agent, Batch, MergeResult
 from agents.join.join import merge_reroll
-from agents.join.steps import Agent, Batch, Carried
-from agents.join.work import Work
+from agents.join.step import StepContext
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record
@@ -43,13 +43,13 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Rerol
     return out
 
 
-async def merge(batch: Batch, items: Sequence[Reroll], work: Work, ports: Ports) -> list[Carried]:
+async def merge(batch: Batch, items: Sequence[Reroll], context: StepContext, ports: Ports) -> list[MergeResult]:
     out = []
     for item in items:
-        loaded = work.turns[item.response_id]
-        won = merge_reroll(loaded.turn, item, batch.partition, batch.records[item.index].offset)
-        loaded.touched |= won
-        out.append(Carried(item.index, item.time, loaded, loaded.turn.reroll if won else None))
+        snapshot = context.turns[item.response_id]
+        won = merge_reroll(snapshot.turn, item, batch.partition, batch.records[item.index].offset)
+        snapshot.touched |= won
+        out.append(MergeResult(item.index, item.time, snapshot, snapshot.turn.reroll if won else None))
     return out
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from agents.codec import Bad, Decoded, Dropped, Thumb, load, time_ms, validate
 from agents.dynamodb import VALUES, of_change, sequence_of, unwrap
+from agents.join.batches import Agent, Batch, MergeResult
 from agents.join.fast_path import prepare
 from agents.join.join import merge_thumb
-from agents.join.steps import Agent, Batch, Carried
-from agents.join.work import Work
+from agents.join.step import StepContext
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record, clean
@@ -117,16 +117,16 @@ def unknown(event: Any) -> str:
     return clean(f"neither a DynamoDB stream record nor a plain thumb: {kind}")
 
 
-async def merge(batch: Batch, items: Sequence[Thumb], work: Work, ports: Ports) -> list[Carried]:
+async def merge(batch: Batch, items: Sequence[Thumb], context: StepContext, ports: Ports) -> list[MergeResult]:
     """The highest version of an item wins, whatever the order of arrival."""
-    turns, records, partition = work.turns, batch.records, batch.partition
+    turns, records, partition = context.turns, batch.records, batch.partition
     out = []
     for item in items:
-        loaded = turns[item.response_id]
-        won = merge_thumb(loaded.turn, item, partition, records[item.index].offset)
+        snapshot = turns[item.response_id]
+        won = merge_thumb(snapshot.turn, item, partition, records[item.index].offset)
         if won:
-            loaded.touched = True
-        out.append(Carried(item.index, item.time, loaded, loaded.turn.thumbs if won else None))
+            snapshot.touched = True
+        out.append(MergeResult(item.index, item.time, snapshot, snapshot.turn.thumbs if won else None))
     return out
 
 

@@ -11,11 +11,11 @@ import orjson
 
 from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, quoted, time_ms, validate
 from agents.gates.pools import PRODUCTION, pool
+from agents.join.batches import Agent, Batch, MergeResult
+from agents.join.due_turns import next_check
 from agents.join.join import merge_trace
 from agents.join.sessions import derive
-from agents.join.settling import next_check
-from agents.join.steps import Agent, Batch, Carried
-from agents.join.work import Work
+from agents.join.step import StepContext
 from agents.policy import OWN_AGENT, Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record
@@ -100,19 +100,19 @@ def short(text: str | None, field: str) -> str:
     return text
 
 
-async def merge(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: Ports) -> list[Carried]:
+async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> list[MergeResult]:
     """Waiting signals get their trace; a trace without judge scores is looked at again while judges may still run."""
     out = []
     for facts in items:
-        loaded = work.turns[facts.response_id]
-        changed = merge_trace(loaded.turn, facts)
+        snapshot = context.turns[facts.response_id]
+        changed = merge_trace(snapshot.turn, facts)
         if changed:
-            loaded.touched = True
-            pool(batch, facts, work)
-            if not loaded.turn.judged:
-                work.change.due[facts.response_id] = next_check(work.now, facts.ended, work.policy, first=True)
-        out.append(Carried(facts.index, facts.ended, loaded, None, State.DONE if changed else State.SUPERSEDED))
-    await derive(batch, items, work, ports)
+            snapshot.touched = True
+            pool(batch, facts, context)
+            if not snapshot.turn.judged:
+                context.change.due[facts.response_id] = next_check(context.now, facts.ended, context.policy, first=True)
+        out.append(MergeResult(facts.index, facts.ended, snapshot, None, State.DONE if changed else State.SUPERSEDED))
+    await derive(batch, items, context, ports)
     return out
 
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from agents import rerolls, thumbs, traces
-from agents.join.steps import Agent
+from agents.join.batches import Agent
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
 from rampgate.registry.verticals import load_verticals

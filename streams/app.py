@@ -13,15 +13,15 @@ import structlog
 from faust.tables.manager import TableManager
 from faust.types import TP
 
-from agents.join.steps import Agent, Batch
-from agents.join.work import Report
+from agents.join.batches import Agent, FetchedBatch
+from agents.join.step import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from streams.gates.jobs import GateJobs
 from streams.kafka.offsets import KafkaOffsets
-from streams.kafka.start_offsets import Positions
+from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import BatchConsumer, BatchTransport
 from streams.pipeline import Pipeline
 
@@ -57,7 +57,7 @@ class NoTables(TableManager):
 class RampgateApp(faust.App):
     """Faust's app with our transport; the consumer asks it where each partition starts."""
 
-    positions: Positions
+    start_offsets: StartOffsets
     offsets: KafkaOffsets
     batch_records: int
 
@@ -65,10 +65,7 @@ class RampgateApp(faust.App):
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
 
     async def start_of_partition(self, tp: TP, committed: int | None, settled: int | None) -> int:
-        return await self.positions.start(tp, committed, settled, self.offsets)
-
-    def doubtful(self, tp: TP, base: int, last: int) -> bool:
-        return self.positions.doubtful(tp, base, last)
+        return await self.start_offsets.start(tp, committed, settled, self.offsets)
 
 
 @dataclass
@@ -105,7 +102,7 @@ class Consumption:
         if not self.failure.done():
             self.failure.set_result(error)
 
-    async def lost(self, lost: StateLost, batch: Batch) -> None:
+    async def lost(self, lost: StateLost, batch: FetchedBatch) -> None:
         """A batch found no state: its partition is read again."""
         tp = TP(batch.topic, batch.partition)
         if self.consumer.current(batch):
@@ -132,9 +129,9 @@ def consume(
     agents: Mapping[str, Agent],
     ports: Ports,
     policy: Policy,
-    positions: Positions,
+    start_offsets: StartOffsets,
     *,
-    observe: Callable[[Agent, Report, Batch], None],
+    observe: Callable[[Agent, Report, FetchedBatch], None],
     ready: Callable[[], Any],
     gates: Callable[[Consumption], GateJobs] | None = None,
 ) -> Consumption:
@@ -168,7 +165,7 @@ def consume(
     )
     # Faust's default is "", which Kafka takes for a static id: all workers would be one member and fence each other.
     app.conf.consumer_group_instance_id = cast(str, tuning.group_instance_id or None)
-    app.positions, app.batch_records = positions, tuning.batch_records
+    app.start_offsets, app.batch_records = start_offsets, tuning.batch_records
     app.offsets = KafkaOffsets(access)
     consumption = Consumption(app, folder)
     for name, agent in agents.items():

@@ -12,9 +12,9 @@ import structlog
 from faust.types import TP
 from redis.exceptions import RedisError
 
-from agents.join.settling import revisit
+from agents.join.due_turns import revisit
+from agents.join.step import Report
 from agents.join.turn import Mark, decode_turn
-from agents.join.work import Report
 from agents.keys import DRAINING, WATERMARK, WITHHELD
 from agents.policy import Policy
 from agents.ports import Ports, Unauthorized, Unavailable
@@ -32,7 +32,7 @@ COLLECT_EVERY = 10
 """Seconds."""
 
 
-class Upkeep:
+class Maintenance:
     """Runs until cancelled. `observe` gets each report; a part that is unavailable is waited for."""
 
     def __init__(
@@ -63,14 +63,14 @@ class Upkeep:
             try:
                 more = await job()
             except (Unavailable, RedisError) as error:
-                log.warning("upkeep_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
+                log.warning("maintenance_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
                 heed_cancel()
                 await asyncio.sleep(min(seconds * 4, 5.0))
             except Unauthorized as error:
                 self._consumption.fatal(error)
                 return
             except Exception:
-                log.exception("upkeep_failed", job=getattr(job, "__name__", ""))
+                log.exception("maintenance_failed", job=getattr(job, "__name__", ""))
                 heed_cancel()
                 await asyncio.sleep(5.0)
             heed_cancel()

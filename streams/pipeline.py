@@ -6,15 +6,15 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
 from faust.types import TP
 
 from agents.codec import Bad, Decoded
-from agents.join.steps import Agent, Batch, handle
-from agents.join.work import Report
+from agents.join.batches import Agent, Batch, FetchedBatch, handle
+from agents.join.step import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean, replay_id_of
@@ -36,14 +36,19 @@ class Abandoned(Exception):
 class Consumer(Protocol):
     flow_active: bool
 
-    def current(self, batch: Batch) -> bool: ...
-    def abandon(self, batch: Batch) -> None: ...
+    def current(self, batch: FetchedBatch) -> bool: ...
+    def abandon(self, batch: FetchedBatch) -> None: ...
 
 
 @dataclass
 class Flight:
-    batch: Batch
+    """A batch in flight. `done` is set once it is recorded; `before` is the partition's batch before it, if that was
+    in flight too. `floor`: the base of the oldest batch in flight when this one took off."""
+
+    batch: FetchedBatch
     done: asyncio.Future[None]
+    before: Flight | None
+    floor: int
 
 
 class Pipeline:
@@ -59,8 +64,8 @@ class Pipeline:
         in_flight: int,
         bad_in_a_row: int,
         consumer: Callable[[], Consumer],
-        observe: Callable[[Agent, Report, Batch], None],
-        lost: Callable[[StateLost, Batch], Awaitable[None]],
+        observe: Callable[[Agent, Report, FetchedBatch], None],
+        lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
         ready: Callable[[], Awaitable[None]],
     ) -> None:
@@ -91,13 +96,13 @@ class Pipeline:
             if late:
                 await asyncio.wait(late, timeout=5.0)
 
-    async def submit(self, batch: Batch, ack: Callable[[], Any]) -> None:
+    async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
         """Take a batch; `ack` is called once it and the partition's earlier ones are settled."""
         await self._ready()
         lane = self._lanes.setdefault(TP(batch.topic, batch.partition), deque())
         while lane and lane[-1].batch.generation != batch.generation and self._consumer().current(batch):
-            # What was read before a rewind may be writing yet, and ours has to be the last word. It ends by itself: it
-            # waits for nothing that comes after it, and no longer being current it is given up when its call returns.
+            # A batch read before a rewind may still be writing, and this one must have the last word. It ends by
+            # itself: it waits for no later batch, and as it is no longer current it is given up when its call returns.
             await asyncio.wait([lane[-1].done])
         await self._recall(batch)
         await self._room.acquire()
@@ -105,26 +110,18 @@ class Pipeline:
             self._consumer().abandon(batch)
             self._room.release()
             return
-        before = lane[-1] if lane else None
-        flight = Flight(batch, asyncio.get_running_loop().create_future())
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        floor = lane[0].batch.base if lane else batch.base
+        flight = Flight(batch, done, lane[-1] if lane else None, floor)
         lane.append(flight)
-
-        async def turn() -> None:
-            if before is not None:
-                await asyncio.shield(before.done)
-            if not self._consumer().current(batch):
-                raise Abandoned
-
-        # Under another name: rebound, the batch would hold the function that holds it, and its records would stay in
-        # memory until the collector comes by.
-        ordered = replace(batch, floor=lane[0].batch.base, turn=turn)
-        task = asyncio.create_task(self._fly(ordered, flight, lane, ack), name=f"{batch.watermark_key}@{batch.base}")
+        task = asyncio.create_task(self._fly(flight, lane, ack), name=f"{batch.watermark_key}@{batch.base}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _fly(self, batch: Batch, flight: Flight, lane: deque[Flight], ack: Callable[[], Any]) -> None:
+    async def _fly(self, flight: Flight, lane: deque[Flight], ack: Callable[[], Any]) -> None:
+        batch = flight.batch
         try:
-            await self._settle(batch)
+            await self._handle(flight, batch, batch.doubtful)
             flight.done.set_result(None)
             ack()
         except (Abandoned, asyncio.CancelledError):
@@ -138,20 +135,25 @@ class Pipeline:
                 self._consumer().abandon(batch)
                 flight.done.set_exception(Abandoned())
                 flight.done.exception()
+            # Else each flight would hold the one before it, and that one its records, as long as the topic flows.
+            flight.before = None
             lane.remove(flight)
             self._room.release()
 
-    def _recover(self, lost: StateLost, batch: Batch) -> None:
+    def _recover(self, lost: StateLost, batch: FetchedBatch) -> None:
         task = asyncio.ensure_future(self._lost(lost, batch))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _settle(self, batch: Batch) -> None:
-        """Handle a batch, waiting out a part that is unavailable for as long as the partition is ours."""
+    async def _handle(self, flight: Flight, batch: Batch, doubtful: bool) -> None:
+        """Bring a batch, or a part of a flight's batch, to its end. Wait out a part that is unavailable for as long as
+        the partition is ours."""
         failures = 0
         while True:
             try:
-                report = await handle(batch, self._counting(batch), self.ports, self.policy, self.topics)
+                decoded = self.agent.decode(batch.records, self.ports.clock.now_ms(), self.policy)
+                self._limit_bad(flight.batch.generation, batch, decoded)
+                await self._step(flight, batch, decoded, doubtful)
             except (StateLost, Unauthorized, Abandoned, TooManyBad):
                 raise
             except Unavailable as error:
@@ -161,19 +163,52 @@ class Pipeline:
                     "waiting", batch=batch.watermark_key, base=batch.base, reason=clean(str(error)), seconds=pause
                 )
                 await asyncio.sleep(pause)
-                batch = replace(batch, again=True)
+                doubtful = True
                 consumer = self._consumer()
-                if self._stopping or not consumer.flow_active or not consumer.current(batch):
+                if self._stopping or not consumer.flow_active or not consumer.current(flight.batch):
                     raise Abandoned from error
             except Exception:
                 log.exception("step_failed", batch=batch.watermark_key, base=batch.base, records=len(batch.records))
-                await self._divide(batch)
+                await self._divide(flight, batch, doubtful)
                 return
             else:
-                self._observe(self.agent, report, batch)
                 return
 
-    async def _recall(self, batch: Batch) -> None:
+    async def _step(self, flight: Flight, batch: Batch, decoded: Decoded[Any], doubtful: bool) -> None:
+        """Handle decoded records, once the partition's earlier batches are recorded."""
+
+        async def earlier_recorded() -> None:
+            if flight.before is not None:
+                await asyncio.shield(flight.before.done)
+            if not self._consumer().current(flight.batch):
+                raise Abandoned
+
+        report = await handle(
+            batch,
+            decoded,
+            self.agent,
+            self.ports,
+            self.policy,
+            self.topics,
+            settled=flight.batch.settled,
+            doubtful=doubtful,
+            floor=min(flight.floor, batch.base),
+            earlier_recorded=earlier_recorded,
+        )
+        self._observe(self.agent, report, flight.batch)
+
+    async def _divide(self, flight: Flight, batch: Batch, doubtful: bool) -> None:
+        """Something in the batch breaks us: halve it until one record is alone, and dead-letter that one."""
+        records = batch.records
+        if len(records) > 1:
+            first, second = records[: len(records) // 2], records[len(records) // 2 :]
+            for base, part in ((batch.base, first), (first[-1].offset + 1, second)):
+                await self._handle(flight, Batch(batch.topic, batch.partition, base, part), doubtful)
+            return
+        broken = Bad(0, Cause.INTERNAL_ERROR, "handling it failed; the worker's log has the error")
+        await self._step(flight, batch, Decoded(bad=[broken]), doubtful)
+
+    async def _recall(self, batch: FetchedBatch) -> None:
         """The first batch since we took the partition: if it begins with bad records, those right before it count too.
         Else a worker that is started again and again would drain the topic after all, a few records each time."""
         tp = TP(batch.topic, batch.partition)
@@ -195,50 +230,25 @@ class Pipeline:
         good = max((one.index for one in (*out.items, *out.dropped)), default=-1)
         return sum(replay_id_of(record.headers) is None for record in records[good + 1 :])
 
-    def _counting(self, batch: Batch) -> Agent:
-        """The agent with a codec that stops the worker when undecodable records come without end.
+    def _limit_bad(self, generation: int, batch: Batch, decoded: Decoded[Any]) -> None:
+        """Raise TooManyBad when undecodable records come without end (promise 6).
 
         A batch that is repeated counts once. Replayed dead letters don't count: an operator sent them, knowing what
         they are, and a thousand of them must not stop every worker.
         """
-
-        def decode(records: Any, now: int, policy: Policy) -> Decoded[Any]:
-            out = self.agent.decode(records, now, policy)
-            tp = TP(batch.topic, batch.partition)
-            generation, counted, streak = self._bad.get(tp, (batch.generation, -1, 0))
-            if generation == batch.generation and batch.end <= counted:
-                return out
-            if generation != batch.generation or not out.bad:
-                streak = 0
-            if out.bad:
-                tail = self._tail(records, out)
-                streak = tail if out.items or out.dropped else streak + tail
-            if streak >= self._bad_limit:
-                raise TooManyBad(
-                    f"{batch.topic}/{batch.partition}: {streak} records in a row can't be decoded, the last at offset "
-                    f"{batch.end - 1} ({out.bad[-1].detail}). Stopping rather than draining the topic: mend the "
-                    "producer, or raise bad_records_in_a_row"
-                )
-            self._bad[tp] = (batch.generation, batch.end, streak)
-            return out
-
-        return replace(self.agent, decode=decode)
-
-    async def _divide(self, batch: Batch) -> None:
-        """Something in the batch breaks us: halve it until one record stands alone, and dead-letter that one."""
-        if len(batch.records) > 1:
-            middle = len(batch.records) // 2
-            first, second = batch.records[:middle], batch.records[middle:]
-            for base, part in ((batch.base, first), (first[-1].offset + 1, second)):
-                await self._settle(replace(batch, base=base, records=part, floor=min(batch.floor or base, base)))
+        tp = TP(batch.topic, batch.partition)
+        known, counted, streak = self._bad.get(tp, (generation, -1, 0))
+        if generation == known and batch.end <= counted:
             return
-        agent = replace(self.agent, decode=_broken)
-        report = await handle(batch, agent, self.ports, self.policy, self.topics)
-        self._observe(agent, report, batch)
-
-
-def _broken(records: Any, now: int, policy: Policy) -> Decoded[Any]:
-    """A codec that can make nothing of anything."""
-    found: list[Record] = list(records)
-    detail = "handling it failed; the worker's log has the error"
-    return Decoded(bad=[Bad(index, Cause.INTERNAL_ERROR, detail) for index in range(len(found))])
+        if generation != known or not decoded.bad:
+            streak = 0
+        if decoded.bad:
+            tail = self._tail(batch.records, decoded)
+            streak = tail if decoded.items or decoded.dropped else streak + tail
+        if streak >= self._bad_limit:
+            raise TooManyBad(
+                f"{batch.topic}/{batch.partition}: {streak} records in a row can't be decoded, the last at offset "
+                f"{batch.end - 1} ({decoded.bad[-1].detail}). Stopping rather than draining the topic: mend the "
+                "producer, or raise bad_records_in_a_row"
+            )
+        self._bad[tp] = (generation, batch.end, streak)

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from agents.join.batches import FOREVER, Batch, arrival
 from agents.join.counting import CONSUMED, HOUR, count_tallies
-from agents.join.steps import FOREVER, Batch, arrival
-from agents.join.work import ATTEMPTS, Report, exhausted
+from agents.join.step import ATTEMPTS, Report, exhausted
 from agents.keys import COUNTED, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from schemas.dead_letters import Record

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agents.codec import TraceFacts
+from agents.join.batches import Batch
 from agents.join.counting import HOUR, expiry
-from agents.join.steps import Batch
-from agents.join.work import Work
+from agents.join.step import StepContext
 from agents.keys import TRACE_POOL, Key
 from agents.ports import Pool as Members
 from evalcore.scoring.sampling import POOL, PooledTrace
@@ -21,21 +21,21 @@ def pool_key(vertical: str | None, agent: str, version: str | None, hour: int) -
     return TRACE_POOL.key(hour, f"{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}")
 
 
-def pool(batch: Batch, facts: TraceFacts, work: Work) -> None:
+def pool(batch: Batch, facts: TraceFacts, context: StepContext) -> None:
     """Add a completed trace to the pools of its agent version, of its agent where it is production's, and of its
     vertical and hour. One without an agent or a version is nobody's."""
     if not facts.agent or not facts.agent_version:
         return
     hour = facts.ended // HOUR
-    expires = expiry(hour, work.policy.lookback)
-    if expires <= work.now:
+    expires = expiry(hour, context.policy.lookback)
+    if expires <= context.now:
         return
     one = PooledTrace(facts.trace, facts.ended, batch.partition, batch.records[facts.index].offset)
     member, number = one.pack(), one.number
     for version in (facts.agent_version, None) if facts.production else (facts.agent_version,):
         for vertical in (facts.vertical, None):
             key = pool_key(vertical, facts.agent, version, hour)
-            found = work.change.pools.get(key)
+            found = context.change.pools.get(key)
             if found is None:
-                found = work.change.pools[key] = Members(expires, POOL)
+                found = context.change.pools[key] = Members(expires, POOL)
             found.members[member] = number

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agents.codec import Thumb
+from agents.join.batches import Batch
 from agents.join.counting import BOTH, HOUR, MISSING_SIGNAL
 from agents.join.join import LABELS, REROLL, THUMBS
-from agents.join.steps import Batch
+from agents.join.step import PreparedTurns, StepContext
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
-from agents.join.work import Prepared, Work
 from agents.keys import turn_key
 from agents.ports import Write
 
@@ -22,25 +22,25 @@ _THUMBS_LABEL, _REROLL_LABEL = LABELS[THUMBS], LABELS[REROLL]
 _SCORES = {1: 1.0, -1: -1.0}
 
 
-def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: Work) -> Sequence[Thumb]:
-    """Prepare what is common (as `work.prepared`) and take it out of `read`; the thumbs that go the general way are
+def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], context: StepContext) -> Sequence[Thumb]:
+    """Prepare what is common (as `context.prepared`) and take it out of `read`; the thumbs that go the general way are
     returned."""
     heard = [item.response_id for item in items]
     counts = Counter(heard) if len(set(heard)) < len(heard) else None
-    now, lookback = work.now, work.policy.lookback
+    now, lookback = context.now, context.policy.lookback
     records, partition = batch.records, batch.partition
-    prepared = Prepared()
+    prepared = PreparedTurns()
     ids, writes, since, hours = prepared.ids, prepared.writes, prepared.since, prepared.hours
     keys, before, after, expires = prepared.swaps.columns
     moves, written = prepared.moves, prepared.written
     others = []
     for item in items:
         response_id, value, time = item.response_id, item.value, item.time
-        blob = read[response_id]
-        if not value or item.observed or not unsignalled(blob) or (counts and counts[response_id] > 1):
+        stored = read[response_id]
+        if not value or item.observed or not unsignalled(stored) or (counts and counts[response_id] > 1):
             others.append(item)
             continue
-        turn = decode_turn(blob)
+        turn = decode_turn(stored)
         if not turn.trace:
             others.append(item)
             continue
@@ -50,9 +50,9 @@ def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: 
         last = ended if ended > time else time
         ids.append(response_id)
         keys.append(turn_key(response_id))
-        before.append(blob)
+        before.append(stored)
         offset = records[item.index].offset
-        after.append(with_first_thumb(blob, value, time, item.seq, item.tie, partition, offset))
+        after.append(with_first_thumb(stored, value, time, item.seq, item.tie, partition, offset))
         ends = last + lookback
         expires.append((ends if ends > now else now) + HOUR)
         since.append(last)
@@ -63,10 +63,10 @@ def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], work: 
         if turn.judged:
             key = (vertical, MISSING_SIGNAL, second)
             moves[key] = moves.get(key, 0) - 1
-        dims = (vertical, turn.sub_agent, turn.category)
-        written[dims] = written.get(dims, 0) + 1
+        dimensions = (vertical, turn.sub_agent, turn.category)
+        written[dimensions] = written.get(dimensions, 0) + 1
     if ids:
-        work.prepared = prepared
+        context.prepared = prepared
         for response_id in ids:
             del read[response_id]
     return others

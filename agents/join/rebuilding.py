@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from agents.codec import TraceFacts
 from agents.join.join import merge_trace
+from agents.join.step import ATTEMPTS, StepContext, exhausted, record
 from agents.join.turn import Mark, Signal
-from agents.join.work import ATTEMPTS, Work, exhausted, record
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
@@ -19,16 +19,16 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
     now = ports.clock.now_ms()
     facts = {f.response_id: f for f in found if f.ended >= now - policy.lookback and (f.thumbs or f.reroll)}
     for _ in range(ATTEMPTS):
-        work = Work(now, policy)
-        work.load(list(facts), await ports.store.read(turn_keys(facts)))
-        for rid, loaded in work.turns.items():
-            turn, seen = loaded.turn, facts[rid]
-            loaded.touched |= merge_trace(turn, seen)
+        context = StepContext(now, policy)
+        context.load(list(facts), await ports.store.read(turn_keys(facts)))
+        for response_id, snapshot in context.turns.items():
+            turn, seen = snapshot.turn, facts[response_id]
+            snapshot.touched |= merge_trace(turn, seen)
             if turn.thumbs is None and seen.thumbs:
-                turn.thumbs, loaded.touched = known(seen.thumbs, seen.ended), True
+                turn.thumbs, snapshot.touched = known(seen.thumbs, seen.ended), True
             if turn.reroll is None and seen.reroll == 2:
-                turn.reroll, loaded.touched = known(1, seen.ended), True
-        if await record(work, ports):
+                turn.reroll, snapshot.touched = known(1, seen.ended), True
+        if await record(context, ports):
             return len(facts)
     raise exhausted()
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import msgspec
 
 from agents.codec import Reroll, TraceFacts
+from agents.join.batches import Batch
 from agents.join.join import merge_reroll
-from agents.join.steps import Batch
+from agents.join.step import StepContext
 from agents.join.turn import Origin, Session
-from agents.join.work import Work
 from agents.keys import SESSION, turn_keys
 from agents.ports import Ports
 
@@ -88,7 +88,7 @@ MOST_TURNS = 200
 KEEP_MS = 3_600_000
 
 
-async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: Ports) -> None:
+async def derive(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> None:
     """Note each trace in its session and merge the rerolls that this reveals."""
     candidates = [facts for facts in items if facts.session and facts.said]
     if not candidates:
@@ -100,22 +100,22 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], work: Work, ports: P
     longest = 0
     for facts in candidates:
         turns = sessions[SESSION.key(facts.session)]
-        window = work.policy.window_of(facts.vertical)
+        window = context.policy.window_of(facts.vertical)
         longest = max(longest, window)
         offset = batch.records[facts.index].offset
         found += [(rid, time, offset) for rid, time in add(turns, facts, window)]
     for key, turns in sessions.items():
         blob = encode_session(turns)
         if blob != blobs[key]:
-            work.change.checks[key] = blobs[key]
-            work.change.sets[key] = (blob, work.now + 2 * longest + KEEP_MS)
-    others = list({rid for rid, _, _ in found if rid not in work.turns})
+            context.change.checks[key] = blobs[key]
+            context.change.sets[key] = (blob, context.now + 2 * longest + KEEP_MS)
+    others = list({rid for rid, _, _ in found if rid not in context.turns})
     if others:
-        work.load(others, await ports.store.read(turn_keys(others)))
+        context.load(others, await ports.store.read(turn_keys(others)))
     for rid, time, offset in found:
-        loaded = work.turns[rid]
+        snapshot = context.turns[rid]
         reroll = Reroll(-1, rid, time)
-        loaded.touched |= merge_reroll(loaded.turn, reroll, batch.partition, offset, Origin.TRACES)
+        snapshot.touched |= merge_reroll(snapshot.turn, reroll, batch.partition, offset, Origin.TRACES)
 
 
 def is_reroll(before: Session, after: Session) -> bool:

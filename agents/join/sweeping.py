@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.codec import Reroll, Thumb, TraceFacts
+from agents.join.dead_letters import letters_for, send_letters
 from agents.join.join import merge_reroll, merge_thumb, merge_trace
+from agents.join.step import ATTEMPTS, Report, RetryState, StepContext, exhausted, record, write_scores
 from agents.join.turn import Mark, Origin, Turn, decode_turn
-from agents.join.work import ATTEMPTS, Memory, Report, Work, exhausted, record
-from agents.join.writing import letters_for, send_letters, write_scores
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
@@ -55,42 +55,44 @@ async def peek(items: Sequence[Item], ports: Ports) -> list[Known]:
 
 async def bring(placed: Sequence[Placed], ports: Ports, policy: Policy, topics: Topics) -> tuple[Report, set[str]]:
     """Join and write. Returns what was done, and the response ids of turns that wait for something."""
-    memory = Memory()
+    retry_state = RetryState()
     response_ids = list({one.item.response_id for one in placed})
     records = {(one.record.topic, one.record.partition, one.record.offset): one.record for one in placed}
     for _ in range(ATTEMPTS):
-        work = Work(ports.clock.now_ms(), policy, memory)
-        work.load(response_ids, await ports.store.read(turn_keys(response_ids)))
+        context = StepContext(ports.clock.now_ms(), policy, retry_state)
+        context.load(response_ids, await ports.store.read(turn_keys(response_ids)))
         for one in placed:
-            loaded = work.turns[one.item.response_id]
-            loaded.touched |= merge(loaded.turn, one.item, one.record.partition, one.record.offset)
-        refused = await write_scores(work, ports)
+            snapshot = context.turns[one.item.response_id]
+            snapshot.touched |= merge(snapshot.turn, one.item, one.record.partition, one.record.offset)
+        refused = await write_scores(context, ports)
         if refused:
 
-            def at_hand(topic: str, partition: int, offset: int) -> Record | None:
+            def in_batch(topic: str, partition: int, offset: int) -> Record | None:
                 return records.get((topic, partition, offset))
 
-            await send_letters(ports, memory, await letters_for(refused, ports, topics, at_hand, "sweep.write"))
-        if await record(work, ports):
-            return work.report, {rid for rid, loaded in work.turns.items() if waiting(loaded.turn)}
+            await send_letters(ports, retry_state, await letters_for(refused, ports, topics, in_batch, "sweep.write"))
+        if await record(context, ports):
+            return context.report, {
+                response_id for response_id, snapshot in context.turns.items() if waiting(snapshot.turn)
+            }
     raise exhausted()
 
 
 async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topics: Topics) -> Report:
     """Join traces read from Opik: they settle signals that wait for them, and count in coverage (FR-11)."""
-    now, memory = ports.clock.now_ms(), Memory()
+    now, retry_state = ports.clock.now_ms(), RetryState()
     facts = {one.response_id: one for one in found if one.ended >= now - policy.lookback}
     for _ in range(ATTEMPTS):
-        work = Work(now, policy, memory)
-        work.load(list(facts), await ports.store.read(turn_keys(facts)))
-        for rid, loaded in work.turns.items():
-            loaded.touched |= merge_trace(loaded.turn, facts[rid])
-        refused = await write_scores(work, ports)
+        context = StepContext(now, policy, retry_state)
+        context.load(list(facts), await ports.store.read(turn_keys(facts)))
+        for response_id, snapshot in context.turns.items():
+            snapshot.touched |= merge_trace(snapshot.turn, facts[response_id])
+        refused = await write_scores(context, ports)
         if refused:
             letters = await letters_for(refused, ports, topics, lambda *_: None, "sweep.write")
-            await send_letters(ports, memory, letters)
-        if await record(work, ports):
-            return work.report
+            await send_letters(ports, retry_state, letters)
+        if await record(context, ports):
+            return context.report
     raise exhausted()
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agents.join.counting import HOUR, expiry
-from agents.join.work import ATTEMPTS, Work, exhausted, record
+from agents.join.step import ATTEMPTS, StepContext, exhausted, record
 from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Pool, Ports, Store
@@ -136,11 +136,11 @@ async def note_judged(response_ids: Sequence[str], ports: Ports, policy: Policy)
     for judge scores when it learns of the trace."""
     ids = list(dict.fromkeys(response_ids))
     for _ in range(ATTEMPTS):
-        work = Work(ports.clock.now_ms(), policy)
-        work.load(ids, await ports.store.read(turn_keys(ids)))
-        for loaded in work.turns.values():
-            if loaded.turn.trace and not loaded.turn.judged:
-                loaded.turn.judged, loaded.touched = 1, True
-        if await record(work, ports):
+        context = StepContext(ports.clock.now_ms(), policy)
+        context.load(ids, await ports.store.read(turn_keys(ids)))
+        for snapshot in context.turns.values():
+            if snapshot.turn.trace and not snapshot.turn.judged:
+                snapshot.turn.judged, snapshot.touched = 1, True
+        if await record(context, ports):
             return
     raise exhausted()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from agents.join.work import Report
+from agents.join.step import Report
 from rampgate.wiring import Parts
 from schemas.outcomes import Kind, State
 

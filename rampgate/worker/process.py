@@ -86,8 +86,8 @@ async def serve_worker(settings: Settings) -> int:
 
 
 def quiet_collector() -> None:
-    """Leave what is loaded by now out of garbage collection, and collect by the clock (`Upkeep.pulse`) instead of by
-    the number of objects: a batch makes tens of thousands that die with it, and looking through those that are in
+    """Leave what is loaded by now out of garbage collection, and collect by the clock (`Maintenance.pulse`) instead of
+    by the number of objects: a batch makes tens of thousands that die with it, and looking through those that are in
     flight took a third of the worker's time."""
     gc.collect()
     gc.freeze()

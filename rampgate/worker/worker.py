@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-from agents.join.steps import Agent, Batch
-from agents.join.work import Report
+from agents.join.batches import Agent, FetchedBatch
+from agents.join.step import Report
 from agents.ports import Unauthorized, Unavailable
 from rampgate.wiring import AGENTS, Parts
 from rampgate.worker.gates import Gates
@@ -21,9 +21,9 @@ from rampgate.worker.observing import observe
 from rampgate.worker.operators import Operators
 from streams.app import Consumption, consume
 from streams.kafka.delayed_consumer import SideFeed
-from streams.kafka.start_offsets import Positions
+from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
-from streams.maintenance import Upkeep
+from streams.maintenance import Maintenance
 from streams.pipeline import TooManyBad
 from streams.rebuild import Rebuild
 
@@ -67,7 +67,7 @@ class Worker:
         if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
             return 0
         in_flight = parts.tuning.records_in_flight
-        positions = Positions(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
+        start_offsets = StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
         self.consumption = consumption = consume(
             parts.access,
             parts.tuning,
@@ -75,12 +75,12 @@ class Worker:
             AGENTS,
             parts.ports,
             parts.policy,
-            positions,
+            start_offsets,
             observe=self._observe_batch,
             ready=self.rebuild.ready,
             gates=self.gates.jobs if self.gates is not None else None,
         )
-        upkeep = Upkeep(
+        maintenance = Maintenance(
             consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying
         )
         task: asyncio.Task[None] | None = None
@@ -90,7 +90,7 @@ class Worker:
             # The start lasts until the state says where to read from; a stop must not wait for a Redis that is away.
             if not await self._unless_stopped(consumption.app.start()):
                 return 0
-            task = asyncio.create_task(upkeep.run(), name="upkeep")
+            task = asyncio.create_task(maintenance.run(), name="maintenance")
             self.live_judges.start(self.replaying)
             if self.gates is not None:
                 self.operators.start()
@@ -152,7 +152,7 @@ class Worker:
         if running:
             self.parts.metrics.state_rebuilds.inc()
 
-    def _observe_batch(self, agent: Agent, report: Report, batch: Batch) -> None:
+    def _observe_batch(self, agent: Agent, report: Report, batch: FetchedBatch) -> None:
         if self.first_event_at is None:
             self.first_event_at = time.time()
             log.info("first_batch_settled", seconds_from_start=round(self.first_event_at - self.started_at, 3))

@@ -20,7 +20,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from agents.gates.counting import Ended
-from agents.join.steps import Batch
+from agents.join.batches import FetchedBatch
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import in_time
@@ -56,8 +56,8 @@ Decide = Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]
 class Consumer(Protocol):
     flow_active: bool
 
-    def current(self, batch: Batch) -> bool: ...
-    def abandon(self, batch: Batch) -> None: ...
+    def current(self, batch: FetchedBatch) -> bool: ...
+    def abandon(self, batch: FetchedBatch) -> None: ...
 
 
 class Leases(Protocol):
@@ -86,11 +86,11 @@ class PublishLeases:
 class Counting(Protocol):
     """Conservation of the records."""
 
-    async def end(self, batch: Batch, ended: Ended) -> None:
+    async def end(self, batch: FetchedBatch, ended: Ended) -> None:
         """Return once the record is counted. Raises Unavailable."""
         ...
 
-    async def counted(self, batch: Batch, record: Record) -> bool:
+    async def counted(self, batch: FetchedBatch, record: Record) -> bool:
         """Whether that was done, by anybody. Raises Unavailable."""
         ...
 
@@ -133,7 +133,7 @@ class GateJobs:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
-    async def submit(self, batch: Batch, ack: Callable[[], Any]) -> None:
+    async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
         self._keep(asyncio.create_task(self._settle(batch, ack), name=f"gates {batch.watermark_key}@{batch.base}"))
 
     async def stop(self, grace: float) -> None:
@@ -152,7 +152,7 @@ class GateJobs:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _settle(self, batch: Batch, ack: Callable[[], Any]) -> None:
+    async def _settle(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
         ours = asyncio.create_task(self._ours(batch))
         work = asyncio.create_task(self._records(batch))
         both: set[asyncio.Task[None]] = {ours, work}
@@ -178,21 +178,21 @@ class GateJobs:
         finally:
             ours.cancel()
 
-    async def _ours(self, batch: Batch) -> None:
+    async def _ours(self, batch: FetchedBatch) -> None:
         """Returns when the batch is no longer ours, or a rebalance waits for it."""
         consumer = self._consumer()
         while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust tells nobody
             await asyncio.sleep(LOOK)
 
-    async def _records(self, batch: Batch) -> None:
+    async def _records(self, batch: FetchedBatch) -> None:
         since = [batch.base, *(record.offset + 1 for record in batch.records)]
         await asyncio.gather(*map(self._record, since, batch.records, itertools.repeat(batch)))
 
-    async def _record(self, since: int, record: Record, batch: Batch) -> None:
+    async def _record(self, since: int, record: Record, batch: FetchedBatch) -> None:
         name = await self._end(record, batch)
         await self._through(lambda: self._counting.end(batch, Ended(since, record, name)))
 
-    async def _end(self, record: Record, batch: Batch) -> str:
+    async def _end(self, record: Record, batch: FetchedBatch) -> str:
         """What the record ends as, once that stands on its topic: conservation's name for it."""
         began = time.monotonic()
         request = read(record.value)
@@ -281,7 +281,7 @@ class GateJobs:
             seconds=round(time.monotonic() - job.began, 4),
         )
 
-    async def _letter(self, record: Record, batch: Batch, cause: Cause, why: str) -> str:
+    async def _letter(self, record: Record, batch: FetchedBatch, cause: Cause, why: str) -> str:
         """Sent once: not where the record was settled before, or counted."""
 
         async def send() -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 from faust.types import TP
 
-from agents.join.steps import FOREVER
+from agents.join.batches import FOREVER
 from agents.keys import WATERMARK
 from agents.ports import Clock, Store
 
@@ -32,7 +32,7 @@ class WatermarkStore(Store, Protocol):
         ...
 
 
-class Positions:
+class StartOffsets:
     """Start of each partition. `on_lost` is told when a partition that was read before has to be read again.
     `in_flight`: how many records of a partition a worker handles at once, at most."""
 
@@ -46,18 +46,12 @@ class Positions:
     ) -> None:
         self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
         self._in_flight = in_flight
-        self._doubts: dict[TP, tuple[int, int]] = {}
-
-    def doubtful(self, tp: TP, base: int, last: int) -> bool:
-        """Whether one of these records may have been handled and not recorded: by a worker that died, or by a step
-        that was under way when the state was lost."""
-        since, until = self._doubts.get(tp, (0, 0))
-        return since <= last and base < until
+        self.doubts: dict[TP, tuple[int, int]] = {}
 
     def _doubt(self, tp: TP, since: int, until: int, end: int) -> None:
         """No record was handled that was not there yet. What was in doubt before and was not read since still is."""
-        _, before = self._doubts.get(tp, (0, 0))
-        self._doubts[tp] = (since, min(max(until, before), end))
+        _, before = self.doubts.get(tp, (0, 0))
+        self.doubts[tp] = (since, min(max(until, before), end))
 
     async def start(self, tp: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,

@@ -16,7 +16,7 @@ import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from agents.join.steps import Batch
+from agents.join.batches import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
 
@@ -47,6 +47,7 @@ class BatchConsumer(driver.Consumer):
         self._seeking: defaultdict[TP, asyncio.Lock] = defaultdict(asyncio.Lock)
         app = self.app
         self.start_at: Start = app.start_of_partition
+        self._doubts: Mapping[TP, tuple[int, int]] = app.start_offsets.doubts
         self.max_records: int = app.batch_records
 
     async def perform_seek(self) -> None:
@@ -92,11 +93,11 @@ class BatchConsumer(driver.Consumer):
         known = (self._committed_offset[tp], self._settled_before.get(tp), self._new_offset(tp))
         return max(offset or 0 for offset in known)
 
-    def current(self, batch: Batch) -> bool:
+    def current(self, batch: FetchedBatch) -> bool:
         """Whether a batch still is of this assignment and was not fetched before a rewind."""
         return self._generation[TP(batch.topic, batch.partition)] == batch.generation
 
-    def abandon(self, batch: Batch) -> None:
+    def abandon(self, batch: FetchedBatch) -> None:
         """Nobody will settle this batch: it is read again, here or elsewhere. A rebalance must not wait for it."""
         place = batch.watermark_key, batch.base, batch.generation
         waiting: list[Any] = list(self._unacked_messages)
@@ -128,7 +129,7 @@ class BatchConsumer(driver.Consumer):
         return await super()._getmany(active_partitions, timeout)
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
-        """Yields one message per partition and batch: its value a `Batch`, its offset the batch's last."""
+        """Yields one message per partition and batch: its value a `FetchedBatch`, its offset the batch's last."""
         records, _ = await self._wait_next_records(timeout)
         app_generation = self.app.consumer_generation_id
         if not records or self.should_stop:
@@ -159,10 +160,8 @@ class BatchConsumer(driver.Consumer):
                 settled = self._settled_before.get(tp, 0)
                 message: Any = self._to_message(tp, part[-1])
                 message.key = None
-                again = self.app.doubtful(tp, base, last)
-                message.value = Batch(
-                    tp.topic, tp.partition, base, part, settled=settled, generation=generation, again=again
-                )
+                doubtful = in_doubt(self._doubts, tp, base, last)
+                message.value = FetchedBatch(tp.topic, tp.partition, base, part, generation, settled, doubtful)
                 yield tp, message
 
     async def _seek(self, partition: TP, offset: int) -> None:
@@ -215,6 +214,13 @@ class BatchConsumer(driver.Consumer):
             self._outstanding.pop(tp, None)
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)
+
+
+def in_doubt(doubts: Mapping[TP, tuple[int, int]], tp: TP, base: int, last: int) -> bool:
+    """Whether one of these records may have been handled and not recorded: by a worker that died, or by a step that
+    was under way when the state was lost. `doubts`: the offsets of each partition as `StartOffsets` keeps them."""
+    since, until = doubts.get(tp, (0, 0))
+    return since <= last and base < until
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import structlog
 
 from agents import rerolls, thumbs
-from agents.join.settling import revisit
-from agents.join.steps import Agent
+from agents.join.batches import Agent
+from agents.join.due_turns import revisit
+from agents.join.step import Report
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
-from agents.join.work import Report
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable

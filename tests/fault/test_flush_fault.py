@@ -92,7 +92,8 @@ def test_the_server_is_killed_and_comes_back_empty(rig: Rig, own_redis: RedisSer
     load = rig.sending(traffic.messages[sent:], per_second=1_500)
     own_redis.kill()
     rig.wait(
-        "the worker feels it", lambda: any(w.logged('"waiting"') or w.logged("upkeep_waiting") for w in rig.workers)
+        "the worker feels it",
+        lambda: any(w.logged(event) for w in rig.workers for event in ('"waiting"', "maintenance_waiting")),
     )
     own_redis.start()
     load.join(60)

@@ -17,7 +17,7 @@ from tests.fault.worker_process import WorkerProcess
 
 Make = Callable[..., Rig]
 PROMPT = Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0)
-"""Nothing that upkeep has to look up: what a killed worker had claimed is claimed again only after a minute."""
+"""Nothing that maintenance has to look up: what a killed worker had claimed is claimed again only after a minute."""
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agents.codec import TraceFacts
-from agents.join.settling import revisit
+from agents.join.due_turns import revisit
 from agents.join.turn import Mark, Origin, Signal, Turn, decode_turn, encode_turn
 from agents.policy import Policy
 from agents.ports import Ports

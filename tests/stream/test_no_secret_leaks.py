@@ -123,7 +123,7 @@ FAILING: dict[str, tuple[str, dict[str, Any]]] = {
     "a Redis URL that is none": ("percent-encoded", {"redis": "redis://:canary/with#signs@{redis}/0"}),
     "an Opik that refuses the key": ("worker_must_stop", {"opik_api_key": "canary-wrong-key"}),
     "an Opik URL with a login": (
-        "upkeep_waiting|opik_retry",
+        "maintenance_waiting|opik_retry",
         {"opik": "http://user:canary-login@127.0.0.1:1/api", "opik_retry_seconds": 1},
     ),
     "a Kafka login that is refused": (

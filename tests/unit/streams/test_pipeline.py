@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents import thumbs
-from agents.join.steps import Batch
+from agents.join.batches import FetchedBatch
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline, TooManyBad
@@ -83,22 +83,22 @@ class Stage:
 
     # What the pipeline asks of its consumer.
 
-    def current(self, batch: Batch) -> bool:
+    def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.generation
 
-    def abandon(self, batch: Batch) -> None:
+    def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.base)
 
     async def _ready(self) -> None: ...
 
-    async def _lost(self, lost: StateLost, batch: Batch) -> None:
+    async def _lost(self, lost: StateLost, batch: FetchedBatch) -> None:
         self.lost.append(lost.resume_at)
 
     # What a test does and sees.
 
-    def batch(self, first: int, last: int | None = None) -> Batch:
+    def batch(self, first: int, last: int | None = None) -> FetchedBatch:
         records = self.world.logs[Kind.THUMBS, 0][first : (first if last is None else last) + 1]
-        return Batch("rampgate.thumbs", 0, first, records, generation=self.generation)
+        return FetchedBatch("rampgate.thumbs", 0, first, records, generation=self.generation)
 
     async def submit(self, first: int, last: int | None = None) -> None:
         batch = self.batch(first, last)

@@ -67,7 +67,7 @@ async def test_redelivery_changes_nothing_and_a_lost_state_comes_back_the_same()
     await world.tell(Kind.TRACE, *(of_version(f"r{n}") for n in range(20)))
     before = dict(world.store.lowest)
     world.rewind(Kind.TRACE, by=20)
-    await world.run(Kind.TRACE, again=True)
+    await world.run(Kind.TRACE, doubtful=True)
     assert world.store.lowest == before
     world.lose_state()
     await world.drain()

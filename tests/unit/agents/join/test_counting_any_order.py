@@ -84,7 +84,7 @@ async def test_any_order_any_batches_any_redelivery(
         await world.run(kind, partition, data.draw(st.integers(1, 4)))
         if data.draw(st.integers(0, 3)) == 0:
             world.rewind(kind, partition, data.draw(st.integers(1, 5)))
-            await world.run(kind, partition, data.draw(st.integers(1, 8)), again=data.draw(st.booleans()))
+            await world.run(kind, partition, data.draw(st.integers(1, 8)), doubtful=data.draw(st.booleans()))
     await settled(world, events)
 
 
@@ -170,9 +170,9 @@ async def test_all_agents_at_once(events: list[tuple[Kind, dict[str, Any]]], see
         while world.committed.get((kind, partition), 0) < len(world.logs[kind, partition]):
             await world.run(kind, partition, random.randint(1, 3))
 
-    async def upkeep() -> None:
+    async def maintenance() -> None:
         for _ in range(5):
             await world.revisit(*[key[2:] for key in list(world.store.values) if key.startswith("t:")])
 
-    await asyncio.gather(*(worker(*at) for at in world.logs), upkeep())
+    await asyncio.gather(*(worker(*at) for at in world.logs), maintenance())
     await settled(world, events)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import thumbs
-from agents.join.steps import Batch, handle
+from agents.join.batches import Batch
+from agents.join.step import Report
 from agents.join.turn import Mark, Origin, Signal, Turn, decode_turn, encode_turn, unsignalled, with_first_thumb
-from agents.join.work import Report
 from agents.policy import Policy
 from agents.ports import Refusal, Write
 from schemas.outcomes import Cause, Kind
@@ -57,9 +57,9 @@ async def world_of(
     world.scores.refuse = refuse
     world.wait(5 * SECOND)
     records = world.send(Kind.THUMBS, *said)
-    batch = Batch("rampgate.thumbs", 0, 0, records, again=again)
+    batch = Batch("rampgate.thumbs", 0, 0, records)
     world.start(batch)
-    report = await handle(batch, agent, world.ports, world.policy, world.topics)
+    report = await world.handle(batch, agent, doubtful=again)
     world.committed[Kind.THUMBS, 0] = batch.end
     world.balance()
     return world, report
@@ -111,7 +111,7 @@ async def test_the_common_thumb_does_take_the_short_way() -> None:
     records = world.send(Kind.THUMBS, *[in_text(thumb(rid)) for rid in RIDS])
     batch = Batch("rampgate.thumbs", 0, 0, records)
     world.start(batch)
-    await handle(batch, replace(SHORT, merge=merge), world.ports, world.policy, world.topics)
+    await world.handle(batch, replace(SHORT, merge=merge))
     assert merged == []
     assert [world.signals(rid) for rid in RIDS] == [(-1.0, 0.0)] * len(RIDS)
 
@@ -127,7 +127,7 @@ async def test_while_the_write_flag_is_off_nothing_takes_the_short_way() -> None
     records = world.send(Kind.THUMBS, thumb("a"))
     batch = Batch("rampgate.thumbs", 0, 0, records)
     world.start(batch)
-    await handle(batch, replace(SHORT, prepare=prepare), world.ports, world.policy, world.topics)
+    await world.handle(batch, replace(SHORT, prepare=prepare))
     assert world.score("a") is None
 
 

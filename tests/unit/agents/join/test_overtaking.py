@@ -13,11 +13,12 @@ from faust.types import TP
 
 from agents import thumbs
 from agents.codec import TraceFacts
+from agents.join.batches import FetchedBatch
 from agents.join.rebuilding import adopt
-from agents.join.steps import Batch
 from agents.ports import Refusal, StateLost, Write
 from schemas.outcomes import Kind
-from streams.kafka.start_offsets import Positions
+from streams.kafka.start_offsets import StartOffsets
+from streams.kafka.transport import in_doubt
 from streams.pipeline import Pipeline
 from tests.unit.agents.builders import found_trace, reroll, thumb, trace
 from tests.unit.agents.join.world import World
@@ -34,10 +35,10 @@ class Generation:
         self.now = 0
         self.abandoned: list[int] = []
 
-    def current(self, batch: Batch) -> bool:
+    def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.now
 
-    def abandon(self, batch: Batch) -> None:
+    def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.generation)
 
 
@@ -77,11 +78,11 @@ class Stage:
             fatal=self.fatal.append,
             ready=self._nothing,
         )
-        self.positions = Positions(self.world.store, self.world.clock, 60_000, 8_000, self._nothing)
+        self.start_offsets = StartOffsets(self.world.store, self.world.clock, 60_000, 8_000, self._nothing)
 
     async def _nothing(self, *_: Any) -> None: ...
 
-    async def _lost(self, lost: StateLost, batch: Batch) -> None:
+    async def _lost(self, lost: StateLost, batch: FetchedBatch) -> None:
         self.lost.append(lost)
 
     async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]:
@@ -90,18 +91,18 @@ class Stage:
     async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]:
         return dict.fromkeys(tps, (0, len(self.world.logs[Kind.THUMBS, 0])))
 
-    def batch(self) -> Batch:
+    def batch(self) -> FetchedBatch:
         """All thumbs there are, as the consumer would hand them on now."""
         records = self.world.logs[Kind.THUMBS, 0]
-        again = self.positions.doubtful(PLACE, 0, len(records) - 1)
-        return Batch(*PLACE, 0, records, generation=self.consumer.now, again=again)
+        doubtful = in_doubt(self.start_offsets.doubts, PLACE, 0, len(records) - 1)
+        return FetchedBatch(*PLACE, 0, records, generation=self.consumer.now, doubtful=doubtful)
 
     def submit(self) -> asyncio.Task[Any]:
         batch = self.batch()
         return asyncio.create_task(self.pipeline.submit(batch, lambda: self.acked.append(batch.generation)))
 
     async def rewind(self, settled: int | None) -> None:
-        assert await self.positions.start(PLACE, None, settled, self) == 0
+        assert await self.start_offsets.start(PLACE, None, settled, self) == 0
         self.consumer.now += 1
 
     async def end(self) -> None:
@@ -133,7 +134,7 @@ async def test_a_step_under_way_when_the_state_is_lost_does_not_have_the_last_wo
     world.lose_state()
     await adopt([held(reroll=2)], world.ports, world.policy)
     await stage.rewind(settled=0)
-    assert stage.batch().again
+    assert stage.batch().doubtful
     later = stage.submit()
     for _ in range(20):
         await asyncio.sleep(0)

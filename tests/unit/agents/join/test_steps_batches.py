@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from agents.join.batches import FOREVER, Batch
 from agents.join.counting import CONSUMED
-from agents.join.steps import FOREVER, Batch, handle
 from agents.ports import StateLost, Unavailable
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import DAY, NOW, change, thumb, trace
@@ -16,13 +17,12 @@ from tests.unit.agents.join.world import AGENTS, World
 KEY = "w:rampgate.thumbs:0"
 
 
-def batch(world: World, first: int, last: int, **more: object) -> Batch:
-    records = world.logs[Kind.THUMBS, 0][first:last]
-    return Batch("rampgate.thumbs", 0, first, records, **more)  # type: ignore[arg-type]
+def batch(world: World, first: int, last: int) -> Batch:
+    return Batch("rampgate.thumbs", 0, first, world.logs[Kind.THUMBS, 0][first:last])
 
 
-async def settle(world: World, one: Batch) -> None:
-    await handle(one, AGENTS[Kind.THUMBS], world.ports, world.policy, world.topics)
+async def settle(world: World, one: Batch, **more: Any) -> None:
+    await world.handle(one, AGENTS[Kind.THUMBS], **more)
     world.committed[Kind.THUMBS, 0] = max(world.committed.get((Kind.THUMBS, 0), 0), one.end)
 
 
@@ -81,12 +81,12 @@ async def test_a_second_batch_in_flight_waits_its_turn_and_needs_the_state_only_
     async def turn() -> None:
         await first_done.wait()
 
-    second = asyncio.create_task(settle(world, batch(world, 3, 6, floor=0, turn=turn)))
+    second = asyncio.create_task(settle(world, batch(world, 3, 6), floor=0, earlier_recorded=turn))
     for _ in range(10):
         await asyncio.sleep(0)
     assert world.store.values[KEY][0] == b"0"
     assert len(world.scores.log) == 6, "writing does not wait"
-    await settle(world, batch(world, 0, 3, floor=0))
+    await settle(world, batch(world, 0, 3), floor=0)
     first_done.set()
     await second
     assert world.store.values[KEY][0] == b"6"
@@ -104,11 +104,11 @@ async def test_two_batches_in_flight_that_meet_in_a_turn_end_at_the_newer_versio
     async def turn() -> None:
         await first_done.wait()
 
-    second = asyncio.create_task(settle(world, batch(world, 1, 2, floor=0, turn=turn)))
+    second = asyncio.create_task(settle(world, batch(world, 1, 2), floor=0, earlier_recorded=turn))
     for _ in range(10):
         await asyncio.sleep(0)
     assert world.score("r") == -1.0
-    await settle(world, batch(world, 0, 1, floor=0))
+    await settle(world, batch(world, 0, 1), floor=0)
     assert world.score("r") == 1.0, "the older one landed on top"
     first_done.set()
     await second
@@ -124,7 +124,7 @@ async def test_when_the_turn_before_fails_nothing_of_ours_is_recorded() -> None:
         raise RuntimeError("the batch before us was abandoned")
 
     with pytest.raises(RuntimeError):
-        await settle(world, batch(world, 3, 6, floor=0, turn=turn))
+        await settle(world, batch(world, 3, 6), floor=0, earlier_recorded=turn)
     assert world.conservation(Kind.THUMBS) == {}
     assert world.store.values[KEY][0] == b"0"
 
@@ -133,7 +133,7 @@ async def test_records_that_were_settled_before_a_rebuild_send_no_second_letter_
     world = World()
     world.send(Kind.THUMBS, b"{", b"{", b"{")
     mark(world, 0)
-    await settle(world, batch(world, 0, 3, settled=2))
+    await settle(world, batch(world, 0, 3), settled=2)
     assert [letter.record.offset for letter in world.letters.letters] == [2]
     assert world.conservation(Kind.THUMBS) == {CONSUMED: 3, "dead_lettered:malformed": 3}
 
@@ -144,9 +144,9 @@ async def test_while_a_rebuild_reads_settled_records_writes_wait_until_the_turn_
     await world.tell(Kind.TRACE, trace("r"))
     world.send(Kind.THUMBS, change("r", "up", 1), change("r", "down", 2))
     mark(world, 0)
-    await settle(world, batch(world, 0, 1, settled=2))
+    await settle(world, batch(world, 0, 1), settled=2)
     assert not world.scores.log
-    await settle(world, batch(world, 1, 2, settled=2))
+    await settle(world, batch(world, 1, 2), settled=2)
     assert not world.scores.log
     world.wait(DAY // 24)
     await world.due()
@@ -172,7 +172,7 @@ async def test_a_part_out_of_reach_raises_and_acknowledges_nothing_and_a_repetit
     assert world.committed.get((Kind.THUMBS, 0)) is None
     assert world.conservation(Kind.THUMBS) == {}
     setattr(real, method, kept)
-    await world.run(Kind.THUMBS, again=True)
+    await world.run(Kind.THUMBS, doubtful=True)
     assert world.conservation(Kind.THUMBS) == {CONSUMED: 7, "done": 6, "dead_lettered:malformed": 1}
     assert len(world.replay_ids()) == 1
     world.balance()

@@ -74,11 +74,11 @@ EVENTS: list[tuple[Kind, Any]] = [
 
 
 async def life(world: World, size: int, again: bool) -> None:
-    """What a worker does from its start: a trace, then all thumbs and rerolls, then the other traces, then upkeep."""
-    await world.run(Kind.TRACE, count=1, again=again)
+    """What a worker does from its start: a trace, then all thumbs and rerolls, the other traces, maintenance."""
+    await world.run(Kind.TRACE, count=1, doubtful=again)
     for kind in (Kind.THUMBS, Kind.REROLL, Kind.TRACE):
         while world.committed.get((kind, 0), 0) < len(world.logs[kind, 0]):
-            await world.run(kind, count=size, again=again)
+            await world.run(kind, count=size, doubtful=again)
     world.wait(20 * MINUTE)
     await world.revisit("a", "b", "c", "never")
 
@@ -169,7 +169,7 @@ async def test_a_worker_that_overwrote_anothers_score_and_died_puts_it_right_whe
         await world.run(Kind.THUMBS)
     assert world.signals("r") == (-1.0, 0.0)
     world.ports = plain
-    await world.run(Kind.THUMBS, again=True)
+    await world.run(Kind.THUMBS, doubtful=True)
     assert world.signals("r") == (-1.0, 1.0)
 
 
@@ -184,7 +184,7 @@ async def test_scores_that_were_refused_before_the_crash_are_dead_letters_once_b
         with contextlib.suppress(Crash):
             await world.run(Kind.THUMBS)
         world.ports = plain
-        await world.run(Kind.THUMBS, again=True)
+        await world.run(Kind.THUMBS, doubtful=True)
         assert len(world.replay_ids()) == 1
         assert world.conservation(Kind.THUMBS) == {CONSUMED: 1, "dead_lettered:opik_rejected": 1}
         world.balance()

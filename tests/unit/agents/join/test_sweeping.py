@@ -9,7 +9,7 @@ import pytest
 
 from agents import rerolls, thumbs
 from agents.codec import TraceFacts
-from agents.join.steps import Agent
+from agents.join.batches import Agent
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.join.turn import Origin
 from agents.policy import Policy

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import rerolls, thumbs, traces
+from agents.join.batches import FOREVER, Agent, Batch, handle
 from agents.join.counting import CLASSES, CONSUMED
-from agents.join.settling import revisit
-from agents.join.steps import FOREVER, Agent, Batch, handle
+from agents.join.due_turns import revisit
+from agents.join.step import Report
 from agents.join.turn import Turn, decode_turn
-from agents.join.work import Report
 from agents.keys import turn_key
 from agents.policy import Policy
 from agents.ports import Ports
@@ -65,19 +65,24 @@ class World:
 
     # What a worker does.
 
-    async def run(self, kind: Kind, partition: int = 0, count: int | None = None, again: bool = False) -> Report:
+    async def run(self, kind: Kind, partition: int = 0, count: int | None = None, doubtful: bool = False) -> Report:
         """Handle the next `count` records (all by default) as one batch and commit."""
         at = (kind, partition)
         base, log = self.committed.get(at, 0), self.logs.get(at, [])
         records = log[base:] if count is None else log[base : base + count]
         if not records:
             return Report()
-        batch = Batch(self.topics.of(kind), partition, base, records, again=again)
+        batch = Batch(self.topics.of(kind), partition, base, records)
         if base == 0:
             self.start(batch)
-        report = await handle(batch, AGENTS[kind], self.ports, self.policy, self.topics)
+        report = await self.handle(batch, AGENTS[kind], doubtful=doubtful)
         self.committed[at] = batch.end
         return report
+
+    async def handle(self, batch: Batch, agent: Agent, **more: Any) -> Report:
+        """Decode and handle one batch, as a pipeline does."""
+        decoded = agent.decode(batch.records, self.clock.now_ms(), self.policy)
+        return await handle(batch, decoded, agent, self.ports, self.policy, self.topics, **more)
 
     def start(self, batch: Batch) -> None:
         """A partition that was never read gets its first watermark, as `streams.kafka.start_offsets` gives it one."""
@@ -98,13 +103,13 @@ class World:
         self.committed[at] = max(self.committed.get(at, 0) - by, 0)
 
     async def age(self, ms: int, step: int = 20 * SECOND) -> None:
-        """Let time pass with upkeep running."""
+        """Let time pass with maintenance running."""
         for _ in range(ms // step):
             self.wait(step)
             await self.due()
 
     async def due(self) -> Report:
-        """What upkeep does with the turns whose time has come."""
+        """What maintenance does with the turns whose time has come."""
         ready = await self.store.claim_due(self.clock.ms, 1_000, MINUTE)
         return await self.revisit(*ready) if ready else Report()
 

@@ -12,7 +12,7 @@ import structlog
 from opik.rest_api.core.api_error import ApiError
 
 from agents import thumbs
-from agents.join.steps import Agent, Batch
+from agents.join.batches import Agent, Batch, FetchedBatch
 from agents.ports import Unauthorized, Unavailable, Write
 from schemas.dead_letters import REPLAY_ID
 from schemas.outcomes import Cause, Kind
@@ -28,10 +28,10 @@ class Ours:
 
     flow_active = True
 
-    def current(self, batch: Batch) -> bool:
+    def current(self, batch: FetchedBatch) -> bool:
         return True
 
-    def abandon(self, batch: Batch) -> None:
+    def abandon(self, batch: FetchedBatch) -> None:
         raise AssertionError("nothing here is given up")
 
 
@@ -57,7 +57,7 @@ async def settle(world: World, agent: Agent = thumbs.AGENT, limit: int = 1_000) 
         ready=ready,
     )
     records = world.logs[Kind.THUMBS, 0][world.committed.get((Kind.THUMBS, 0), 0) :]
-    batch = Batch("rampgate.thumbs", 0, records[0].offset, records)
+    batch = FetchedBatch("rampgate.thumbs", 0, records[0].offset, records)
     world.start(batch)
     await pipeline.submit(batch, lambda: world.committed.update({(Kind.THUMBS, 0): batch.end}))
     with structlog.testing.capture_logs():  # its default rendering of a traceback takes seconds

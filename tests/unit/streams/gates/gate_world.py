@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agents.gates.counting import RampCounting
+from agents.join.batches import FOREVER, FetchedBatch
 from agents.join.counting import HOUR
-from agents.join.steps import FOREVER, Batch
-from agents.join.work import Report
+from agents.join.step import Report
 from agents.keys import CONSERVATION
 from agents.ports import Change, Unavailable
 from evalcore.gates.requests import InvalidRequest, RampRequest
@@ -117,10 +117,10 @@ class Consumer:
     generation: int = 1
     abandoned: list[int] = field(default_factory=list)
 
-    def current(self, batch: Batch) -> bool:
+    def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.generation
 
-    def abandon(self, batch: Batch) -> None:
+    def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.base)
 
 
@@ -166,7 +166,7 @@ class Worker:
 
     async def read(self, *values: bytes | None, base: int = 0, settled: int = 0, partition: int = 0) -> None:
         records: Sequence[Any] = [Rec(value, TOPIC, partition, base + n, 0, b"k", ()) for n, value in enumerate(values)]
-        batch = Batch(TOPIC, partition, base, records, settled=settled, generation=self.consumer.generation)
+        batch = FetchedBatch(TOPIC, partition, base, records, settled=settled, generation=self.consumer.generation)
         await self.jobs.submit(batch, lambda: self.acked.append(base))
 
     @property

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from faust.types import TP
 
-from agents.join.steps import Batch, watermark
-from streams.kafka.start_offsets import Positions
+from agents.join.batches import Batch, watermark
+from streams.kafka.start_offsets import StartOffsets
+from streams.kafka.transport import in_doubt
 from tests.memory_ports import ManualClock, MemoryStore
 
 PLACE = TP("rampgate.thumbs", 0)
@@ -30,11 +31,11 @@ class Log:
 
 
 class Place:
-    """Positions over a store that may hold a watermark."""
+    """StartOffsets over a store that may hold a watermark."""
 
     def __init__(self, mark: int | None, end: int = 1_000) -> None:
         self.store, self.log, self.lost = MemoryStore(ManualClock()), Log(end), 0
-        self.positions = Positions(self.store, ManualClock(), 60_000, IN_FLIGHT, self._on_lost)
+        self.start_offsets = StartOffsets(self.store, ManualClock(), 60_000, IN_FLIGHT, self._on_lost)
         self.stand(mark)
 
     def stand(self, mark: int | None) -> None:
@@ -46,11 +47,11 @@ class Place:
         self.lost += 1
 
     async def start(self, committed: int | None, settled: int | None = None) -> int:
-        return await self.positions.start(PLACE, committed, settled, self.log)
+        return await self.start_offsets.start(PLACE, committed, settled, self.log)
 
     def doubted(self) -> tuple[int, int] | None:
         """First and last of the records in doubt, asked one by one."""
-        found = [n for n in range(self.log.end + 200) if self.positions.doubtful(PLACE, n, n)]
+        found = [n for n in range(self.log.end + 200) if in_doubt(self.start_offsets.doubts, PLACE, n, n)]
         assert not found or found == list(range(found[0], found[-1] + 1))
         return (found[0], found[-1]) if found else None
 
@@ -123,7 +124,7 @@ async def test_lost_again_while_it_is_read_again_the_first_doubt_stands() -> Non
 async def test_a_batch_is_in_doubt_if_one_of_its_records_is() -> None:
     place = Place(500)
     await place.start(500)
-    found = [place.positions.doubtful(PLACE, base, base + 199) for base in (300, 301, 500, 599, 600)]
+    found = [in_doubt(place.start_offsets.doubts, PLACE, base, base + 199) for base in (300, 301, 500, 599, 600)]
     assert found == [False, True, True, True, False]
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.codec import TraceFacts
+from agents.join.dead_letters import letters_for, send_letters
 from agents.join.join import bury, merge_trace
+from agents.join.step import ATTEMPTS, Refused, Report, RetryState, StepContext, exhausted, record, write_scores
 from agents.join.turn import MAYBE, Mark, Signal, Turn
-from agents.join.work import ATTEMPTS, Memory, Report, Work, exhausted, record
-from agents.join.writing import Refused, letters_for, send_letters, write_scores
 from agents.keys import turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
@@ -23,68 +23,72 @@ SLACK_MS = 3_600_000
 async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, topics: Topics) -> Report:
     """Do what is due for these turns and set when to look again. Looks in Opik once for each turn's trace and once for
     its judge scores, however often the step repeats; also for what it asks about only since others changed it."""
-    memory = Memory()
+    retry_state = RetryState()
     found: dict[str, TraceFacts] = {}
     judged: set[str] = set()
     asked: set[tuple[str, bytes]] = set()
     for _ in range(ATTEMPTS):
         now = ports.clock.now_ms()
-        work = Work(now, policy, memory)
-        work.load(response_ids, await ports.store.read(turn_keys(response_ids)))
-        for rid, loaded in work.turns.items():
-            work.change.checks[turn_key(rid)] = loaded.blob
-            work.change.due[rid] = None
-        turns = {rid: loaded.turn for rid, loaded in work.turns.items() if (rid, loaded.turn.trace) not in asked}
-        sought = {rid: first(turn) - SLACK_MS for rid, turn in turns.items() if waits(turn)}
+        context = StepContext(now, policy, retry_state)
+        context.load(response_ids, await ports.store.read(turn_keys(response_ids)))
+        for response_id, snapshot in context.turns.items():
+            context.change.checks[turn_key(response_id)] = snapshot.stored
+            context.change.due[response_id] = None
+        turns = {
+            response_id: snapshot.turn
+            for response_id, snapshot in context.turns.items()
+            if (response_id, snapshot.turn.trace) not in asked
+        }
+        sought = {response_id: first(turn) - SLACK_MS for response_id, turn in turns.items() if waits(turn)}
         unjudged = {
-            rid: (turn.trace_id, turn.project, turn.time)
-            for rid, turn in turns.items()
+            response_id: (turn.trace_id, turn.project, turn.time)
+            for response_id, turn in turns.items()
             if turn.trace and not turn.judged
         }
         if sought:
             found |= await ports.traces.find(sought)
         if unjudged:
             judged |= await ports.traces.judged(unjudged)
-        asked |= {(rid, turns[rid].trace) for rid in (*sought, *unjudged)}
-        for loaded in (work.turns[rid] for rid in memory.forced):
-            if not loaded.turn.trace:
+        asked |= {(response_id, turns[response_id].trace) for response_id in (*sought, *unjudged)}
+        for snapshot in (context.turns[response_id] for response_id in retry_state.forced):
+            if not snapshot.turn.trace:
                 # The state was lost after we had written: what Opik is said to hold may have been read before that.
-                loaded.turn.wrote_thumbs = loaded.turn.wrote_reroll = MAYBE
-        given_up = settle(work, found, judged)
-        refused = given_up + await write_scores(work, ports)
+                snapshot.turn.wrote_thumbs = snapshot.turn.wrote_reroll = MAYBE
+        given_up = merge_found(context, found, judged)
+        refused = given_up + await write_scores(context, ports)
         if refused:
             letters = await letters_for(refused, ports, topics, lambda *_: None, "settle")
-            await send_letters(ports, memory, letters)
-        if await record(work, ports):
-            return work.report
+            await send_letters(ports, retry_state, letters)
+        if await record(context, ports):
+            return context.report
     raise exhausted()
 
 
-def settle(work: Work, found: dict[str, TraceFacts], judged: set[str]) -> list[Refused]:
+def merge_found(context: StepContext, found: dict[str, TraceFacts], judged: set[str]) -> list[Refused]:
     """Merge what was found; bury what waited too long. Returns the buried signals."""
-    policy, now, due = work.policy, work.now, work.change.due
+    policy, now, due = context.policy, context.now, context.change.due
     given_up: list[Refused] = []
-    for rid, loaded in work.turns.items():
-        turn = loaded.turn
-        if rid in found:
-            loaded.touched |= merge_trace(turn, found[rid])
-        if rid in judged and not turn.judged:
-            turn.judged, loaded.touched = 1, True
+    for response_id, snapshot in context.turns.items():
+        turn = snapshot.turn
+        if response_id in found:
+            snapshot.touched |= merge_trace(turn, found[response_id])
+        if response_id in judged and not turn.judged:
+            turn.judged, snapshot.touched = 1, True
         if turn.trace:
             if any(s is not None and s.mark in (Mark.PARKED, Mark.WITHHELD) for s in (turn.thumbs, turn.reroll)):
-                loaded.touched = True
+                snapshot.touched = True
             if not turn.judged:
-                due[rid] = next_check(now, turn.time, policy)
+                due[response_id] = next_check(now, turn.time, policy)
             continue
         for signal in waiting(turn):
             if now - signal.parked_at >= policy.missing_trace:
                 detail = f"no trace with this response_id after {policy.missing_trace // 1000} s"
-                given_up.append((rid, signal, Refusal(Cause.MISSING_TRACE, detail)))
+                given_up.append((response_id, signal, Refusal(Cause.MISSING_TRACE, detail)))
                 bury(signal, Cause.MISSING_TRACE)
-                loaded.touched = True
+                snapshot.touched = True
             else:
                 again = next_search(now, signal.parked_at, policy)
-                due[rid] = min(due[rid] or again, again)
+                due[response_id] = min(due[response_id] or again, again)
     return given_up
 
 

@@ -1,0 +1,70 @@
+"""Dead letters of records and of signals that Opik refused: each with its original bytes, each sent once a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.join.step import Refused, RetryState
+from agents.join.turn import Origin
+from agents.ports import Ports
+from schemas.dead_letters import DeadLetter, Record
+from schemas.topics import Topics
+
+
+async def send_letters(ports: Ports, retry_state: RetryState, letters: list[DeadLetter]) -> None:
+    """Send each letter once, also when the step is repeated."""
+    fresh = {place_of(x): x for x in reversed(letters) if place_of(x) not in retry_state.lettered}
+    if fresh:
+        await ports.dead_letters.put(list(reversed(fresh.values())))
+    retry_state.lettered.update(fresh)
+
+
+def place_of(letter: DeadLetter) -> tuple[str, int, int, bytes | None]:
+    record = letter.record
+    return record.topic, record.partition, record.offset, record.key
+
+
+async def letters_for(
+    refused: list[Refused],
+    ports: Ports,
+    topics: Topics,
+    in_batch: Callable[[str, int, int], Record | None],
+    stage: str,
+) -> list[DeadLetter]:
+    """Dead letters of signals, each with the bytes of the record it came from: in the batch, or read back."""
+    names = {
+        Origin.THUMBS: topics["thumbs"],
+        Origin.REROLLS: topics["rerolls"],
+        Origin.TRACES: topics["traces"],
+        Origin.SWEPT_THUMBS: topics["thumbs"],
+        Origin.SWEPT_REROLLS: topics["rerolls"],
+    }
+    places = [(names[Origin(s.origin)], s.partition, s.offset) if s.origin else None for _, s, _ in refused]
+    records = [place and in_batch(*place) for place in places]
+    missing = [place for place, record in zip(places, records, strict=True) if place and record is None]
+    fetched = dict(zip(missing, await ports.records.fetch(missing), strict=True)) if missing else {}
+    now = ports.clock.now_ms()
+    out = []
+    for (response_id, _, refusal), place, record in zip(refused, places, records, strict=True):
+        found = record or (fetched.get(place) if place else None) or lost(place, response_id)
+        out.append(DeadLetter(found, refusal.cause, refusal.detail, stage, now))
+    return out
+
+
+@dataclass(frozen=True)
+class LostRecord:
+    """Stands for a record that Kafka no longer holds; its key still says which turn it was about."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    timestamp: int = 0
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def lost(place: tuple[str, int, int] | None, response_id: str) -> Record:
+    topic, partition, offset = place or ("", -1, -1)
+    return LostRecord(topic, partition, offset, response_id.encode())
