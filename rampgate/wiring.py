@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 
@@ -49,7 +48,7 @@ class Parts:
     def opik(self) -> OpikParts:
         """Made on first use: importing the SDK takes a second, and many commands need no Opik."""
         if self._opik is None:
-            self._opik = make_opik(self)
+            self._opik = OpikParts(self)
         return self._opik
 
     @property
@@ -82,7 +81,7 @@ class OpikParts:
     """The gateways to Opik and their one client."""
 
     def __init__(self, parts: Parts) -> None:
-        from streams.opik.client import make_client
+        from streams.opik.client import OpikClient
         from streams.opik.scores import OpikScores
         from streams.opik.traces import OpikTraces
 
@@ -92,7 +91,7 @@ class OpikParts:
         def observe(operation: str, outcome: str) -> None:
             parts.metrics.opik_requests.labels(operation, outcome).inc()
 
-        self.client = make_client(
+        self.client = OpikClient(
             settings.opik,
             settings.opik_workspace,
             key,
@@ -114,16 +113,7 @@ class OpikParts:
         )
 
     async def close(self) -> None:
-        from streams.opik.client import close_client
-
-        await close_client(self.client)
-
-
-def make_opik(parts: Parts) -> OpikParts:
-    # The SDK reports to its vendor unless told not to; what runs here is nobody else's business.
-    os.environ.setdefault("OPIK_SENTRY_ENABLE", "false")
-    os.environ.setdefault("OPIK_ANALYTICS_ENABLE", "false")
-    return OpikParts(parts)
+        await self.client.close()
 
 
 def make_policy(settings: Settings, verticals: dict[str, Vertical]) -> Policy:

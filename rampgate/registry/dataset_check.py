@@ -12,7 +12,6 @@ from evalcore.gates.golden import GoldenSet
 from evalcore.manifest.dataset import DatasetThere, unfit
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
-from rampgate.registry.rule_sync import keep_opik_quiet
 from rampgate.settings import Settings, revealed
 from schemas.manifests import Dataset, ManifestFile
 from schemas.settings import read_secret
@@ -77,8 +76,7 @@ async def opened(
 ) -> AsyncIterator[OpikDatasets]:
     """With the credentials of the vertical whose project the dataset is in, else the operator's. `seconds` of trying
     again. Raises Unauthorized where the vertical's key can't be read."""
-    keep_opik_quiet()
-    from streams.opik.client import close_client, make_client
+    from streams.opik.client import OpikClient
     from streams.opik.datasets import OpikDatasets
 
     owner = next((one for one in verticals if one.project == wanted.project), None)
@@ -91,8 +89,8 @@ async def opened(
             key = read_secret(owner.api_key_file)
     except ValueError as error:
         raise Unauthorized(f"api_key_file of {owner.name if owner else ''}: {error}") from error
-    client = make_client(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
+    client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
     try:
         yield OpikDatasets(client, seconds)
     finally:
-        await close_client(client)
+        await client.close()

@@ -6,7 +6,6 @@ refuses, and reads all of it back. One vertical's trouble is not another's.
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -135,14 +134,13 @@ class RuleSync:
     @asynccontextmanager
     async def _gateway(self, part: VerticalSync, doing: str) -> AsyncIterator[OpikRules]:
         """The gateway with the vertical's credentials. What goes wrong inside ends the vertical's part, and is told."""
-        keep_opik_quiet()
-        from streams.opik.client import close_client, make_client
+        from streams.opik.client import OpikClient
         from streams.opik.rules import NoProject, OpikRules, Refused
 
         settings, vertical = self._settings, part.vertical
         own = _file(settings, vertical)
         workspace = vertical.workspace if "workspace" in vertical.model_fields_set else settings.opik_workspace
-        client = make_client(settings.opik, workspace, part.key, settings.opik_timeout_seconds, CONNECTIONS)
+        client = OpikClient(settings.opik, workspace, part.key, settings.opik_timeout_seconds, CONNECTIONS)
         try:
             yield OpikRules(client, settings.opik_retry_seconds)
         except Unauthorized as error:
@@ -156,17 +154,11 @@ class RuleSync:
             rest = "; what was done stands, run it again for the rest" if doing == "write" else ""
             part.trouble = f"{_down(settings)}: {error}{rest}"
         finally:
-            await close_client(client)
+            await client.close()
 
 
 def judge_of(rule: OpikRule) -> str:
     return str(rule.metadata["judge_id"])
-
-
-def keep_opik_quiet() -> None:
-    """The SDK reports to its vendor unless told not to, and looks when it is imported."""
-    os.environ.setdefault("OPIK_SENTRY_ENABLE", "false")
-    os.environ.setdefault("OPIK_ANALYTICS_ENABLE", "false")
 
 
 def _part(settings: Settings, vertical: Vertical) -> VerticalSync:

@@ -1,7 +1,7 @@
-"""Opik's own async REST client, with a fast way through it for batches of scores, and the rules for trying again.
+"""Calls of Opik's REST API, and the rules for trying one again.
 
-The generated client turns each score into a model, a dict and a JSON-able dict, one by one; a thousand scores cost it
-some 60 ms of the event loop. `EncodedScores` passes through it untouched and is put on the wire as it is.
+Opik's own client takes a process 2.5 s of CPU to import, because its package imports the whole SDK. Rampgate calls a
+dozen endpoints; a contract test holds that each request is what Opik's client sends.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 import aiohttp
 import httpx
+import orjson
 import structlog
-from opik.rest_api.client import AsyncOpikApi
-from opik.rest_api.core.api_error import ApiError
 
 from agents.ports import Unauthorized
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
@@ -25,52 +24,76 @@ LONGEST_PAUSE = 60.0
 """Seconds: the longest hint that is waited out; Opik's limits are reset by the minute."""
 
 
-class EncodedScores(str):
-    """Stands for the list of scores in a call of Opik's client; `body` is the whole request body."""
+class ApiError(Exception):
+    """Opik answered, and not with what was asked for: the status, the headers and the body (JSON, or else text)."""
 
-    body: bytes
-
-    def __new__(cls, body: bytes) -> EncodedScores:
-        self = super().__new__(cls, "scores")
-        self.body = body
-        return self
+    def __init__(self, status_code: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"{status_code}: {body}")
+        self.status_code, self.body, self.headers = status_code, body, headers or {}
 
 
-class _Client(httpx.AsyncClient):
-    """httpx, but scores go through aiohttp: a call there costs a third as much, and scores are most of what we send."""
+class OpikClient:
+    """Keeps up to `connections` open and follows no redirects: they would carry the key elsewhere. Raises ApiError for
+    every answer but a 2xx, and httpx's errors where no answer comes within `timeout` seconds. The caller closes it."""
 
-    def __init__(self, connections: int, timeout: float) -> None:
-        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-        super().__init__(timeout=httpx.Timeout(timeout), limits=limits, follow_redirects=False)
-        self._connections, self._seconds = connections, timeout
+    def __init__(self, url: str, workspace: str, api_key: str | None, timeout: float, connections: int) -> None:
+        self._root, self._connections, self._seconds = f"{url.rstrip('/')}/v1/private/", connections, timeout
+        self._headers = {"Comet-Workspace": workspace} | ({} if api_key is None else {"Authorization": api_key})
         self._session: aiohttp.ClientSession | None = None
 
-    async def request(self, method: str, url: Any, **options: Any) -> httpx.Response:
-        body = options.get("json")
-        if isinstance(body, dict) and isinstance(body.get("scores"), EncodedScores):
-            return await self._send(method, str(url), body["scores"].body, options["headers"])
-        return await super().request(method, url, **options)
-
-    async def _send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
-        """Raises httpx's errors, like everything else here."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),
-                timeout=aiohttp.ClientTimeout(total=self._seconds),
-            )
+    async def call(
+        self, method: str, path: str, body: object = None, query: Mapping[str, str | int] | None = None
+    ) -> dict[str, Any]:
+        """The JSON object of the answer, empty where there is none. `path` is below `/v1/private/`; `body` goes out as
+        JSON."""
+        content = await self.send(method, path, None if body is None else orjson.dumps(body), query)
+        if not content:
+            return {}
         try:
-            async with self._session.request(method, url, data=body, headers=headers, allow_redirects=False) as answer:
+            answer = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise ApiError(200, f"no JSON object: {content[:300].decode(errors='replace')}")
+        return answer
+
+    async def send(
+        self, method: str, path: str, body: bytes | None = None, query: Mapping[str, str | int] | None = None
+    ) -> bytes:
+        """The bytes of the answer; `body` is JSON already."""
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        try:
+            async with self._open.request(
+                method, self._root + path, params=query, data=body, headers=headers, allow_redirects=False
+            ) as answer:
                 content = await answer.read()
-                return httpx.Response(answer.status, headers=list(answer.headers.items()), content=content)
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
         except aiohttp.ClientError as error:
             raise httpx.NetworkError(f"{type(error).__name__}: {error}") from error
+        if 200 <= answer.status < 300:
+            return content
+        try:
+            said = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            said = content.decode(errors="replace")
+        raise ApiError(answer.status, said, dict(answer.headers))
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-        await super().aclose()
+
+    @property
+    def _open(self) -> aiohttp.ClientSession:
+        """Made at the first call: it belongs to the loop that runs then."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),
+                timeout=aiohttp.ClientTimeout(total=self._seconds),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=True,
+            )
+        return self._session
 
 
 class OutOfTries(Exception):
@@ -81,16 +104,6 @@ class OutOfTries(Exception):
         self.last = last
 
 
-def make_client(url: str, workspace: str, api_key: str | None, timeout: float, connections: int) -> AsyncOpikApi:
-    """An `AsyncOpikApi` that follows no redirects and keeps `connections` open."""
-    http = _Client(connections, timeout)
-    return AsyncOpikApi(base_url=url, workspace_name=workspace, api_key=api_key, httpx_client=http)
-
-
-async def close_client(client: AsyncOpikApi) -> None:
-    await client._client_wrapper.httpx_client.httpx_client.aclose()
-
-
 async def persist(
     call: Callable[[], Awaitable[T]],
     *,
@@ -99,7 +112,7 @@ async def persist(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     now: Callable[[], float] | None = None,
 ) -> T:
-    """Call until it answers; other 4xx come out as the client's ApiError.
+    """Call until it answers; other 4xx come out as ApiError.
 
     429 and 5xx and broken connections are tried again, after the server's own hint where it gives one, else after
     growing pauses, for `seconds` in all; then OutOfTries. A hint is waited out also where it ends beyond that (by at
@@ -111,7 +124,7 @@ async def persist(
         try:
             answer = await call()
         except ApiError as error:
-            status = error.status_code or 0
+            status = error.status_code
             if status in (401, 403):
                 observe("unauthorized")
                 raise Unauthorized(f"Opik answers {status}: {reason(error)}; set RAMPGATE_OPIK_API_KEY") from error
@@ -119,7 +132,7 @@ async def persist(
                 observe("rejected")
                 raise
             observe("rate_limited" if status == 429 else "unavailable")
-            raise TryAgain(f"{status}: {reason(error)}", hint(error.headers or {})) from error
+            raise TryAgain(f"{status}: {reason(error)}", hint(error.headers)) from error
         except (httpx.HTTPError, OSError) as error:
             observe("unavailable")
             raise TryAgain(f"{type(error).__name__}: {error}".rstrip(": ")) from error

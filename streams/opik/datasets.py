@@ -1,4 +1,4 @@
-"""A dataset in Opik, as far as the manifest speaks of it, through Opik's official client. Only reads."""
+"""A dataset in Opik, as far as the manifest speaks of it. Only reads."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import orjson
-from opik.rest_api.client import AsyncOpikApi
-from opik.rest_api.core.api_error import ApiError
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import category_of
 from evalcore.manifest.dataset import DatasetThere
-from streams.opik.client import OutOfTries, persist, reason
+from streams.opik.client import ApiError, OpikClient, OutOfTries, persist, reason
 
 PAGE = 2_000
 _NUMBERED = re.compile(r"v(\d{1,9})", re.ASCII)
@@ -35,7 +34,7 @@ class DatasetItems:
 class OpikDatasets:
     """Raises Unauthorized where Opik refuses the key, and Unavailable where it can't be reached or makes no sense."""
 
-    def __init__(self, client: AsyncOpikApi, retry_seconds: float) -> None:
+    def __init__(self, client: OpikClient, retry_seconds: float) -> None:
         self._client, self._seconds = client, retry_seconds
 
     async def look(self, name: str, project: str | None, version: int) -> DatasetThere | None:
@@ -48,13 +47,13 @@ class OpikDatasets:
 
     async def read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
         """None where there is no dataset of the name."""
-        api = self._client.datasets
         within: dict[str, Any] = {} if project is None else {"project_name": project}
-        found = await self._or_none(partial(api.get_dataset_by_identifier, dataset_name=name, **within))
+        found = await self._or_none("datasets/retrieve", {"dataset_name": name, **within})
         if found is None:
             return None
-        wanted = await self._or_none(partial(api.retrieve_dataset_version, str(found.id), version_name=f"v{version}"))
-        latest = _NUMBERED.fullmatch((found.latest_version and found.latest_version.version_name) or "")
+        versions = f"datasets/{quote(str(found['id']), '')}/versions/retrieve"
+        wanted = await self._or_none(versions, {"version_name": f"v{version}"})
+        latest = _NUMBERED.fullmatch((found.get("latest_version") or {}).get("version_name") or "")
         pinned = {**within, "dataset_version": f"v{version}"} if wanted is not None else within
         return DatasetItems(
             latest=int(latest[1]) if latest is not None else None,
@@ -73,14 +72,15 @@ class OpikDatasets:
             after = {"last_retrieved_id": page[-1]["id"]}
 
     async def _page(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
-        chunks = self._client.datasets.stream_dataset_items(dataset_name=name, steam_limit=PAGE, **within)
-        whole = b"".join([chunk async for chunk in chunks])
+        # "steam_limit" is Opik's own spelling.
+        body = orjson.dumps({"dataset_name": name, "steam_limit": PAGE, **within})
+        whole = await self._client.send("POST", "datasets/items/stream", body)
         return [orjson.loads(line) for line in whole.splitlines() if line.strip()]
 
-    async def _or_none(self, call: Callable[[], Awaitable[T]]) -> T | None:
+    async def _or_none(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """None for what is not there."""
         try:
-            return await persist(call, seconds=self._seconds)
+            return await persist(partial(self._client.call, "POST", path, body), seconds=self._seconds)
         except ApiError as error:
             if error.status_code == 404:
                 return None

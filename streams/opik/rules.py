@@ -1,4 +1,4 @@
-"""A vertical's judges as automation rules of its own Opik project, through Opik's official client (PC5 FR-7, §5.6).
+"""A vertical's judges as automation rules of its own Opik project (PC5 FR-7, §5.6).
 
 Reading needs no right to write. Only `apply` writes, and only into the project it is given.
 """
@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
-from opik.rest_api.client import AsyncOpikApi
-from opik.rest_api.core.api_error import ApiError
-from opik.rest_api.types.automation_rule_evaluator_update import AutomationRuleEvaluatorUpdate_LlmAsJudge
-from opik.rest_api.types.automation_rule_evaluator_write import AutomationRuleEvaluatorWrite_LlmAsJudge
-from opik.rest_api.types.llm_as_judge_code import LlmAsJudgeCode
-from opik.rest_api.types.llm_as_judge_code_write import LlmAsJudgeCodeWrite
 
 from agents.ports import Unavailable
 from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, Plan, TraceFilter
-from streams.opik.client import OutOfTries, persist, reason
+from streams.opik.client import ApiError, OpikClient, OutOfTries, persist, reason
 from streams.retry import RETRIED_STATUSES
 
 PAGE = 100
 TOO_MANY = 429
+EVALUATORS = "automations/evaluators"
 FILTER_FIELDS = ("field", "operator", "key", "value")
 T = TypeVar("T")
 
@@ -39,34 +35,33 @@ class NoProject(Exception):
 class OpikRules:
     """Raises Unauthorized where Opik refuses the key and Unavailable where it can't be reached."""
 
-    def __init__(self, client: AsyncOpikApi, retry_seconds: float) -> None:
+    def __init__(self, client: OpikClient, retry_seconds: float) -> None:
         self._client, self._seconds = client, retry_seconds
 
     async def project_id(self, name: str) -> str:
         """Raises NoProject."""
         try:
-            found = await self._call(partial(self._client.projects.retrieve_project, name=name))
+            found = await self._call(partial(self._client.call, "POST", "projects/retrieve", {"name": name}))
         except ApiError as error:
             if error.status_code == 404:
                 raise NoProject(f"Opik has no project {name!r}; its owner creates it there first") from error
             raise Refused(f"project {name}: {reason(error)}") from error
-        return str(found.id)
+        return str(found["id"])
 
     async def rules(self, project_id: str) -> list[OpikRule]:
         """All rules of the project, of every kind."""
         found: list[OpikRule] = []
         page = 1
         while True:
-            find = partial(
-                self._client.automation_rule_evaluators.find_evaluators, project_id=project_id, page=page, size=PAGE
-            )
+            asked: dict[str, str | int] = {"project_id": project_id, "page": page, "size": PAGE}
+            find = partial(self._client.call, "GET", EVALUATORS, query=asked)
             try:
                 answer = await self._call(find)
             except ApiError as error:
                 raise Refused(f"list of rules: {reason(error)}") from error
-            content = answer.content or []
-            found += [rule_of(item.model_dump(by_alias=True)) for item in content]
-            if not content or page * PAGE >= (answer.total or 0):
+            content = answer.get("content") or []
+            found += [rule_of(item) for item in content]
+            if not content or page * PAGE >= (answer.get("total") or 0):
                 return found
             page += 1
 
@@ -79,19 +74,14 @@ class OpikRules:
     async def write(self, project_id: str, rule: OpikRule) -> None:
         """Create the rule, or update the one whose id it has. A create that gets no answer is not tried again, for it
         may have been done. Raises Refused."""
-        api = self._client.automation_rule_evaluators
+        body = {"type": LLM_JUDGE, "project_ids": [project_id], "code": code_of(rule), **fields_of(rule)}
         if rule.id:
-            change = AutomationRuleEvaluatorUpdate_LlmAsJudge(
-                project_ids=[project_id], code=LlmAsJudgeCode.model_validate(code_of(rule)), **fields_of(rule)
-            )
-            await self._write(rule, partial(api.update_automation_rule_evaluator, rule.id, request=change))
+            path = f"{EVALUATORS}/{quote(rule.id, '')}"
+            await self._write(rule, partial(self._client.call, "PATCH", path, body))
         else:
-            body = AutomationRuleEvaluatorWrite_LlmAsJudge(
-                project_ids=[project_id], code=LlmAsJudgeCodeWrite.model_validate(code_of(rule)), **fields_of(rule)
-            )
-            await self._write(rule, partial(_once, partial(api.create_automation_rule_evaluator, request=body)))
+            await self._write(rule, partial(_once, partial(self._client.call, "POST", EVALUATORS, body)))
 
-    async def _write(self, rule: OpikRule, call: Callable[[], Awaitable[None]]) -> None:
+    async def _write(self, rule: OpikRule, call: Callable[[], Awaitable[object]]) -> None:
         try:
             await self._call(call)
         except ApiError as error:
@@ -117,12 +107,12 @@ async def _once(call: Callable[[], Awaitable[T]]) -> T:
 
 
 def code_of(rule: OpikRule) -> dict[str, Any]:
-    """In the field names of the client, which calls `schema_` what the wire calls `schema`."""
+    """The judge's model, prompt, variables and output as Opik's API has them."""
     return {
         "model": {"name": rule.model, "temperature": rule.temperature},
         "messages": [{"role": role, "content": content} for role, content in rule.messages],
         "variables": dict(rule.variables),
-        "schema_": [{"name": one.name, "type": one.type, "description": one.description} for one in rule.output],
+        "schema": [{"name": one.name, "type": one.type, "description": one.description} for one in rule.output],
     }
 
 
@@ -155,7 +145,7 @@ def rule_of(item: dict[str, Any]) -> OpikRule:
         variables=dict(code.get("variables") or {}),
         output=tuple(
             OutputField(str(one.get("name")), str(one.get("type")), str(one.get("description")))
-            for one in code.get("schema") or code.get("schema_") or ()
+            for one in code.get("schema") or ()
         ),
         filters=tuple(
             TraceFilter(*("" if one.get(name) is None else str(one[name]) for name in FILTER_FIELDS))

@@ -1,22 +1,20 @@
 """Feedback scores to Opik, by the batch, each with its own outcome (PF-9 §5.4, Decision 14).
 
-`traces.score_batch_of_traces` is the call under the SDK's `log_traces_feedback_scores`; here its answer is awaited. A
-batch that Opik refuses is halved until the refused score stands alone, so that it does not take the others with it.
+The call is the one under the SDK's `log_traces_feedback_scores`; here its answer is awaited. A batch that Opik refuses
+is halved until the refused score stands alone, so that it does not take the others with it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import quote
 
 import msgspec
-from opik.rest_api.client import AsyncOpikApi
-from opik.rest_api.core.api_error import ApiError
 
 from agents.ports import Refusal, Write
 from schemas.outcomes import Cause
-from streams.opik.client import EncodedScores, OutOfTries, persist, reason
+from streams.opik.client import ApiError, OpikClient, OutOfTries, persist, reason
 
 MOST = 1_000
 Observe = Callable[[str, str], None]
@@ -27,7 +25,7 @@ class OpikScores:
 
     def __init__(
         self,
-        client: AsyncOpikApi,
+        client: OpikClient,
         *,
         in_flight: int,
         retry_seconds: float,
@@ -63,7 +61,7 @@ class OpikScores:
         return out
 
     async def _put(self, writes: Sequence[Write], places: Sequence[int], out: list[Refusal | None]) -> None:
-        refusal = await self._call("put", self._client.traces.score_batch_of_traces, scores=encode(writes))
+        refusal = await self._call("put", lambda: self._client.send("PUT", "traces/feedback-scores", encode(writes)))
         if refusal is None:
             return
         if refusal.cause is Cause.OPIK_UNAVAILABLE or len(writes) == 1:
@@ -76,14 +74,17 @@ class OpikScores:
 
     async def _delete(self, index: int, write: Write, out: list[Refusal | None]) -> None:
         out[index] = await self._call(
-            "delete", self._client.traces.delete_trace_feedback_score, write.trace_id, name=write.name
+            "delete",
+            lambda: self._client.call(
+                "POST", f"traces/{quote(write.trace_id, '')}/feedback-scores/delete", {"name": write.name}
+            ),
         )
 
-    async def _call(self, operation: str, method: Any, *args: Any, **kwargs: Any) -> Refusal | None:
+    async def _call(self, operation: str, call: Callable[[], Awaitable[object]]) -> Refusal | None:
         async with self._room:
             try:
                 await persist(
-                    lambda: method(*args, **kwargs),
+                    call,
                     seconds=self._seconds,
                     observe=lambda outcome: self._observe(operation, outcome),
                 )
@@ -99,6 +100,6 @@ class OpikScores:
 _encode = msgspec.json.Encoder().encode
 
 
-def encode(writes: Sequence[Write]) -> EncodedScores:
+def encode(writes: Sequence[Write]) -> bytes:
     """The request body."""
-    return EncodedScores(_encode({"scores": writes}))
+    return _encode({"scores": writes})

@@ -9,20 +9,18 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 import structlog
 from aiolimiter import AsyncLimiter
-from opik.rest_api.client import AsyncOpikApi
-from opik.rest_api.core.api_error import ApiError
-from opik.rest_api.types.trace_filter_public import TraceFilterPublic
 
 from agents.codec import TraceFacts
 from agents.join.join import REROLL, THUMBS
 from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
-from streams.opik.client import OutOfTries, persist
+from streams.opik.client import ApiError, OpikClient, OutOfTries, persist
 
 log = structlog.get_logger(__name__)
 PAGE = 2_000
@@ -40,7 +38,7 @@ class OpikTraces:
 
     def __init__(
         self,
-        client: AsyncOpikApi,
+        client: OpikClient,
         *,
         per_minute: float,
         retry_seconds: float,
@@ -59,15 +57,15 @@ class OpikTraces:
         found: dict[str, TraceFacts] = {}
         wanted = set(since_ms)
         if len(wanted) > SINGLY:
-            near = TraceFilterPublic(field="metadata", key="response_id", operator="is_not_empty", value="")
+            near = _where(field="metadata", key="response_id", operator="is_not_empty", value="")
             await self._seek([near], min(since_ms.values()), wanted, found)
         for rid in random.sample(sorted(wanted), min(SINGLY, len(wanted))):
-            exact = TraceFilterPublic(field="metadata", key="response_id", operator="=", value=rid)
+            exact = _where(field="metadata", key="response_id", operator="=", value=rid)
             await self._seek([exact], None, {rid}, found)
         return found
 
     async def _seek(
-        self, filters: list[TraceFilterPublic], since: int | None, wanted: set[str], found: dict[str, TraceFacts]
+        self, filters: list[dict[str, str]], since: int | None, wanted: set[str], found: dict[str, TraceFacts]
     ) -> None:
         """Move what is found, in any project, from `wanted` to `found`."""
         for project in await self.projects():
@@ -104,13 +102,13 @@ class OpikTraces:
         """Every trace since then that carries one of our scores, in pages; for a rebuild (promise 2)."""
         for project in await self.projects():
             for name in (THUMBS, REROLL):
-                filters = [TraceFilterPublic(field="feedback_scores", key=name, operator="is_not_empty", value="")]
+                filters = [_where(field="feedback_scores", key=name, operator="is_not_empty", value="")]
                 async for page in self._search(project, filters, since_ms - SLACK_MS, None):
                     yield page
 
     async def turns(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
         """Every turn that began since then, with its session and the hash of its input, in pages; for a sweep."""
-        filters = [TraceFilterPublic(field="metadata", key="response_id", operator="is_not_empty", value="")]
+        filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
         for project in await self.projects():
             async for page in self._pages(project, filters, since_ms, None, whole=True):
                 yield [facts for trace in page if (facts := told(trace, project)) is not None]
@@ -122,7 +120,7 @@ class OpikTraces:
     async def authorized(self) -> None:
         """Return if Opik takes our key; raises Unauthorized, or Unavailable where it can't be asked. Not retried."""
         try:
-            await persist(lambda: self._client.check.access(request={}), seconds=0.0)
+            await persist(lambda: self._client.send("POST", "auth", b""), seconds=0.0)
         except OutOfTries as error:
             raise Unavailable(f"Opik: {error.last}") from error
         except ApiError as error:
@@ -136,16 +134,18 @@ class OpikTraces:
         if not names or time.monotonic() - read_at > PROJECTS_FOR:
             names, page = list(self._named), 1
             while True:
-                answer = await self._call(partial(self._client.projects.find_projects, page=page, size=100))
-                names += [project.name for project in answer.content or [] if project.name not in names]
-                if page * 100 >= (answer.total or 0):
+                asked = {"page": page, "size": 100}
+                answer = await self._call(partial(self._client.call, "GET", "projects", query=asked))
+                found = [str(project["name"]) for project in answer.get("content") or ()]
+                names += [name for name in found if name not in names]
+                if page * 100 >= (answer.get("total") or 0):
                     break
                 page += 1
             self._projects = (time.monotonic(), names)
         return names
 
     async def _search(
-        self, project: str, filters: list[TraceFilterPublic], since_ms: int | None, until_ms: int | None
+        self, project: str, filters: list[dict[str, str]], since_ms: int | None, until_ms: int | None
     ) -> AsyncIterator[list[TraceFacts]]:
         async for page in self._pages(project, filters, since_ms, until_ms):
             yield [facts for facts in map(facts_of, page, [project] * len(page)) if facts is not None]
@@ -153,7 +153,7 @@ class OpikTraces:
     async def _pages(
         self,
         project: str,
-        filters: list[TraceFilterPublic],
+        filters: list[dict[str, str]],
         since_ms: int | None,
         until_ms: int | None,
         *,
@@ -174,9 +174,9 @@ class OpikTraces:
             if cursor:
                 options["last_retrieved_id"] = cursor
             if since_ms is not None:
-                options["from_time"] = datetime.fromtimestamp(since_ms / 1000, UTC)
+                options["from_time"] = _instant(since_ms)
             if until_ms is not None:
-                options["to_time"] = datetime.fromtimestamp(until_ms / 1000, UTC)
+                options["to_time"] = _instant(until_ms)
             try:
                 page = await self._call(partial(self._read, options))
             except ApiError as error:
@@ -190,20 +190,20 @@ class OpikTraces:
             cursor = str(page[-1]["id"])
 
     async def _read(self, options: dict[str, Any]) -> list[dict[str, Any]]:
-        body = b"".join([part async for part in self._client.traces.search_traces(**options)])
+        body = await self._client.send("POST", "traces/search", orjson.dumps(options))
         page = [orjson.loads(line) for line in body.split(b"\n") if line.strip()]
         if page and "id" not in page[-1]:
-            raise ApiError(status_code=500, body=page[-1])  # an error object may end the stream
+            raise ApiError(500, page[-1])  # an error object may end the stream
         return page
 
     async def _get(self, trace_id: str) -> dict[str, Any] | None:
         try:
-            trace = await self._call(lambda: self._client.traces.get_trace_by_id(trace_id), self._single)
+            ask = partial(self._client.call, "GET", f"traces/{quote(trace_id, '')}")
+            return dict(await self._call(ask, self._single))
         except ApiError as error:
             if error.status_code == 404:
                 return None
             raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {error.body}") from error
-        return dict(orjson.loads(trace.model_dump_json(by_alias=True)))
 
     async def _call(self, call: Callable[[], Any], limiter: AsyncLimiter | None = None) -> Any:
         async with limiter or self._limiter:
@@ -260,3 +260,12 @@ def moment(value: Any) -> int:
 
 def text(value: Any) -> str:
     return value[:128] if isinstance(value, str) else ""
+
+
+def _where(field: str, operator: str, value: str, key: str) -> dict[str, str]:
+    """A filter of Opik's search."""
+    return {"field": field, "operator": operator, "key": key, "value": value}
+
+
+def _instant(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat().replace("+00:00", "Z")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 from typer.testing import CliRunner
@@ -17,7 +16,7 @@ from evalcore.yaml.findings import ValidationResult
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.rules import OpikRules
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.unit.rampgate.cli.registry_copies import Ran, copied
@@ -52,12 +51,12 @@ class Rig:
 
     async def there(self, vertical: str = "receipts") -> dict[str, OpikRule]:
         """The rules of a vertical's project by judge; those of others by name."""
-        client: Any = make_client(self.opik.url, "default", self.key, 5.0, 2)
+        client = OpikClient(self.opik.url, "default", self.key, 5.0, 2)
         try:
             gateway = OpikRules(client, 1.0)
             rules = await gateway.rules(await gateway.project_id(PROJECTS[vertical]))
         finally:
-            await close_client(client)
+            await client.close()
         return {rule.metadata.get("judge_id", rule.name): rule for rule in rules}
 
     async def writes(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the manifest says of its dataset, looked up through Opik's official client, on a local Opik (PC5 §5.3, R-1)."""
+"""What the manifest says of its dataset, looked up in Opik's REST API, on a local Opik (PC5 §5.3, R-1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rampgate.ci_gate.inputs import from_opik
 from rampgate.ci_gate.run import manifest_dataset
 from rampgate.settings import Settings
 from streams.opik import datasets as opik_datasets
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.datasets import OpikDatasets
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.unit.evalcore.registry.registry_disk import built, written
@@ -28,9 +28,9 @@ NAME, PROJECT = "consumer-agent-eval", "consumer-agent"
 
 @pytest.fixture
 async def datasets(opik: ScriptedOpik) -> AsyncIterator[OpikDatasets]:
-    made: Any = make_client(opik.url, "default", None, 5.0, 4)
+    made = OpikClient(opik.url, "default", None, 5.0, 4)
     yield OpikDatasets(made, 0.3)
-    await close_client(made)
+    await made.close()
 
 
 async def put(opik: ScriptedOpik, *items: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Automation rules through Opik's official client, on a local Opik."""
+"""Automation rules in Opik's REST API, on a local Opik."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.registry.opik_rules import Plan, desired, plan
 from evalcore.registry.registry import Judge
 from schemas.judges import Milestone
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.rules import NoProject, OpikRules, Refused
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.unit.evalcore.registry.built_judges import judge
@@ -20,9 +20,9 @@ from tests.unit.evalcore.registry.built_judges import judge
 
 @pytest.fixture
 async def gateway(opik: ScriptedOpik) -> AsyncIterator[OpikRules]:
-    made: Any = make_client(opik.url, "default", None, 5.0, 4)
+    made = OpikClient(opik.url, "default", None, 5.0, 4)
     yield OpikRules(made, 1.0)
-    await close_client(made)
+    await made.close()
 
 
 @pytest.fixture

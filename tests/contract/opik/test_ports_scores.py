@@ -10,7 +10,7 @@ import uuid6
 
 from agents.ports import Refusal, Write
 from schemas.outcomes import Cause
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.scores import OpikScores
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.memory_ports import MemoryScores
@@ -62,9 +62,9 @@ async def rig(request: pytest.FixtureRequest, opik: ScriptedOpik) -> AsyncIterat
         )
         yield Rig(twin, None, refused)
         return
-    client = make_client(opik.url, "default", None, 10.0, 8)
+    client = OpikClient(opik.url, "default", None, 10.0, 8)
     yield Rig(OpikScores(client, in_flight=4, retry_seconds=5.0), opik)
-    await close_client(client)
+    await client.close()
 
 
 async def test_a_score_is_put_and_put_again_and_the_last_write_stands(rig: Rig) -> None:

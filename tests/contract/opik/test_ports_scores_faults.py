@@ -14,7 +14,7 @@ from agents.ports import Refusal, Unauthorized, Write
 from rampgate.local.opik.server import start
 from rampgate.local.services.ports import release_port, reserve_port
 from schemas.outcomes import Cause
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.scores import OpikScores
 from tests.contract.opik.scripted_opik import ScriptedOpik
 
@@ -31,7 +31,7 @@ class Gateway:
 
     def __init__(self, url: str, retry_seconds: float = 5.0, timeout: float = 10.0, key: str | None = None) -> None:
         self.seen: Counter[tuple[str, str]] = Counter()
-        self.client = make_client(url, "default", key, timeout, 8)
+        self.client = OpikClient(url, "default", key, timeout, 8)
         self.scores = OpikScores(
             self.client,
             in_flight=4,
@@ -47,7 +47,7 @@ class Gateway:
 async def gateway(opik: ScriptedOpik) -> AsyncIterator[Gateway]:
     made = Gateway(opik.url)
     yield made
-    await close_client(made.client)
+    await made.client.close()
 
 
 async def test_a_trace_id_that_is_no_version_7_is_refused_alone_and_opik_never_sees_it(
@@ -96,7 +96,7 @@ async def test_an_answer_that_takes_too_long_is_a_broken_connection(opik: Script
     await opik.fault(match=PUT, delay_seconds=4.0, times=1)
     assert await gateway.write(writes(1)) == [None]
     assert gateway.seen[("put", "unavailable")] == 1
-    await close_client(gateway.client)
+    await gateway.client.close()
 
 
 async def test_the_pause_that_opik_asks_for_is_kept(gateway: Gateway, opik: ScriptedOpik) -> None:
@@ -117,7 +117,7 @@ async def test_an_opik_that_stays_away_ends_every_write_as_unavailable_in_time(o
     assert (await opik.requests())["PUT /v1/private/traces/feedback-scores"] <= 5, (
         "a batch that got no answer is not halved: that would multiply the load on a sick Opik"
     )
-    await close_client(gateway.client)
+    await gateway.client.close()
 
 
 async def test_an_opik_that_is_not_there_is_unavailable() -> None:
@@ -125,7 +125,7 @@ async def test_an_opik_that_is_not_there_is_unavailable() -> None:
     gateway = Gateway(f"http://127.0.0.1:{port}/api", retry_seconds=0.3)
     outcomes = await gateway.write(writes(2))
     assert [outcome and outcome.cause for outcome in outcomes] == [Cause.OPIK_UNAVAILABLE] * 2
-    await close_client(gateway.client)
+    await gateway.client.close()
     release_port(port)
 
 
@@ -154,10 +154,10 @@ async def test_a_wrong_key_is_unauthorized_and_does_not_show() -> None:
         with pytest.raises(Unauthorized) as caught:
             await gateway.write(writes(1))
         assert "wrong-canary-key" not in str(caught.value)
-        await close_client(gateway.client)
+        await gateway.client.close()
     gateway = Gateway(running.url, key="the-right-key")
     assert await gateway.write(writes(1)) == [None]
-    await close_client(gateway.client)
+    await gateway.client.close()
     await running.close()
 
 
@@ -186,4 +186,4 @@ async def test_at_most_so_many_calls_are_under_way_at_once(opik: ScriptedOpik) -
     began = time.monotonic()
     assert await gateway.write(writes(12, None)) == [None] * 12
     assert time.monotonic() - began >= 0.3, "twelve deletions, four at a time"
-    await close_client(gateway.client)
+    await gateway.client.close()

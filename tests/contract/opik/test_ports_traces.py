@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from streams.opik import traces
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.traces import OpikTraces
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.traces_rig import DAY, MINUTE, Rig, facts, now
@@ -20,9 +20,9 @@ async def rig(request: pytest.FixtureRequest, opik: ScriptedOpik) -> AsyncIterat
     if request.param == "memory":
         yield Rig(MemoryTraces(), None)
         return
-    client = make_client(opik.url, "default", None, 10.0, 8)
+    client = OpikClient(opik.url, "default", None, 10.0, 8)
     yield Rig(OpikTraces(client, per_minute=60_000, retry_seconds=2.0, projects=("a", "never-made")), opik)
-    await close_client(client)
+    await client.close()
 
 
 async def test_one_turn_is_found_with_what_the_join_needs_of_it(rig: Rig) -> None:

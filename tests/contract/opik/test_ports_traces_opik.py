@@ -11,7 +11,7 @@ import pytest
 
 from agents.ports import Unauthorized, Unavailable
 from streams.opik import traces as opik_traces
-from streams.opik.client import close_client, make_client
+from streams.opik.client import OpikClient
 from streams.opik.traces import OpikTraces
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.traces_rig import DAY, MINUTE, Rig, now
@@ -21,9 +21,9 @@ SEARCH = {"path": "traces/search"}
 
 @pytest.fixture
 async def client(opik: ScriptedOpik) -> AsyncIterator[Any]:
-    made = make_client(opik.url, "default", None, 5.0, 8)
+    made = OpikClient(opik.url, "default", None, 5.0, 8)
     yield made
-    await close_client(made)
+    await made.close()
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 import structlog
-from opik.rest_api.core.api_error import ApiError
 
 from agents import thumbs
 from agents.join.batches import Agent, Batch, FetchedBatch
 from agents.ports import Unauthorized, Unavailable, Write
 from schemas.dead_letters import REPLAY_ID
 from schemas.outcomes import Cause, Kind
-from streams.opik.client import OutOfTries, persist
+from streams.opik.client import ApiError, OutOfTries, persist
 from streams.opik.scores import OpikScores
 from streams.pipeline import Pipeline, TooManyBad
 from tests.unit.agents.builders import thumb, trace
@@ -131,12 +130,8 @@ def refusing(status: int, headers: dict[str, str] | None = None, times: int = 10
 async def test_a_refused_key_is_seen_as_such_whatever_else_is_in_the_call(status: int) -> None:
     """Two deletions and a put run side by side; wrapped in a group, the error would dead-letter the record."""
 
-    class Traces:
-        score_batch_of_traces = staticmethod(refusing(status))
-        delete_trace_feedback_score = staticmethod(refusing(status))
-
     class Client:
-        traces = Traces()
+        call = send = staticmethod(refusing(status))
 
     client: Any = Client()
     scores = OpikScores(client, in_flight=4, retry_seconds=1.0)

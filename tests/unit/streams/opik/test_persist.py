@@ -9,10 +9,9 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opik.rest_api.core.api_error import ApiError
 
 from agents.ports import Unauthorized
-from streams.opik.client import LONGEST_PAUSE, OutOfTries, hint, persist, reason
+from streams.opik.client import LONGEST_PAUSE, ApiError, OutOfTries, hint, persist, reason
 
 
 class Script:
