@@ -1,11 +1,8 @@
-"""`sampling_rate` is about live traces at pre_ramp and pre_full; it switches nothing off (PC5 FR-11, R-5).
+"""Which traces a judge fires on: filters, archetypes and sampling.
 
-Filters say which traces a judge fires on; one that can't match switches its judge off unseen (PC5 §5.2).
-
-Which sub-agents a judge is for: archetypes in `applies_to`, and the filter beside them (PF-9 FR-5).
-
-Whom a filter names: a misspelt vertical or sub-agent would switch the judge off, and nobody would see it (PC5 §5.2,
-PF-9 §5.2).
+A filter that can't match switches its judge off, and no gate would notice (PC5 §5.2, PF-9 §5.2). `applies_to` names the
+sub-agents a judge is for (PF-9 FR-5). `sampling_rate` counts for live traces at pre_ramp and pre_full; it switches
+nothing off (PC5 FR-11, R-5).
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from typing import Any, Final
 
 from evalcore.lint.check import Find, check
 from evalcore.registry.files import RegistryFiles
+from evalcore.registry.patterns import refusal
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Classification, Filter, Milestone, Operator
@@ -123,7 +121,28 @@ def filter_field_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]
                 yield find(rule, ("filter", "key"), message, "name a key that tracing attaches")
 
 
+@check(
+    "pattern-ends",
+    CLAUSE,
+    "A regular expression in a filter is one that RE2 takes, whose time grows with the text and not faster: at most "
+    "200 characters, no lookaround, no backreference.",
+)
+def pattern_ends(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    for _, _, rule in files.every_rule():
+        filter_ = rule.model.filter
+        if filter_ is None or filter_.operator is not Operator.MATCHES or not isinstance(filter_.value, str):
+            continue
+        reason = refusal(filter_.value)
+        if reason is not None:
+            fix = (
+                "write a pattern without lookaround and backreferences, or use contains, starts_with, ends_with or in; "
+                "a judge whose rule is synced to Opik needs another operator than matches, which Opik does not know"
+            )
+            yield find(rule, ("filter", "value"), f"the pattern is refused: {reason}", fix)
+
+
 FILTER_CHECKS = (filter_value_fits, filter_field_is_known)
+PATTERN_CHECKS = (pattern_ends,)
 
 
 ARCHETYPE_CLAUSE = "PF-9 FR-5"

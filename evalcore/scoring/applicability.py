@@ -9,12 +9,11 @@ Whether a judge scores a trace: by filter, sub-agents and sampling rate (PC5 §5
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from evalcore.judges.bindings import Unbound, resolve
+from evalcore.registry.patterns import contains_match
 from evalcore.registry.registry import Judge, Registry
 from evalcore.yaml.suggestions import UnknownCategory
 from schemas.judges import Filter, Operator
@@ -95,13 +94,7 @@ def _empty(found: Any, _: Any) -> bool:
 
 
 def _matched(found: Any, wanted: Any) -> bool:
-    return found is not NOTHING and _pattern(str(wanted)).search(_text(found)) is not None
-
-
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str]:
-    """The linter refuses patterns that can run away."""
-    return re.compile(text)
+    return found is not NOTHING and contains_match(str(wanted), _text(found))
 
 
 _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {

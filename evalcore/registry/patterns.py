@@ -1,0 +1,48 @@
+"""Runs the regular expressions of filters with RE2 (PC5 §5.2).
+
+A filter's pattern is applied to what users write. RE2 never backtracks: its time grows linearly with the text, whatever
+the pattern, so no pattern has to be proven harmless. It takes no lookaround and no backreferences.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+LONGEST_PATTERN: Final = 200
+LONGEST_TEXT: Final = 1_000_000
+"""Characters of a text that are searched; a Kafka record is smaller."""
+MEMORY: Final = 1 << 20
+"""Bytes that one compiled pattern may take."""
+
+
+def refusal(pattern: str) -> str | None:
+    """Returns why a pattern is refused; None when RE2 takes it."""
+    if len(pattern) > LONGEST_PATTERN:
+        return f"it is {len(pattern)} characters long; {LONGEST_PATTERN} are the most"
+    try:
+        compiled(pattern)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def contains_match(pattern: str, text: str) -> bool:
+    """Tells whether the pattern matches anywhere in the text's first million characters. Raises ValueError for a
+    pattern that RE2 refuses."""
+    # A lone surrogate, which JSON allows, has no UTF-8.
+    return compiled(pattern).search(text[:LONGEST_TEXT].encode("utf-8", "replace")) is not None
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """Returns RE2's pattern. Raises ValueError with RE2's reason."""
+    import re2  # a registry without patterns does not load the engine
+
+    options = re2.Options()
+    options.max_mem, options.log_errors = MEMORY, False
+    try:
+        return re2.compile(pattern.encode(), options)
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise ValueError(f"RE2 does not take it ({reason})") from error
