@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import GatePorts, OutOfTime, Sample
-from evalcore.gates.decision import Evidence, decide
+from evalcore.gates.gate import prepare
 from evalcore.gates.history import Line
 from evalcore.gates.requests import InvalidRequest, RampRequest, judges_of, of_step
-from evalcore.gates.verdict import OFF, Moment, deciding, invalid, judged, of_gates, refused
+from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry.registry import Judge, Registry
-from evalcore.scoring.items import served
 from schemas.judges import Milestone
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict, VerdictLevel
 
@@ -115,29 +114,27 @@ async def _gate(
     """`ends`: when its deadline passes, by the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
     sample = await ports.samples.frozen(asked, milestone, registry)
-    vertical = asked.step.vertical or served(sample.items, registry.verticals)
-    judges = deciding(names, registry, vertical)
+    gate = prepare(milestone, sample.items, names, registry, asked.step.vertical)
     window = registry.gates.window_seconds.get(milestone)
     # Read with the sample: what becomes of the counts while judges are asked is nothing that this gate looked at.
-    rate = await ports.coverage.rate(vertical, window) if window is not None else None
-    answers = await ports.scoring.score(asked.request_id, list(judges.values()), sample.items, _within(ends))
-    beside = {}
-    for name, judge in judges.items():
-        given = answers.get(name, [])
-        past = await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
-        suspended = OFF if not judge.fires else await ports.history.suspended(judge.id)
-        beside[name] = judged(name, judge, milestone, given, past, suspended, today)
-    evidence = Evidence.at(
-        milestone,
-        registry.gates,
-        len(sample.items),
+    rate = await ports.coverage.rate(gate.vertical, window) if window is not None else None
+    answers = await ports.scoring.score(asked.request_id, list(gate.judges.values()), gate.items, _within(ends))
+    history = {
+        name: await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
+        for name, judge in gate.judges.items()
+    }
+    suspended = {judge.id: await ports.history.suspended(judge.id) for judge in gate.judges.values()}
+    verdict = gate.verdict(
+        answers,
+        today,
+        history=history,
+        suspended=suspended,
         coverage=rate,
         coverage_floor=registry.gates.coverage_floor if window is not None else None,
-        production=sample.facts.composition.production,
         mismatches=sample.mismatches,
         shortage=sample.shortage,
     )
-    return _Gate(replace(decide(milestone, beside, evidence), sample=sample.facts), sample, rate)
+    return _Gate(replace(verdict, sample=sample.facts), sample, rate)
 
 
 def _line(asked: RampRequest, milestone: Milestone, name: str, judge: Judge, sample: Sample) -> Line:

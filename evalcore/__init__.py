@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         load_manifest,
     )
     from evalcore.gates.evaluate import aevaluate_gate, evaluate_gate
-    from evalcore.judges.opik_metric import LLMJudgeMetric
     from evalcore.registry.registry import ThresholdTypeError, UnknownArchetype, UnknownCategory, UnknownJudge
     from evalcore.reloading import BrokenRegistry, refresh, use
+    from evalcore.scoring.opik_metric import LLMJudgeMetric
     from evalcore.validation import validate_manifest, validate_rule_file
     from evalcore.yaml.findings import Finding, ValidationResult
     from schemas.verdicts import GateVerdict, JudgeScore
@@ -32,7 +32,7 @@ _FROM = {
     "evaluate_gate": "gates.evaluate",
     "GateVerdict": "gates.decision",
     "JudgeScore": "gates.decision",
-    "LLMJudgeMetric": "judges.opik_metric",
+    "LLMJudgeMetric": "scoring.opik_metric",
     "BrokenRegistry": "reloading",
     "refresh": "reloading",
     "use": "reloading",

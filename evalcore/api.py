@@ -15,23 +15,23 @@ from evalcore.registry.registry import Judge, Registry
 from schemas.judges import Score
 
 if TYPE_CHECKING:
-    from evalcore.judges.opik_metric import LLMJudgeMetric
+    from evalcore.scoring.opik_metric import LLMJudgeMetric
 
 
 class _Metrics:
     """Of one version of the registry. Metrics are made when first asked for, and once."""
 
     def __init__(self, registry: Registry) -> None:
-        from evalcore.judges.opik_metric import LLMJudgeMetric
+        from evalcore.scoring.opik_metric import LLMJudgeMetric
 
         self.registry = registry
-        self._metric = LLMJudgeMetric
+        self._metric, self._schema = LLMJudgeMetric, registry.manifest.get("schema", {})
         self.by_id: dict[tuple[str, str | None], LLMJudgeMetric] = {}
         self.by_category: dict[tuple[str, str | None], tuple[LLMJudgeMetric, ...]] = {}
 
     def of(self, judge: Judge) -> LLMJudgeMetric:
         key = (judge.id, judge.vertical)
-        return self.by_id.get(key) or self.by_id.setdefault(key, self._metric(judge))
+        return self.by_id.get(key) or self.by_id.setdefault(key, self._metric(judge, schema=self._schema))
 
     def found(self, name: str, vertical: str | None) -> LLMJudgeMetric:
         """Kept under the kebab spelling too. Any other name may be anybody's, and is not kept: there is no end to

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from evalcore.registry.registry import Judge, Registry, UnknownCategory
-from evalcore.scoring.assignments import Pair, pairs_of
-from evalcore.scoring.items import Item, dataset_item, identity
+from evalcore.registry.registry import Registry, UnknownCategory
+from evalcore.scoring.items import Item, dataset_item, identity, served
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
 
@@ -75,25 +74,28 @@ def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterato
         yield f"{found.source} has {len(found.items)} items, the manifest's {field}.items is {wanted.items}"
 
 
-def paired(
+def golden_sample(
     golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
-) -> tuple[dict[str, Judge], list[Pair]]:
-    """The judges of all categories in the dataset, and which items each of them scores: an item's judges are its
-    category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply (FR-11). A dimension with
-    a limit of its own decides by its own name beside its judge: nobody lists names before a merge."""
+) -> tuple[list[Item], list[str]]:
+    """The dataset's items with the candidate's answers, and the names that decide.
+
+    An item's judges are its category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply
+    (FR-11). A dimension with a limit of its own decides beside its judge: nobody lists names before a merge.
+    """
+    vertical = vertical or served((Item("", "offline", one) for one in golden.items), registry.verticals)
     items = [
         answered(one, answers.get(identity(one, number)), registry, vertical, number)
         for number, one in enumerate(golden.items)
     ]
     firing = set[str]().union(*(firing_on(one, registry, vertical) or () for one in golden.items))
-    judges = {judge.id: judge for judge in registry.all(vertical) if judge.safety or judge.id in firing}
-    dimensions = {
-        f"{judge.id}.{name}": judge
-        for judge in judges.values()
+    judges = [judge for judge in registry.all(vertical) if judge.safety or judge.id in firing]
+    dimensions = [
+        f"{judge.id}.{name}"
+        for judge in judges
         for name, limits in judge.dimensions.items()
         if Milestone.PRE_MERGE in limits.own
-    }
-    return {**judges, **dimensions}, pairs_of(judges.values(), items)
+    ]
+    return items, [*(judge.id for judge in judges), *dimensions]
 
 
 def firing_on(one: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:

@@ -160,8 +160,10 @@ def judges_of(asked: RampRequest, milestone: Milestone, registry: Registry) -> t
 def named(
     listed: Iterable[object], field: str, registry: Registry, vertical: str | None
 ) -> tuple[list[str], list[str]]:
-    """Names in the registry's spelling, each once, the inherited safety judges behind them; and what is wrong in the
-    list. `judge.dimension` is a judge of its own; a composite stands for its members."""
+    """Names in the registry's spelling, each once, the inherited safety judges behind them; and what is wrong.
+
+    `judge.dimension` is a judge of its own; a composite stands for its members.
+    """
     listed = list(listed)
     wrong = [] if listed else [f"{field}: the list is empty; name the judges that decide"]
     names: dict[str, None] = {}

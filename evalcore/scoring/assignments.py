@@ -47,15 +47,20 @@ async def score_pairs(
 
 
 def _none(scorer: Scorer | None, judge: Judge, item: Item) -> Judgement | None:
-    why = item.missing or _reference(judge, item) or (NO_MODEL if scorer is None else "")
+    why = unscorable(judge, item) or (NO_MODEL if scorer is None else "")
     if not why:
         return None
     missing = Unscored(why, item.weight)
     return Judgement(missing, "", dict.fromkeys(judge.dimensions, missing), False, Failure.UNBOUND)
 
 
-def _reference(judge: Judge, item: Item) -> str:
-    """A binding that would have the reference judged as if an agent had said it (contracts §3)."""
+def unscorable(judge: Judge, item: Item) -> str:
+    """Why nobody can score the item for this judge; empty where its evaluator may try.
+
+    An item without an output has nothing to judge; a binding that reads the reference as the output would judge what a
+    person wrote as if an agent had said it (contracts §3).
+    """
     path = judge.rule.variables.offline.get("output", "") if item.context == "offline" else ""
     root = path.split(".")[0].split("[")[0]
-    return f"{judge.id} binds output to {path}: a reference is no output" if root in REFERENCES else ""
+    reference = f"{judge.id} binds output to {path}: a reference is no output" if root in REFERENCES else ""
+    return item.missing or reference

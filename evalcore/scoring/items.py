@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -58,32 +59,52 @@ def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int 
 
 
 def trace_item(one: Mapping[str, Any], number: int = 0) -> Item:
-    """One without an id has a share that no rate leaves out."""
+    """A trace; one without an id has a share that no sampling rate leaves out."""
     known = one.get("trace_id") or one.get("id")
-    return Item(identity(one, number), "online", one, share=share(_bytes(known)) if isinstance(known, str) else 0.0)
+    if not isinstance(known, str):
+        return Item(identity(one, number), "online", one)
+    return Item(_spelled(known), "online", one, share=share(_bytes(known)))
+
+
+def distinct(items: Iterable[Item]) -> list[Item]:
+    """Each trace and each dataset item once, in the order of their first appearance and as the last one has it.
+
+    Items are the same by their ids, and without one by their content: a file that repeats a line brings no evidence.
+    """
+    found: dict[tuple[str, str], Item] = {}
+    for item in items:
+        nameless = item.id.startswith("#") and _own_id(item.source) is None
+        known = json.dumps(item.source, sort_keys=True, default=str) if nameless else item.id
+        found[item.context, known] = item
+    return list(found.values())
 
 
 def identity(one: Mapping[str, Any], number: int = 0) -> str:
-    """`metadata.id` (PC5 §5.3), else the id it has of its own, else its place."""
+    """`metadata.id` (PC5 §5.3), else the item's own id, else its place."""
+    return _own_id(one) or f"#{number + 1}"
+
+
+def _own_id(one: Mapping[str, Any]) -> str | None:
     metadata = one.get("metadata")
     inner = metadata.get("id") if isinstance(metadata, Mapping) else None
     for known in (inner, one.get("id"), one.get("trace_id")):
         if isinstance(known, (str, int)) and not isinstance(known, bool) and known != "":
             return str(known)
-    return f"#{number + 1}"
+    return None
 
 
-def served(items: Iterable[Item], known: Collection[str]) -> str | None:
-    """The vertical all of whose traces these are, if it is known: what it tightened holds also for a request that does
-    not name it."""
-    found = set()
+def served(items: Iterable[Item], registered: Collection[str]) -> str | None:
+    """The registered vertical that all items agree on: its limits hold also where a request does not name it.
+
+    Where there are traces, they decide; items of a dataset are the platform's as well as the vertical's.
+    """
+    named: dict[str, set[str]] = {}
     for item in items:
         metadata = item.source.get("metadata")
-        named = metadata.get("vertical") if isinstance(metadata, Mapping) else None
-        if item.context == "online":
-            found.add(named if isinstance(named, str) else "")
-    only, *others = found or {""}
-    return only if not others and only in known else None
+        vertical = metadata.get("vertical") if isinstance(metadata, Mapping) else None
+        named.setdefault(item.context, set()).add(vertical if isinstance(vertical, str) else "")
+    only, *others = named.get("online") or named.get("offline") or {""}
+    return only if not others and only in registered else None
 
 
 def completed(one: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,8 +125,16 @@ def _optional(schema: Mapping[str, Any]) -> dict[str, None]:
 
 
 def _bytes(known: str) -> bytes:
-    """As the pools of the stream have a trace's id."""
+    """A trace's id as the stream's pools hold it."""
     try:
         return UUID(known).bytes
     except ValueError:
         return blake2b(known.encode(errors="replace"), digest_size=16).digest()
+
+
+def _spelled(known: str) -> str:
+    """A UUID in its canonical spelling: the same trace has one id, whoever wrote it down."""
+    try:
+        return str(UUID(known))
+    except ValueError:
+        return known

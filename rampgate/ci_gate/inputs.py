@@ -58,16 +58,15 @@ def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
 
 
 def read_traces(path: Path) -> list[dict[str, Any]]:
-    """One trace a line, as on the topic (contracts §1) or as Opik exports it. One that was posted twice counts once, by
-    its later line. Raises BadFile."""
-    found: dict[str, dict[str, Any]] = {}
+    """One trace a line, as on the topic (contracts §1) or as Opik exports it. Raises BadFile."""
+    found = []
     for line, one in lines(path):
         whole = one.get("trace")
         trace = whole if isinstance(whole, dict) and "input" not in one else one
         if trace.get("input") is None:
             raise BadFile(f"{path}:{line}: input: a trace has one")
-        found[str(trace.get("trace_id") or trace.get("id") or f"#{line}")] = trace
-    return list(found.values())
+        found.append(trace)
+    return found
 
 
 async def from_opik(settings: Settings, registry: Registry) -> GoldenSet | None:

@@ -77,15 +77,15 @@ def headline(outcome: Outcome) -> str:
 
 
 def facts(outcome: Outcome) -> str:
-    golden, traced = outcome.golden, outcome.traced
-    if traced is not None:
-        asked = f"{len(outcome.ran.pairs)} scores asked for, {outcome.duration_seconds:.1f} s"
-        return f"{len(traced.items)} traces of {clean(traced.source, 300)}, {asked}"
+    golden = outcome.golden
+    if outcome.sample is not None:
+        asked = f"{len(outcome.scored.assignments)} scores asked for, {outcome.duration_seconds:.1f} s"
+        return f"{outcome.sample.size} traces of {clean(outcome.source, 300)}, {asked}"
     if golden is None:
         return f"no item was judged; {outcome.duration_seconds:.1f} s"
     return (
         f"{len(golden.items)} items of {clean(golden.source, 300)}, {outcome.answered} answered by the candidate, "
-        f"{len(outcome.ran.pairs)} scores asked for, {outcome.duration_seconds:.1f} s"
+        f"{len(outcome.scored.assignments)} scores asked for, {outcome.duration_seconds:.1f} s"
     )
 
 
@@ -147,7 +147,7 @@ def distributions(outcome: Outcome, lowest: int = 5) -> dict[str, Distribution]:
     values: dict[str, list[Low]] = {}
     missing: dict[str, list[int]] = {}
     judges: dict[str, Judge] = {}
-    for (judge, item), found in zip(outcome.ran.pairs, outcome.ran.found, strict=True):
+    for (judge, item), found in zip(outcome.scored.assignments, outcome.scored.judgements, strict=True):
         judges[judge.id] = judge
         values.setdefault(judge.id, [])
         counted = missing.setdefault(judge.id, [0, 0])

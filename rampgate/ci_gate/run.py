@@ -10,19 +10,20 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from agents.ports import Unauthorized, Unavailable
-from evalcore.gates.decision import Evidence
-from evalcore.gates.evaluate import Ran, Traced, gate_on, run_gate
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, mismatches, paired
-from evalcore.registry.registry import Judge, Registry
-from evalcore.scoring.assignments import Pair
+from evalcore.gates.evaluate import ScoredGate, score_gate
+from evalcore.gates.gate import Gate, prepare
+from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, golden_sample, mismatches
+from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import identity
 from evalcore.scoring.runner import Scorer
+from evalcore.scoring.sampling import fingerprint
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
-from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
+from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
 
 Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, CandidateAnswer]]]
+SCOPE = "file"
 
 
 @dataclass(frozen=True)
@@ -44,25 +45,26 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`golden` is None where the dataset could not be had, and for a gate on `traced` ones. `unknown` are answers to
-    items that the dataset lacks."""
+    """A gate that was run, and what it looked at: `golden`, None where the dataset can't be read, or the traces of the
+    file `source`, whose facts are `sample`. `unknown` are answers to items that the dataset lacks."""
 
-    ran: Ran
+    scored: ScoredGate
     wanted: Wanted
     decided_at: str
     duration_seconds: float
     golden: GoldenSet | None = None
-    traced: Traced | None = None
+    sample: SampleFacts | None = None
+    source: str = ""
     answered: int = 0
     unknown: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> GateVerdict:
-        return self.ran.verdict
+        return self.scored.verdict
 
     def document(self) -> dict[str, Any]:
         """`--json`: the gate's verdict, and what it was made of."""
-        calls = sum(1 for one in self.ran.found if one.failure is None and not one.cached)
+        calls = sum(1 for one in self.scored.judgements if one.failure is None and not one.cached)
         return {
             **asdict(self.verdict),
             "vertical": self.wanted.vertical,
@@ -72,15 +74,15 @@ class Outcome:
                 "config_hash": self.wanted.registry.config_hash,
                 "decided_at": self.decided_at,
                 "duration_seconds": self.duration_seconds,
-                "judged": len(self.ran.pairs),
+                "judged": len(self.scored.assignments),
                 "model_calls": calls,
             },
         }
 
     def _looked_at(self) -> dict[str, Any]:
         """A file that was not said to be of another name or version is the manifest's, as for baselines."""
-        if self.traced is not None:
-            return {"sample": {**asdict(self.traced.facts), "source": self.traced.source}, "dataset": None}
+        if self.sample is not None:
+            return {"sample": {**asdict(self.sample), "source": self.source}, "dataset": None}
         golden, declared = self.golden, manifest_dataset(self.wanted.registry)
         name, version = (golden.name, golden.version) if golden is not None else (None, None)
         return {
@@ -117,39 +119,46 @@ async def run(
         return outcome(_failed(wanted, Code.DATASET_MISMATCH, message))
     wrong = tuple(mismatches(golden, declared, registry))
     answers = await answering(golden.items)
-    judges, pairs = paired(golden, answers, registry, wanted.vertical)
-    evidence = Evidence.at(wanted.milestone, registry.gates, len(golden.items), mismatches=wrong)
-    ran = await _ran(wanted, judges, pairs, evidence, scorer)
+    items, names = golden_sample(golden, answers, registry, wanted.vertical)
+    gate = prepare(wanted.milestone, items, names, registry, wanted.vertical)
+    scored = await _scored(wanted, gate, scorer, mismatches=wrong)
     known = {identity(one, number) for number, one in enumerate(golden.items)}
     answered = sum(1 for name, one in answers.items() if name in known and not isinstance(one, Failed))
-    return outcome(ran, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
+    return outcome(scored, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
 
 
-async def run_traced(wanted: Wanted, traced: Traced, coverage: float | None, scorer: Scorer | None) -> Outcome:
-    """`coverage` is the join's rate, held against the manifest's floor where it is given."""
+async def run_traced(wanted: Wanted, gate: Gate, source: str, coverage: float | None, scorer: Scorer | None) -> Outcome:
+    """Decide on traces out of the file `source`. `coverage` is the join's rate, held against the manifest's floor."""
     outcome = _timed(wanted)
-    made = gate_on(wanted.milestone, traced.items, traced.names, wanted.registry, wanted.vertical, coverage)
-    return outcome(await _ran(wanted, *made, scorer), traced=traced)
+    floor = wanted.registry.gates.coverage_floor if coverage is not None else None
+    scored = await _scored(wanted, gate, scorer, coverage=coverage, coverage_floor=floor)
+    return outcome(scored, sample=sample_facts(gate), source=source)
 
 
-async def _ran(
-    wanted: Wanted, judges: Mapping[str, Judge], pairs: Sequence[Pair], evidence: Evidence, scorer: Scorer | None
-) -> Ran:
-    return await run_gate(
-        scorer, wanted.milestone, judges, pairs, evidence, wanted.history, wanted.today,
-        accepted=wanted.accepted, outdated=wanted.outdated, spend=wanted.spend, within=wanted.within,
+def sample_facts(gate: Gate) -> SampleFacts:
+    """What a verdict says of its sample; whoever made the file knows whose traces they are."""
+    golden = sum(item.context == "offline" for item in gate.items)
+    composition = Composition(golden, len(gate.items) - golden)
+    known = fingerprint(item.id for item in gate.items)
+    return SampleFacts(SCOPE, known, len(gate.items), None, composition, None)
+
+
+async def _scored(wanted: Wanted, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
+    return await score_gate(
+        scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
+        accepted=wanted.accepted, outdated=wanted.outdated, **sample,
     )  # fmt: skip
 
 
 def _timed(wanted: Wanted) -> Callable[..., Outcome]:
     began = time.monotonic()
 
-    def outcome(ran: Ran, **more: Any) -> Outcome:
+    def outcome(scored: ScoredGate, **more: Any) -> Outcome:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Outcome(ran, wanted, at, round(time.monotonic() - began, 3), **more)
+        return Outcome(scored, wanted, at, round(time.monotonic() - began, 3), **more)
 
     return outcome
 
 
-def _failed(wanted: Wanted, code: Code, message: str) -> Ran:
-    return Ran(GateVerdict({}, VerdictLevel.FAIL, [], wanted.milestone, [Reason(code, message)]))
+def _failed(wanted: Wanted, code: Code, message: str) -> ScoredGate:
+    return ScoredGate(GateVerdict({}, VerdictLevel.FAIL, [], wanted.milestone, [Reason(code, message)]))

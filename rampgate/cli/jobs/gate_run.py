@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from evalcore.gates.baselines import BaselineFile
-from evalcore.gates.evaluate import Traced, scorer_for, traced
+from evalcore.gates.evaluate import scorer_for
+from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import CandidateAnswer, GoldenSet
 from evalcore.gates.overrides import Shift, accepted
+from evalcore.gates.requests import named
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.calls import Spend
+from evalcore.scoring.items import items_of
 from evalcore.scoring.runner import Scorer
+from evalcore.yaml.suggestions import UnknownVertical
 from rampgate.ci_gate import report_texts
 from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
@@ -89,7 +93,7 @@ def decide(options: Options) -> int:
             read_dataset(options.dataset, options.dataset_name, options.dataset_version) if options.dataset else None
         )
         given = read_outputs(options.outputs) if options.outputs else None
-        sample = _traced(options.traces, options, at, registry) if options.traces else None
+        gate = _gate_on_traces(options.traces, options, at, registry) if options.traces else None
     except BadFile as error:
         raise Failure(str(error)) from error
     shift = _shift(options, registry, today)
@@ -116,8 +120,8 @@ def decide(options: Options) -> int:
         return await ask_candidate(str(options.candidate), items, key, limits)
 
     async def judge(scorer: Scorer | None) -> Outcome:
-        if sample is not None:
-            return await gate_run.run_traced(wanted, sample, options.coverage, scorer)
+        if gate is not None:
+            return await gate_run.run_traced(wanted, gate, str(options.traces), options.coverage, scorer)
         return await gate_run.run(wanted, read, answer, scorer)
 
     outcome = run(partial(_with_scorer, settings, judge))
@@ -148,15 +152,19 @@ async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awai
         return await judge(scorer)
 
 
-def _traced(traces: Path, options: Options, at: Milestone, registry: Registry) -> Traced:
-    """Raises Failure, BadFile."""
-    listed = (
-        [name.strip() for name in options.judges.split(",") if name.strip()] if options.judges is not None else None
-    )
-    found, wrong = traced(read_traces(traces), str(traces), listed, at, registry, options.vertical)
-    if wrong:
-        raise Failure("; ".join(wrong))
-    return found
+def _gate_on_traces(traces: Path, options: Options, at: Milestone, registry: Registry) -> Gate:
+    """The gate on a file's traces, by the listed judges or by those of their categories. Raises Failure, BadFile."""
+    items = items_of(read_traces(traces), at, registry.manifest.get("schema", {}))
+    names = None
+    if options.judges is not None:
+        listed = [name.strip() for name in options.judges.split(",") if name.strip()]
+        names, wrong = named(listed, "--judges", registry, options.vertical)
+        if wrong:
+            raise Failure("; ".join(wrong))
+    gate = prepare(at, items, names, registry, options.vertical)
+    if not gate.judges:
+        raise Failure("no trace has a metadata.category that the manifest has: name the judges, --judges a,b")
+    return gate
 
 
 def registry_of(settings: Settings, vertical: str | None) -> Registry:
@@ -168,7 +176,8 @@ def registry_of(settings: Settings, vertical: str | None) -> Registry:
     if "dataset" not in registry.manifest:
         raise Failure(f"{settings.configs}: there is no evaluation manifest")
     if vertical is not None and vertical not in registry.verticals:
-        raise Failure(f"--vertical: no vertical {vertical!r}; there are {', '.join(sorted(registry.verticals))}")
+        unknown = UnknownVertical(vertical, registry.verticals)
+        raise Failure(f"--vertical: {unknown}; there are {', '.join(sorted(registry.verticals))}")
     return registry
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from evalcore.gates.baselines import KEPT, BaselineFile
+from evalcore.gates.gate import judged
 from evalcore.gates.overrides import accepted
-from evalcore.gates.verdict import judged
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import Dataset
 from schemas.verdicts import GateVerdict, JudgeScore, VerdictLevel

@@ -9,8 +9,8 @@ import pytest
 
 import evalcore
 from evalcore import api, reloading
-from evalcore.judges.opik_metric import LLMJudgeMetric
 from evalcore.reloading import ReloadingRegistry
+from evalcore.scoring.opik_metric import LLMJudgeMetric
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.evalcore.registry.registry_files import TODAY
 

@@ -12,12 +12,12 @@ import httpx
 import pytest
 from aiohttp import web
 
-from evalcore.judges.opik_metric import LLMJudgeMetric
 from evalcore.judges.prompt import Ask, Task, ask
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
 from evalcore.scoring.chat_model import ChatModel, make_client, retry_after
 from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.opik_model import failure
 from evalcore.scoring.runner import Scorer
 from rampgate.local.model.behaviour import Behaviour

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evalcore.gates.golden import GoldenSet, paired
+from evalcore.gates.gate import prepare
+from evalcore.gates.golden import GoldenSet, golden_sample
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
 from evalcore.scoring.assignments import pairs_of, score_pairs
@@ -22,6 +23,7 @@ from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from evalcore.validation import checked
 from rampgate.settings import Settings
+from schemas.judges import Milestone
 from tests.unit.evalcore.scoring.scoring_rig import Model
 
 LATENCY = 2.0
@@ -50,10 +52,11 @@ def test_pc5_nfr_2_the_shipped_datasets_345_items_need_few_enough_calls_for_five
         {"input": "?", "metadata": {"id": f"{n}", "category": categories[n % len(categories)]}} for n in range(count)
     ]
     answers = {f"{n}": {"output": "so"} for n in range(count)}
-    judges, pairs = paired(GoldenSet(rows, "golden", "golden", 1), answers, registry, None)
-    assert count == 345
-    assert len(pairs) > count * sum(judge.safety for judge in judges.values())
-    assert seconds(len(pairs)) < 300
+    sample = golden_sample(GoldenSet(rows, "golden", "golden", 1), answers, registry, None)
+    gate = prepare(Milestone.PRE_MERGE, *sample, registry, None)
+    assert count == len(gate.items) == 345
+    assert len(gate.assignments) > count * sum(judge.safety for judge in gate.judges.values())
+    assert seconds(len(gate.assignments)) < 300
 
 
 def test_pc5_nfr_3_a_hundred_traces_by_every_judge_there_is_need_few_enough_calls_for_ten_minutes(

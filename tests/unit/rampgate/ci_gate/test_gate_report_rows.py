@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from evalcore.gates.decision import Evidence, Judged, decide
-from evalcore.gates.evaluate import Ran
+from evalcore.gates.evaluate import ScoredGate
 from evalcore.gates.limits import Limits
 from evalcore.scoring.answers import Answer, Scored, Unscored, collect
 from rampgate.ci_gate.report_rows import rows
@@ -29,7 +29,7 @@ def judged(*answers: Answer, enforcement: Enforcement = Enforcement.WARN, floor:
 
 def decided(milestone: Milestone, **judges: Judged) -> Outcome:
     verdict = decide(milestone, judges, Evidence(size=100, minimum=20))
-    return Outcome(Ran(verdict), Wanted(REGISTRY, TODAY, milestone), "2026-11-21T00:00:00.000+00:00", 1.0)
+    return Outcome(ScoredGate(verdict), Wanted(REGISTRY, TODAY, milestone), "2026-11-21T00:00:00.000+00:00", 1.0)
 
 
 def counted(outcome: Outcome) -> tuple[int, int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalcore.gates.golden import GoldenSet, paired
+from evalcore.gates.golden import GoldenSet, golden_sample
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, gate, ran
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, candidate, item, jsonl
@@ -69,7 +69,7 @@ def test_an_answer_replaces_nothing_of_the_items_own() -> None:
     """A candidate that sends an input or a reference back is judged by the dataset's."""
     registry = built()
     given = {"output": "so", "input": "PLANTED", "expected_output": "PLANTED", "metadata": {}, "tool_calls": ["t"]}
-    _, pairs = paired(GoldenSet([item(1)], "x"), {"i1": given}, registry, None)
-    source = pairs[0][1].source
+    items, _ = golden_sample(GoldenSet([item(1)], "x"), {"i1": given}, registry, None)
+    source = items[0].source
     assert (source["output"], source["tool_calls"]) == ("so", ["t"])
     assert {name: source[name] for name in item(1)} == item(1)

@@ -12,8 +12,8 @@ from opik.evaluation.metrics import GEval, arguments_helpers, base_metric
 from opik.evaluation.models import OpikBaseModel
 
 from evalcore.judges.bindings import CONTEXTS
-from evalcore.judges.opik_metric import LLMJudgeMetric, answer_format
 from evalcore.registry.registry import Judge
+from evalcore.scoring.opik_metric import LLMJudgeMetric, answer_format
 from schemas.judges import ScoreType
 from tests.unit.evalcore.registry.registry_disk import built
 
@@ -188,13 +188,19 @@ def test_a_model_that_can_not_be_made_is_no_score() -> None:
 
 async def test_an_item_that_lacks_what_a_judge_is_shown_is_not_shown_to_a_model() -> None:
     made, model = metric("helpfulness", answer(5))
-    found = made.score(input="how?", output="so!")
+    found = made.score(output="so!", expected_output="thus")
     assert found.scoring_failed
-    assert "expected_output: the item has no 'expected_output'" in (found.reason or "")
+    assert "input: the item has no 'input'" in (found.reason or "")
     assert made.score_in("production", ITEM).reason == (  # type: ignore[arg-type]
         "ValueError: no context 'production'; there are offline, online, playground"
     )
     assert model.asked == []
+
+
+def test_an_item_without_a_reference_is_scored_as_a_gate_would_with_nothing_there() -> None:
+    made, model = metric("helpfulness", answer(5))
+    assert made.score(input="how?", output="so!").value == 5.0
+    assert filled("how?", "so!", "") in model.asked[0]["messages"][1]["content"]
 
 
 def test_not_applicable_is_told_from_unscored() -> None:

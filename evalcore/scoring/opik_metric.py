@@ -19,6 +19,8 @@ from evalcore.judges.bindings import CONTEXTS, Context, Unbound, bind
 from evalcore.judges.fencing import fill
 from evalcore.judges.score_parsing import Unscored, read
 from evalcore.registry.registry import Judge
+from evalcore.scoring.assignments import unscorable
+from evalcore.scoring.items import Item, dataset_item
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
 
 Models = Callable[[Judge], OpikBaseModel]
@@ -73,9 +75,11 @@ class LLMJudgeMetric(GEval):
     runs a gate.
     """
 
-    def __init__(self, judge: Judge, models: Models = litellm_model) -> None:
+    def __init__(self, judge: Judge, models: Models | None = None, schema: Mapping[str, Any] | None = None) -> None:
+        """`schema` is the manifest's: the fields that a dataset item may lack are null, as at a gate."""
         self.judge = judge
-        self._models = models
+        self._models = models or litellm_model
+        self._schema = schema or {}
         self._made: OpikBaseModel | None = None
         # Not GEval's own __init__: it imports litellm to make the model at once, and reports "metric_created" to Opik's
         # makers from a thread. A test holds that nothing it sets is missing here.
@@ -114,10 +118,11 @@ class LLMJudgeMetric(GEval):
         return [{"role": "system", "content": self.task_introduction}, {"role": "user", "content": prompt}]
 
     def score(self, output: Any = None, **fields: Any) -> ScoreResult:
-        """A dataset item's fields and the task's output, as Opik's `evaluate` hands them over: the offline context."""
+        """Score a dataset item's fields and the task's output, as Opik's `evaluate` hands them over, offline."""
         return self.score_in("offline", {"output": output, **fields})
 
     async def ascore(self, output: Any = None, **fields: Any) -> ScoreResult:
+        """As `score`."""
         return await self.ascore_in("offline", {"output": output, **fields})
 
     def score_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
@@ -140,8 +145,11 @@ class LLMJudgeMetric(GEval):
         if context not in CONTEXTS:
             raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
         dimensions = tuple(self.rule.dimensions or ())
+        item = dataset_item(source, self._schema) if context == "offline" else Item("", context, source)
+        if why := unscorable(self.judge, item):
+            raise Unscored(why)
         return {
-            "messages": self.messages(context, source),
+            "messages": self.messages(context, item.source),
             "response_format": answer_format(self.judge.score_type, dimensions),
         }
 

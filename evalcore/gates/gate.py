@@ -1,0 +1,155 @@
+"""One way from a sample to a verdict: duplicates out, the vertical found, judges assigned, scores decided. Pure.
+
+The stream, `gate run` and `evaluate_gate` all go this way (contracts §3, "One way"): they `prepare` the sample, let
+judges score `Gate.assignments`, collect what decides beside the scores, and ask for `Gate.verdict`. A judge's metric
+(`evalcore.judges.opik_metric`) scores a single item as this way would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from evalcore.gates.decision import Evidence, Judged, decide
+from evalcore.gates.golden import firing_on
+from evalcore.gates.limits import Limits
+from evalcore.lint.provenance import overdue
+from evalcore.registry.registry import Judge, Registry
+from evalcore.scoring.answers import Answer, collect
+from evalcore.scoring.assignments import Pair, pairs_of
+from evalcore.scoring.items import Item, distinct, served
+from evalcore.yaml.suggestions import UnknownVertical
+from schemas.judges import Enforcement, Milestone, ScoreType
+from schemas.manifests import GateDefaults
+from schemas.verdicts import GateVerdict
+
+OFF = "its rule file says enabled: false"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A prepared sample and who judges it.
+
+    `items` holds each trace and dataset item once. `judges` maps each name that decides, a judge's id or
+    `judge.dimension`, to the judge as `vertical` sees it.
+    """
+
+    milestone: Milestone
+    vertical: str | None
+    items: Sequence[Item]
+    judges: Mapping[str, Judge]
+    defaults: GateDefaults
+
+    @cached_property
+    def assignments(self) -> list[Pair]:
+        """Each judge with each item that is its to score."""
+        return pairs_of(self.judges.values(), self.items)
+
+    def verdict(
+        self,
+        answers: Mapping[str, Sequence[Answer]],
+        today: date,
+        *,
+        history: Mapping[str, Sequence[float]] | None = None,
+        suspended: Mapping[str, str] | None = None,
+        accepted: Mapping[str, Enforcement] | None = None,
+        outdated: Mapping[str, str] | None = None,
+        **sample: Any,
+    ) -> GateVerdict:
+        """Decide by the answers, which are keyed by the names that decide.
+
+        `history`: aggregates of earlier runs, oldest first. `suspended`: why a judge is suspended, by its id.
+        `accepted`: what an audited override makes of a judge's enforcement, by its id. `outdated`: the version that
+        main has baselines of, where it has none of the judge's own. `sample`: what else is known of the sample, as
+        fields of `Evidence`.
+        """
+        history, suspended, accepted, outdated = history or {}, suspended or {}, accepted or {}, outdated or {}
+        beside = {
+            name: judged(
+                name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
+                suspended.get(judge.id, "") if judge.fires else OFF,
+                today, accepted.get(judge.id), outdated.get(name, ""),
+            )
+            for name, judge in self.judges.items()
+        }  # fmt: skip
+        # Before a merge there is no traffic yet; a rollout is never decided by datasets alone.
+        traffic = self.milestone is not Milestone.PRE_MERGE
+        production = sum(item.context == "online" for item in self.items) if traffic else None
+        evidence = Evidence.at(self.milestone, self.defaults, len(self.items), production=production, **sample)
+        return decide(self.milestone, beside, evidence)
+
+
+def prepare(
+    milestone: Milestone, items: Iterable[Item], names: Iterable[str] | None, registry: Registry, vertical: str | None
+) -> Gate:
+    """Make a gate of a sample as it came.
+
+    `names` decide; None takes the judges of the items' categories, each for the items of its own. `vertical` is the
+    one that was named; without one it is the vertical that the items agree on. A vertical that is not registered has
+    the platform's limits, as its signals are joined like any other's: who lets people type it asks `wrong_vertical`
+    first, and a ramp step that mistypes it finds no trace in that vertical's pools. Raises UnknownJudge.
+    """
+    once = distinct(items)
+    limits_of = vertical or served(once, registry.verticals)
+    if names is None:
+        once, names = _by_category(once, registry, limits_of)
+    return Gate(milestone, limits_of, once, deciding(names, registry, limits_of), registry.gates)
+
+
+def wrong_vertical(named: str | None, registry: Registry) -> list[str]:
+    """What is wrong with a vertical that was named, with the one that was probably meant; empty where it is registered.
+
+    Its limits are not known, and the platform's may be looser.
+    """
+    unknown = named is not None and named not in registry.verticals
+    return [f"vertical: {UnknownVertical(named or '', registry.verticals)}"] if unknown else []
+
+
+def _by_category(items: Sequence[Item], registry: Registry, vertical: str | None) -> tuple[list[Item], list[str]]:
+    """The items with the judges of their categories, and the ids of all those judges.
+
+    An item of a category that the manifest does not have is for all of them.
+    """
+    firing = [firing_on(item.source, registry, vertical) for item in items]
+    found = sorted(set[str]().union(*(judges or () for judges in firing)))
+    return [replace(item, judges=judges) for item, judges in zip(items, firing, strict=True)], found
+
+
+def deciding(names: Iterable[str], registry: Registry, vertical: str | None) -> dict[str, Judge]:
+    """Map each name that decides, a judge's id or `judge.dimension`, to the judge as the vertical sees it."""
+    return {name: registry.judge(name.partition(".")[0], vertical) for name in names}
+
+
+def judged(
+    name: str,
+    judge: Judge,
+    milestone: Milestone,
+    answers: Sequence[Answer],
+    past: Sequence[float],
+    suspended: str,
+    today: date,
+    enforcement: Enforcement | None = None,
+    outdated: str = "",
+) -> Judged:
+    """Put a judge's answers beside its limits at the milestone.
+
+    `name` is the judge's id or `judge.dimension`; `past` its earlier aggregates, oldest first. `enforcement` is what an
+    audited override makes of the judge's own; a safety judge keeps its own. `outdated` is the version that main has a
+    baseline of, where it has none of this one.
+    """
+    _, _, dimension = name.partition(".")
+    of = judge.dimensions[dimension] if dimension else judge
+    late = overdue(judge, today)
+    enforced = judge.enforcement[milestone] if enforcement is None or judge.safety else enforcement
+    return Judged(
+        answers=collect(answers, judge.score_range),
+        limits=Limits.of(of.thresholds[milestone], of.floor, judge.tolerance, enforced, past, outdated),
+        scale=judge.score_range,
+        boolean=judge.score_type is ScoreType.BOOLEAN,
+        version=judge.version,
+        overdue_days=late.days if late is not None and late.provisional else 0,
+        suspended=suspended,
+    )

@@ -1,0 +1,296 @@
+"""One way from a sample to a verdict: the stream, `gate run`, `evaluate_gate` and metrics agree (contracts §3).
+
+The same items go each way, scored by the same model, and must come to the same verdict by the same numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opik.evaluation.models import OpikBaseModel
+
+import evalcore
+from agents.gates.ports import GatePorts, Sample
+from agents.gates.scoring import JudgeScoring
+from agents.ramp_steps import answer
+from evalcore import evaluate_gate, reloading
+from evalcore.gates.requests import read
+from evalcore.registry.registry import Registry
+from evalcore.scoring import opik_metric
+from evalcore.scoring.cache import MemoryScoreCache
+from evalcore.scoring.calls import Reply
+from evalcore.scoring.items import items_of
+from evalcore.scoring.runner import Scorer
+from rampgate.cli.jobs import gate_run
+from schemas.judges import Milestone
+from schemas.verdicts import Composition, SampleFacts
+from tests.unit.evalcore.registry.registry_disk import built, written
+from tests.unit.evalcore.registry.registry_files import TODAY
+from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
+from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl
+
+VERTICAL = "shop"
+CHANGES: dict[str, str | None] = {
+    "evaluation_manifest.yaml": "{gates: {minimum_sample: {pre_merge: 10, pre_ramp: 10, pre_full: 10}}}",
+    "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.1}",
+    "rules/shop/helpfulness.yaml": "{threshold: 0.95, filter: null}",
+}
+Told = tuple[str, dict[str, tuple[float, float, int, int]], set[str]]
+"""A verdict as the ways must agree on it: its level, each judge's score, threshold, n and unscored, and the codes."""
+
+
+class Model:
+    """Scores everything `quality`, true for a judge that answers true or false."""
+
+    source = "test"
+
+    def __init__(self, quality: float) -> None:
+        self.quality = quality
+
+    async def complete(self, asked: Any) -> Reply:
+        kinds = [one["type"] for one in asked.schema["properties"]["score"]["anyOf"]]
+        scored = True if "boolean" in kinds else self.quality if "You judge answers" in str(asked.messages) else 1.0
+        return Reply(json.dumps({"score": scored, "reason": "r"}))
+
+
+def trace(number: int, vertical: str | None = None) -> dict[str, Any]:
+    return {
+        "trace_id": f"0192a5f0-0000-7000-8000-{number:012d}",
+        "input": {"messages": [{"content": f"how? {number}"}]},
+        "output": {"messages": [{"content": f"so {number}"}]},
+        "metadata": {"agent_id": "a", "agent_version": "v", "vertical": vertical},
+    }
+
+
+def golden(number: int) -> dict[str, Any]:
+    return {"input": f"{number}?", "output": "so", "expected_output": "so", "metadata": {"id": f"g{number}"}}
+
+
+def told(verdict: Any, scores: Mapping[str, Any], reasons: Sequence[Any], of: Callable[[Any, str], Any]) -> Told:
+    numbers = {
+        name: (of(one, "score"), of(one, "threshold"), of(one, "n"), of(one, "unscored"))
+        for name, one in scores.items()
+    }
+    return str(verdict), numbers, {str(of(reason, "code")) for reason in reasons}
+
+
+def by_evaluate_gate(
+    registry: Registry, milestone: str, items: list[dict[str, Any]], vertical: str | None, model: Model
+) -> Told:
+    found = evaluate_gate(
+        milestone, items, ["helpfulness"], vertical=vertical, model=model, registry=registry, today=TODAY
+    )
+    return told(found.verdict, found.per_judge_scores, found.reasons, getattr)
+
+
+def by_stream(
+    registry: Registry, milestone: str, items: list[dict[str, Any]], vertical: str | None, model: Model
+) -> Told:
+    sample_items = items_of(items, Milestone(milestone), registry.manifest.get("schema", {}))
+    facts = SampleFacts("version", "f", len(items), 86_400, Composition(production=len(items)), "2026-11-21")
+
+    class Ports:
+        async def frozen(self, *_: Any) -> Sample:
+            return Sample(sample_items, facts)
+
+        async def baseline(self, *_: Any) -> Sequence[float]:
+            return ()
+
+        async def suspended(self, judge: str) -> str:
+            return ""
+
+        async def rate(self, *_: Any) -> float:
+            return 1.0
+
+    percents = (0, 5) if milestone == "pre_ramp" else (50, 100)
+    request = {
+        "request_id": "r", "experiment_id": "e", "agent_id": "a", "agent_version": "v", "vertical": vertical,
+        "from_percent": percents[0], "to_percent": percents[1], "requested_at": "2026-11-21T12:00:00Z",
+        "eval_gates": {"pre_ramp": ["helpfulness"], "pre_full": ["helpfulness"]},
+    }  # fmt: skip
+    ports = Ports()
+
+    async def decided() -> Any:
+        scoring = JudgeScoring(Scorer(model, MemoryScoreCache()))
+        gate_ports = GatePorts(ports, scoring, ports, ports)
+        return await answer(
+            read(json.dumps(request).encode()), registry, gate_ports, datetime(2026, 11, 21, 12, tzinfo=UTC)
+        )  # type: ignore[arg-type]  # a sound request
+
+    found = asyncio.run(decided())
+    return told(found.verdict, found.per_judge_scores, found.reasons, getattr)
+
+
+@pytest.fixture
+def by_gate_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def way(
+        registry: Registry, milestone: str, items: list[dict[str, Any]], vertical: str | None, model: Model
+    ) -> Told:
+        @asynccontextmanager
+        async def scorer(**_: Any) -> AsyncIterator[Scorer]:
+            yield Scorer(model, MemoryScoreCache())
+
+        monkeypatch.setattr(gate_run, "scorer_for", scorer)
+        file = jsonl(tmp_path / "traces.jsonl", *items)
+        named = ("--vertical", vertical) if vertical else ()
+        with commands(environment(written(tmp_path, CHANGES), "http://nowhere"), monkeypatch):
+            done = ran("--milestone", milestone, "--traces", file, "--judges", "helpfulness", *named, "--json")
+        if done.exit_code == 2 or not done.stdout:
+            return "refused", {}, {str(done.exception)}
+        found = json.loads(done.stdout)
+        return told(found["verdict"], found["per_judge_scores"], found["reasons"], lambda one, name: one[name])
+
+    return way
+
+
+Ways = Callable[..., Told]
+
+
+@pytest.fixture
+def agreed(by_gate_run: Ways) -> Ways:
+    """The verdict that all ways come to."""
+
+    def one(milestone: str, items: list[dict[str, Any]], vertical: str | None = None, quality: float = 1.0) -> Told:
+        registry, model = built(CHANGES), Model(quality)
+        found = [way(registry, milestone, items, vertical, model) for way in (by_evaluate_gate, by_stream, by_gate_run)]
+        assert found[0] == found[1] == found[2]
+        return found[0]
+
+    return one
+
+
+@pytest.mark.parametrize("milestone", ["pre_ramp", "pre_full"])
+def test_a_good_sample_passes_whichever_way_it_goes(agreed: Ways, milestone: str) -> None:
+    level, numbers, codes = agreed(milestone, [trace(number) for number in range(12)])
+    assert (level, codes) == ("pass", set())
+    assert {n for _, _, n, _ in numbers.values()} == {12}
+
+
+@pytest.mark.parametrize("milestone", ["pre_ramp", "pre_full"])
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda one: one,
+        lambda one: {**one, "trace_id": one["trace_id"].upper()},
+        lambda one: {**{name: value for name, value in one.items() if name != "trace_id"}, "id": one["trace_id"]},
+    ],
+    ids=["as it is", "in capitals", "as Opik exports it"],
+)
+def test_a_trace_given_a_hundred_times_is_one_trace(agreed: Ways, milestone: str, spelled: Any) -> None:
+    level, numbers, codes = agreed(milestone, [trace(1), *[spelled(trace(1))] * 99])
+    assert (level, codes) == ("fail", {"insufficient_sample"})
+    assert {n for _, _, n, _ in numbers.values()} == {1}
+
+
+def test_a_trace_without_an_id_that_is_repeated_is_one_trace(agreed: Ways) -> None:
+    nameless = {name: value for name, value in trace(1).items() if name != "trace_id"}
+    assert agreed("pre_full", [nameless] * 100)[0] == "fail"
+
+
+def test_the_last_of_two_posts_of_a_trace_counts(agreed: Ways) -> None:
+    items = [{**trace(0), "output": None}, *[trace(number) for number in range(12)]]
+    level, numbers, _ = agreed("pre_ramp", items)
+    assert (level, numbers["helpfulness"][2:]) == ("pass", (12, 0))
+
+
+@pytest.mark.parametrize("named", [VERTICAL, None])
+@pytest.mark.parametrize(("quality", "level"), [(0.92, "fail"), (0.95, "pass")])
+def test_a_verticals_tighter_limit_holds_named_or_not(
+    agreed: Ways, named: str | None, quality: float, level: str
+) -> None:
+    found, numbers, _ = agreed("pre_full", [trace(number, VERTICAL) for number in range(12)], named, quality)
+    assert (found, numbers["helpfulness"][1]) == (level, 0.95)
+
+
+def test_traces_of_several_verticals_have_the_platforms_limits(agreed: Ways) -> None:
+    items = [trace(number, VERTICAL if number % 2 else None) for number in range(12)]
+    found, numbers, _ = agreed("pre_full", items, None, 0.92)
+    assert (found, numbers["helpfulness"][1]) == ("pass", 0.9)
+
+
+@pytest.mark.parametrize("milestone", ["pre_ramp", "pre_full"])
+def test_a_rollout_is_not_decided_by_datasets_alone(agreed: Ways, milestone: str) -> None:
+    level, _, codes = agreed(milestone, [golden(number) for number in range(12)])
+    assert (level, codes) == ("fail", {"insufficient_sample"})
+    mixed = [*[golden(number) for number in range(6)], *[trace(number) for number in range(6)]]
+    assert agreed(milestone, mixed)[0] == "pass"
+
+
+@pytest.mark.parametrize("vertical", ["shp", "Shop"])
+def test_a_mistyped_vertical_is_an_error_that_names_the_near_miss(by_gate_run: Ways, vertical: str) -> None:
+    registry, model = built(CHANGES), Model(1.0)
+    items = [trace(number, VERTICAL) for number in range(12)]
+    verdict = evaluate_gate("pre_full", items, ["helpfulness"], vertical=vertical, registry=registry, model=model)
+    assert (verdict.verdict, [reason.code for reason in verdict.reasons]) == ("fail", ["invalid_request"])
+    assert f"no vertical '{vertical}'; did you mean 'shop'?" in verdict.reasons[0].message
+    ended, _, said = by_gate_run(registry, "pre_full", items, vertical, model)
+    assert ended == "refused"
+    assert "did you mean 'shop'?" in said.pop()
+
+
+def test_before_a_merge_a_repeated_item_counts_once_and_the_datasets_vertical_holds() -> None:
+    registry = built(CHANGES)
+    assert by_evaluate_gate(registry, "pre_merge", [golden(1)] * 100, None, Model(1.0))[0] == "fail"
+    items = [{**golden(number), "metadata": {"id": f"g{number}", "vertical": VERTICAL}} for number in range(12)]
+    assert by_evaluate_gate(registry, "pre_merge", items, None, Model(0.92))[1]["helpfulness"][1] == 0.95
+
+
+class OpikModel(OpikBaseModel):  # type: ignore[misc]  # opik's types are not complete
+    """Keeps what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__("fake")
+        self.asked: list[Any] = []
+
+    def generate_string(self, *_: Any, **__: Any) -> str:
+        raise AssertionError("not this way")
+
+    def generate_provider_response(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("not this way")
+
+    def generate_chat_completion(self, messages: Any, response_format: Any = None, **more: Any) -> Any:
+        self.asked.append(list(messages))
+        return {"content": "{}"}
+
+
+class Recording:
+    source = "test"
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    async def complete(self, asked: Any) -> Reply:
+        self.asked.append(list(asked.messages))
+        return Reply("{}")
+
+
+@pytest.mark.parametrize("more", [{}, {"expected_output": "thus"}], ids=["bare", "with a reference"])
+def test_every_shipped_judges_metric_asks_what_evaluate_gate_asks(
+    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`get_metric_by_id(…).score(input=…, output=…)` scores whatever item `evaluate_gate` scores."""
+    registry = reloading.ReloadingRegistry(Path("configs"), ttl=None).current()
+    monkeypatch.setattr(reloading, "current", lambda: registry)
+    item = {"input": "how?", "output": "so", **more}
+    for judge in registry.all():
+        model, recording = OpikModel(), Recording()
+        monkeypatch.setattr(opik_metric, "litellm_model", lambda _, model=model: model)
+        evalcore.get_metric_by_id(judge.id).score(**item)
+        evaluate_gate("pre_merge", [item], [judge.id], registry=registry, model=recording)
+        assert model.asked, f"{judge.id} asked nothing"
+        assert model.asked[0] in recording.asked, judge.id
+
+
+@pytest.mark.parametrize("output", [{}, {"output": None}])
+def test_a_metric_scores_no_item_without_an_output_as_no_gate_does(output: dict[str, Any]) -> None:
+    made = opik_metric.LLMJudgeMetric(built(CHANGES).judge("helpfulness"), lambda _: OpikModel())
+    found = made.score(input="how?", expected_output="thus", **output)
+    assert found.scoring_failed
+    assert "an expected_output is never judged" in found.reason
