@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks import judges, latency, memory, profile, registry, report, restart, scaling, throughput, verdicts
+from benchmarks import judges, latency, memory, profile, registry, report, restart, scaling, start, throughput, verdicts
 from benchmarks.lab import Lab
 from benchmarks.options import Options, say
 
 Part = Callable[[Lab, Options, dict[str, Any]], dict[str, Any]]
 ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "start": start.run,
     "registry": registry.run,
     "judges": judges.run,
     "verdicts": verdicts.run,

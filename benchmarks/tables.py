@@ -221,12 +221,26 @@ def verdicts(found: Found) -> list[str]:
     ]
 
 
+def start(found: Found) -> list[str]:
+    rows = [
+        [
+            f"`{name}`",
+            f"**{one['seconds']:.2f} s**",
+            f"{one['cpu_seconds']:.2f} s",
+            f"{found['goals'][name]:g} s" if name in found["goals"] else "",
+        ]
+        for name, one in found["commands"].items()
+    ]
+    return [*table(["", "time", "CPU", "goal"], rows), "", f"Medians of {found['rounds']} rounds."]
+
+
 TABLES: dict[str, Callable[[Found], list[str]]] = {
     "throughput": throughput,
     "profile": profile,
     "latency": latency,
     "scaling": scaling,
     "restart": restart,
+    "start": start,
     "memory": memory,
     "registry": registry,
     "judges": judges,
@@ -238,6 +252,7 @@ TITLES = {
     "latency": "From event to stored score",
     "scaling": "More workers",
     "restart": "Restarts",
+    "start": "Start-up",
     "memory": "Memory",
     "registry": "The registry",
     "judges": "Judges",

@@ -1,40 +1,60 @@
-"""Questions about the state, as the command line and HTTP both ask them: checked, bounded in time, answered typed.
+"""Queries of the state, for the command line and HTTP alike: checked, bounded in time, answered typed.
 
-What can be wrong with a question, whoever is asked.
+Both take a query's parameters as text. What is wrong with one is a BadQuery; the command line and HTTP word it each in
+their own way.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import uuid
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from agents.ports import Unavailable
-from rampgate.wiring import Parts
+from rampgate.console import BadQuery
+from rampgate.wiring import AGENTS, Parts
 from schemas.answers import Conservation, CoverageAnswer, TurnView
-from schemas.settings import parse_seconds
+from schemas.dead_letter_answers import LetterList
+from schemas.outcomes import Cause
+from schemas.settings import parse_moment, parse_seconds
+from schemas.topics import CONSUMED, PRODUCED, Topics
+from streams.dead_letters.listing import Listing
+from streams.dead_letters.reader import LetterFilter, read_letters
+from streams.dead_letters.replay_ledger import ReplayLedger
+from streams.dead_letters.states import LetterStates
 from streams.queries.audit import Audit
 from streams.queries.conservation import conservation
 from streams.queries.coverage import coverage
 from streams.queries.turn_view import PURPOSES, TurnNotFound, view_turn
 
-
-class BadQuestion(ValueError):
-    """The question can't be asked like this; the message says how."""
-
-
 T = TypeVar("T")
 LONGEST_ID = 512
 SEARCHES_AT_ONCE = 1
 """Readers share Opik's small search budget with the join, so they queue for it one by one."""
+DEAD_LETTER_SECONDS = 30.0
+DAY_MS = 86_400_000
 
 
-class Answers:
-    """Raises BadQuestion, TurnNotFound, Unauthorized, and Unavailable for a part that is silent for `seconds`."""
+class DeadLetterQuery(NamedTuple):
+    """The parameters that choose dead letters, as given; None asks for nothing."""
+
+    cause: Sequence[str] | None = None
+    since: str | None = None
+    until: str | None = None
+    topic: Sequence[str] | None = None
+    key: str | None = None
+    stage: str | None = None
+    replay_id: str | None = None
+
+
+class Queries:
+    """Raises BadQuery, TurnNotFound, Unauthorized, and Unavailable for a part that is silent for `seconds`."""
 
     def __init__(self, parts: Parts, seconds: float = 10.0) -> None:
         self._parts, self._seconds = parts, seconds
         self._searching = asyncio.Semaphore(SEARCHES_AT_ONCE)
+        self._reading_dead_letters = asyncio.Lock()
         self._audit = Audit(parts.producer, parts.topics.audit, parts.clock)
 
     def window(self, text: str | None) -> int:
@@ -45,10 +65,10 @@ class Answers:
         try:
             seconds = parse_seconds(text)
         except ValueError as error:
-            raise BadQuestion(f"window: {error}") from error
+            raise BadQuery(str(error), "window") from error
         if seconds > longest:
-            raise BadQuestion(
-                f"window: {seconds} s is longer than the lookback window of {longest} s, which is all we keep"
+            raise BadQuery(
+                f"{seconds} s is longer than the lookback window of {longest} s, which is all we keep", "window"
             )
         return seconds
 
@@ -68,24 +88,41 @@ class Answers:
         """PS-5's `reconstruct`. A read for evaluation is audited, found or not, before its answer leaves."""
         purpose = purpose or "feedback"
         if purpose not in PURPOSES:
-            raise BadQuestion(f"purpose: {purpose[:32]!r} is none of {', '.join(PURPOSES)}")
+            raise BadQuery(f"{purpose[:32]!r} is none of {', '.join(PURPOSES)}", "purpose")
         if not 0 < len(response_id) <= LONGEST_ID:
-            raise BadQuestion(f"response_id: give 1 to {LONGEST_ID} characters")
+            raise BadQuery(f"response_id: give 1 to {LONGEST_ID} characters")
         try:
-            view = await self._bounded("Opik or Redis", self._look(response_id))
+            view = await self._bounded("Opik or Redis", self._view(response_id))
         except TurnNotFound:
             if purpose == "eval":
-                await self._audited(caller, response_id, None)
+                await self._record_read(caller, response_id, None)
             raise
         if purpose == "eval":
-            await self._audited(caller, response_id, view)
+            await self._record_read(caller, response_id, view)
         return view
 
-    async def _look(self, response_id: str) -> TurnView:
+    async def dead_letters(self, query: DeadLetterQuery, limit: int) -> LetterList:
+        """The last `limit` dead letters that match. One query at a time, since each reads the topic from end to end.
+
+        Raises Unavailable also where that takes longer than half a minute.
+        """
+        parts = self._parts
+        wanted = dead_letter_filter(parts.topics, query)
+        listing = Listing(dead_letter_states(parts, with_redis=True), limit)
+        try:
+            async with asyncio.timeout(DEAD_LETTER_SECONDS), self._reading_dead_letters:
+                await listing.read(read_letters(parts.access, parts.topics["dead-letters"], wanted))
+        except TimeoutError as error:
+            raise Unavailable(
+                f"reading the dead letters took longer than {DEAD_LETTER_SECONDS:g} s; ask for fewer"
+            ) from error
+        return listing.answer(states_known=True)
+
+    async def _view(self, response_id: str) -> TurnView:
         async with self._searching:
             return await view_turn(response_id, self._parts.store, self._parts.opik.traces)
 
-    async def _audited(self, caller: str, response_id: str, view: TurnView | None) -> None:
+    async def _record_read(self, caller: str, response_id: str, view: TurnView | None) -> None:
         found = [response_id] if view is not None else []
         query = {"response_id": response_id}
         record = self._audit.read(caller, "eval", query, view.vertical if view is not None else None, found)
@@ -99,3 +136,52 @@ class Answers:
             return await asyncio.wait_for(job, self._seconds)
         except TimeoutError as error:
             raise Unavailable(f"{part} gave no answer within {self._seconds:g} s") from error
+
+
+def dead_letter_filter(topics: Topics, query: DeadLetterQuery) -> LetterFilter:
+    """The filter that the parameters mean. Raises BadQuery naming the parameter that is wrong."""
+    known = {cause.value: cause for cause in Cause}
+    for cause in query.cause or ():
+        if cause not in known:
+            raise BadQuery(f"there is none called {cause[:64]!r}; there are {', '.join(known)}", "cause")
+    return LetterFilter(
+        causes=frozenset(known[cause] for cause in query.cause or ()),
+        topics=frozenset(full_topic_name(topics, name) for name in query.topic or ()),
+        key=query.key,
+        stage=query.stage,
+        replay_id=parse_replay_id(query.replay_id) if query.replay_id is not None else None,
+        since=_moment(query.since, "since"),
+        until=_moment(query.until, "until"),
+    )
+
+
+def _moment(text: str | None, parameter: str) -> int | None:
+    try:
+        return parse_moment(text) if text is not None else None
+    except ValueError as error:
+        raise BadQuery(str(error), parameter) from None
+
+
+def full_topic_name(topics: Topics, name: str) -> str:
+    """One of our topics, given by its short name, with the prefix; any other name as it is."""
+    return topics[name] if name in CONSUMED + PRODUCED else name
+
+
+def parse_replay_id(text: str) -> str:
+    """The id in its one spelling. Raises BadQuery where the text is no UUID."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        reason = f"{text[:64]!r} is no replay id (a UUID); `rampgate dead-letters list` has them"
+        raise BadQuery(reason, "replay_id") from None
+
+
+def dead_letter_ledger(parts: Parts) -> ReplayLedger:
+    return ReplayLedger(parts.store.redis, parts.store.prefix, 2 * parts.policy.lookback + DAY_MS)
+
+
+def dead_letter_states(parts: Parts, *, with_redis: bool) -> LetterStates:
+    """Tells the state of dead letters; without Redis, from the letters alone."""
+    store, ledger = (parts.store, dead_letter_ledger(parts)) if with_redis else (None, None)
+    agents: Any = AGENTS
+    return LetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)

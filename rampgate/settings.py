@@ -27,12 +27,13 @@ from pydantic import (
     model_validator,
 )
 
+from rampgate.console import Failure
 from schemas.settings import read_secret
 
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 
 
-class SettingsError(ValueError):
+class SettingsError(Failure, ValueError):
     """A setting that can't be used; the message names where it came from, the field and the remedy."""
 
 

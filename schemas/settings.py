@@ -1,14 +1,14 @@
-"""Durations as a person types them: `90`, `90s`, `15m`, `24h`, `7d`.
+"""What several rooms read from settings and flags: the way to Kafka, secrets in files, durations and moments.
 
-Connection facts that streams need and the front door reads from its settings.
-
-Secrets in files. No message quotes what is in them.
+A person types a duration as `90`, `90s`, `15m`, `24h` or `7d`. No message quotes what a secret's file holds.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 
@@ -46,3 +46,21 @@ def parse_seconds(text: str) -> int:
     if seconds < 1:
         raise ValueError(f"{text[:32]!r} is no duration: give whole seconds, or a number with s, m, h or d, like 24h")
     return seconds
+
+
+def parse_moment(text: str) -> int:
+    """Milliseconds since 1970, from how long ago (`2h`, `7d`) or an ISO 8601 time (UTC where it names no zone).
+
+    Raises ValueError with what would be right.
+    """
+    try:
+        return round((time.time() - parse_seconds(text)) * 1000)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{text[:64]!r} is neither a duration like 2h nor an ISO 8601 time like 2026-03-01T12:00Z"
+        ) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

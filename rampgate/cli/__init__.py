@@ -1,4 +1,8 @@
-"""The command line `rampgate` (contracts §5). One module per group of commands; `main` is the entry point."""
+"""The command line `rampgate` (contracts §5): one module for each group of commands; `main` is the entry point.
+
+These modules declare options and import nothing else, so that `--help` answers at once. What a command does is in
+`rampgate.cli.jobs` or below, imported when the command runs.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,15 @@ import sys
 
 import typer
 
-from rampgate.cli.dead_letters import register as register_dead_letters
-from rampgate.cli.feed import register as register_feed
-from rampgate.cli.gate import register as register_gate
-from rampgate.cli.local import register_demo, register_dev
-from rampgate.cli.manifest import register as register_manifest
-from rampgate.cli.queries import register as register_queries
-from rampgate.cli.refresh import register as register_refresh
-from rampgate.cli.rules import register as register_rules
-from rampgate.cli.sweep import register as register_sweep
-from rampgate.cli.vertical import register as register_vertical
-from rampgate.cli.worker import register as register_worker
+from rampgate.cli import dead_letters, gate, local, manifest, processes, queries, rules, vertical
 from rampgate.console import Failure
-from rampgate.settings import SettingsError
 
 app = typer.Typer(
     name="rampgate",
     help="Decides, with evidence, whether an LLM agent may take the next step of its rollout.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # the help is printed without rich, whose import takes longer than all of the rest
     pretty_exceptions_enable=False,
 )
 
@@ -34,27 +28,14 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-for register in (
-    register_demo,
-    register_dev,
-    register_worker,
-    register_feed,
-    register_sweep,
-    register_dead_letters,
-    register_queries,
-    register_refresh,
-    register_rules,
-    register_manifest,
-    register_vertical,
-    register_gate,
-):
-    register(app)
+for group in (local, processes, dead_letters, queries, rules, manifest, vertical, gate):
+    group.register(app)
 
 
 def main() -> None:
-    """Exit code 0 holds or done, 1 a check found something, 2 bad input or a part out of reach."""
+    """Run a command: exit code 0 done or valid, 1 a check found something, 2 bad input or a part out of reach."""
     try:
         app(standalone_mode=True)
-    except (SettingsError, Failure) as error:
+    except Failure as error:
         sys.stderr.write(f"rampgate: {error}\n")
         sys.exit(2)

@@ -1,5 +1,4 @@
-"""`rampgate dead-letters list / show / replay` (contracts §5). What they do is in `letter_jobs`, imported on use:
-other commands start faster without it."""
+"""`rampgate dead-letters list / show / replay` (contracts §5)."""
 
 from __future__ import annotations
 
@@ -7,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import JsonOption, KafkaOption, RedisOption
+from rampgate.cli.options import DryRunOption, JsonOption, KafkaOption, RedisOption, YesOption
 from rampgate.console import run
-from schemas.dead_letter_answers import MAX_ATTEMPTS
 
 dead_letters = typer.Typer(
     help="What could not be done, whole and with its reason; and how to have it done after all.", no_args_is_help=True
@@ -48,10 +46,11 @@ def list_command(
 
     Example: rampgate dead-letters list --cause opik_unavailable --since 2h
     """
-    from rampgate.cli.jobs.dead_letters import Asked, list_letters
+    from rampgate.cli.jobs.dead_letters import list_dead_letters
+    from rampgate.queries import DeadLetterQuery
 
-    asked = Asked(cause, since, until, topic, key, stage, replay_id)
-    run(lambda: list_letters(asked, limit, as_json, kafka, redis))
+    query = DeadLetterQuery(cause, since, until, topic, key, stage, replay_id)
+    run(lambda: list_dead_letters(query, limit, as_json, kafka, redis))
 
 
 @dead_letters.command("show")
@@ -66,9 +65,9 @@ def show_command(
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """
-    from rampgate.cli.jobs.dead_letters import show_letter
+    from rampgate.cli.jobs.dead_letters import show_dead_letter
 
-    run(lambda: show_letter(letter, raw, as_json, kafka, redis))
+    run(lambda: show_dead_letter(letter, raw, as_json, kafka, redis))
 
 
 @dead_letters.command("replay")
@@ -82,9 +81,9 @@ def replay_command(
     replay_id: ReplayIdOption = None,
     limit: Annotated[int, typer.Option(min=0, help="Replay at most so many; 0 for all")] = 0,
     rate: Annotated[float, typer.Option(min=0, help="Records a second; 0 for no limit")] = 200.0,
-    max_attempts: Annotated[int, typer.Option(min=1, help="Leave what has failed so often")] = MAX_ATTEMPTS,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask on a terminal")] = False,
+    max_attempts: Annotated[int | None, typer.Option(min=1, help="Leave what has failed so often; default: 5")] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
     kafka: KafkaOption = None,
     redis: RedisOption = None,
@@ -95,8 +94,10 @@ def replay_command(
 
     Example: rampgate dead-letters replay --cause opik_unavailable --since 2h --dry-run
     """
-    from rampgate.cli.jobs.dead_letters import Asked, Terms, replay_letters
+    from rampgate.cli.jobs.dead_letters import ReplayTerms, replay_dead_letters
+    from rampgate.queries import DeadLetterQuery
+    from schemas.dead_letter_answers import MAX_ATTEMPTS
 
-    asked = Asked(cause, since, until, topic, key, stage, replay_id)
-    terms = Terms(rate, max_attempts, limit, dry_run, yes)
-    raise typer.Exit(run(lambda: replay_letters(asked, terms, as_json, kafka, redis)))
+    query = DeadLetterQuery(cause, since, until, topic, key, stage, replay_id)
+    terms = ReplayTerms(rate, max_attempts or MAX_ATTEMPTS, limit, dry_run, yes)
+    raise typer.Exit(run(lambda: replay_dead_letters(query, terms, as_json, kafka, redis)))

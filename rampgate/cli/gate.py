@@ -1,24 +1,15 @@
-"""`rampgate gate run` (PC5 §5.5, AC-3; contracts §5). What it does is in `gate_run_job`, imported on use.
-
-`rampgate gate`: which gates a change triggers, and a gate from CI (PC5 §5.5).
-"""
+"""`rampgate gate plan / run`: which gates a change triggers, and a gate from CI (PC5 §5.5, AC-3; contracts §5)."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from rampgate.cli.common import ConfigsOption, FormatOption, JsonOption, MetricsOption
-from rampgate.cli.jobs.override_audit import append, plain_entry, read_description
+from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, MetricsOption
 from rampgate.console import Failure, Format, print_json
-from schemas.judges import Milestone
 
 if TYPE_CHECKING:
     from evalcore.gates.planning import Plan
@@ -51,7 +42,11 @@ def plan_command(
 
     Example: rampgate gate plan --changed configs/rules/ux_quality.yaml README.md
     """
+    from dataclasses import asdict
+    from datetime import UTC, datetime
+
     from evalcore.gates.planning import plan
+    from rampgate.cli.jobs.override_audit import append, read_description
 
     names = [*(changed or []), *(files or [])]
     if not names:
@@ -66,6 +61,10 @@ def plan_command(
 
 
 def _document(made: Plan) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from rampgate.cli.jobs.override_audit import plain_entry
+
     return {
         "gates": list(made.gates),
         "files": [{"file": one.file, "rule": one.rule, "gates": list(one.gates)} for one in made.files],
@@ -75,6 +74,9 @@ def _document(made: Plan) -> dict[str, Any]:
 
 
 def _show(made: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("file", "gates", "rule", box=None)
     for one in made.files:
         table.add_row(one.file, ", ".join(one.gates) or "none", one.rule)
@@ -86,7 +88,7 @@ def _show(made: Plan) -> None:
 
 
 def run_command(
-    milestone: Annotated[str, typer.Option(help="which gate: pre_merge, pre_ramp, pre_full")] = Milestone.PRE_MERGE,
+    milestone: Annotated[str, typer.Option(help="which gate: pre_merge, pre_ramp, pre_full")] = "pre_merge",
     dataset: Annotated[
         Path | None, typer.Option(help="items, JSON Lines; without it the manifest's dataset, from Opik")
     ] = None,

@@ -1,7 +1,5 @@
-"""`rampgate dev`.
-
-`rampgate demo`.
-"""
+"""`rampgate dev` and `rampgate demo`: everything on this machine. No other module of the program imports
+`rampgate.local`, which only serves a laptop or a test."""
 
 from __future__ import annotations
 
@@ -11,20 +9,17 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from rampgate.console import Failure, print_json
-from rampgate.local.services.process import ServiceUnavailable
 
 if TYPE_CHECKING:
     from rampgate.local.services.stack import Name
 
 
-def register_demo(app: typer.Typer) -> None:
+def register(app: typer.Typer) -> None:
     app.command("demo")(demo)
+    app.command("dev")(dev)
 
 
 def demo(
@@ -49,11 +44,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """A signal asked for the end."""
-
-
-def register_dev(app: typer.Typer) -> None:
-    app.command("dev")(dev)
+    """A signal told the stack to end."""
 
 
 def dev(
@@ -74,12 +65,15 @@ def dev(
 
     Example: rampgate dev --json
     """
+    from rich.console import Console
+
     from rampgate.local.dev import DevStack
+    from rampgate.local.services.process import ServiceUnavailable
 
     began = time.monotonic()
-    asked: dict[Name, int | None] = {"kafka": kafka_port, "redis": redis_port, "opik": opik_port}
-    ports = {name: port for name, port in asked.items() if port is not None}
-    listen()
+    wanted: dict[Name, int | None] = {"kafka": kafka_port, "redis": redis_port, "opik": opik_port}
+    ports = {name: port for name, port in wanted.items() if port is not None}
+    stop_on_signals()
     err = Console(stderr=True)
     stack = DevStack(real=real, worker=not no_worker, ports=ports, http_port=http_port or 0)
     try:
@@ -95,8 +89,8 @@ def dev(
         raise Failure(str(error)) from error
 
 
-def listen() -> None:
-    """The first signal ends the stack from wherever it is, also while it starts; more of them don't hurry its end."""
+def stop_on_signals() -> None:
+    """End the stack on the first signal, also while it starts; further signals are ignored while it ends."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in SIGNALS:
@@ -109,9 +103,14 @@ def listen() -> None:
 
 def show(addresses: dict[str, str | None], seconds: float, *, as_json: bool) -> None:
     if as_json:
+        import orjson
+
         sys.stdout.write(orjson.dumps(addresses).decode() + "\n")
         sys.stdout.flush()
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(show_header=False, title=f"Ready after {seconds:.1f} s", title_justify="left")
     for name, address in addresses.items():
         if address is not None:

@@ -1,5 +1,4 @@
-"""`rampgate manifest validate / resolve / show / sync` (contracts §5). What they do is in `manifest_jobs` and
-`manifest_sync`, imported on use."""
+"""`rampgate manifest validate / resolve / show / sync` (contracts §5)."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import (
+from rampgate.cli.options import (
     ConfigsOption,
     DryRunOption,
     FormatOption,
@@ -110,7 +109,7 @@ def sync_command(
 
     Example: rampgate manifest sync --vertical receipts --yes
     """
-    from rampgate.cli.jobs.manifest_sync import sync
+    from rampgate.cli.jobs.manifest import sync
     from rampgate.cli.jobs.rules import SyncAsked
     from rampgate.settings import load_settings
 

@@ -1,35 +1,24 @@
-"""`rampgate coverage`, `conservation`, `turn` and `settings`: what the state says, no worker needed (contracts §5)."""
+"""`rampgate coverage`, `conservation`, `turn`, `settings` and `refresh` (contracts §5).
+
+All but `refresh` read the state themselves and need no worker.
+"""
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import JsonOption, OpikOption, RedisOption
-from rampgate.cli.jobs import query_view as view
-from rampgate.console import Failure, print_json, run
-from rampgate.logs import configure_logs
-from rampgate.settings import load_settings, shown_settings
-from schemas.answers import Answer
-
-if TYPE_CHECKING:
-    from rampgate.queries import Answers
-
-AnswerT = TypeVar("AnswerT", bound=Answer)
-PATIENCE = 20.0
+from rampgate.cli.options import JsonOption, OpikOption, RedisOption
+from rampgate.console import print_json
 
 WindowOption = Annotated[str | None, typer.Option("--window", help="90, 15m, 24h or 7d; default: the lookback window")]
-KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")]
+AuditKafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("coverage")(coverage)
-    app.command("conservation")(conservation)
-    app.command("turn")(turn)
-    app.command("settings")(settings)
+    for command in (coverage, conservation, turn, settings, refresh):
+        app.command(command.__name__)(command)
 
 
 def coverage(
@@ -42,8 +31,10 @@ def coverage(
 
     Example: rampgate coverage --vertical receipts --window 24h
     """
-    answer = asked({"redis": redis}, lambda answers: answers.coverage(vertical, window))
-    print_json(answer.model_dump()) if as_json else view.show_coverage(answer)
+    from rampgate.cli.jobs import queries
+
+    found = queries.run_query({"redis": redis}, lambda state: state.coverage(vertical, window))
+    print_json(found.model_dump()) if as_json else queries.show_coverage(found)
 
 
 def conservation(window: WindowOption = None, as_json: JsonOption = False, redis: RedisOption = None) -> None:
@@ -51,9 +42,11 @@ def conservation(window: WindowOption = None, as_json: JsonOption = False, redis
 
     Example: rampgate conservation --json
     """
-    answer = asked({"redis": redis}, lambda answers: answers.conservation(window))
-    print_json(answer.model_dump()) if as_json else view.show_conservation(answer)
-    raise typer.Exit(0 if answer.balanced else 1)
+    from rampgate.cli.jobs import queries
+
+    found = queries.run_query({"redis": redis}, lambda state: state.conservation(window))
+    print_json(found.model_dump()) if as_json else queries.show_conservation(found)
+    raise typer.Exit(0 if found.balanced else 1)
 
 
 def turn(
@@ -62,15 +55,17 @@ def turn(
     as_json: JsonOption = False,
     redis: RedisOption = None,
     opik: OpikOption = None,
-    kafka: KafkaOption = None,
+    kafka: AuditKafkaOption = None,
 ) -> None:
     """One turn with its user signals, judge scores and metadata, as PS-5 reconstructs it.
 
     Example: rampgate turn resp_abc --json
     """
+    from rampgate.cli.jobs import queries
+
     flags = {"redis": redis, "opik": opik, "kafka": kafka}
-    answer = asked(flags, lambda answers: answers.turn(response_id, purpose, f"cli:{user()}"))
-    print_json(answer.model_dump()) if as_json else view.show_turn(answer)
+    found = queries.run_query(flags, lambda state: state.turn(response_id, purpose, f"cli:{queries.user()}"))
+    print_json(found.model_dump()) if as_json else queries.show_turn(found)
 
 
 def settings(as_json: JsonOption = False) -> None:
@@ -78,40 +73,28 @@ def settings(as_json: JsonOption = False) -> None:
 
     Example: RAMPGATE_WRITE=true rampgate settings
     """
+    from rampgate.cli.jobs import queries
+    from rampgate.settings import load_settings, shown_settings
+
     found = load_settings()
     shown = shown_settings(found)
-    print_json(shown) if as_json else view.show_settings(shown, found.model_fields_set)
+    print_json(shown) if as_json else queries.show_settings(shown, found.model_fields_set)
 
 
-def asked(flags: dict[str, Any], question: Callable[[Answers], Awaitable[AnswerT]]) -> AnswerT:
-    """The answer, from parts of our own that give up soon. Raises Failure for what the caller has to mend."""
-    # Imported here: other commands start a second faster without it.
-    from agents.ports import Unauthorized, Unavailable
-    from rampgate.queries import Answers, BadQuestion
-    from rampgate.wiring import make_parts
-    from streams.queries.turn_view import TurnNotFound
-    from streams.redis.state import RedisStore
+def refresh(
+    http: Annotated[str | None, typer.Option(help="address:port of the worker; default: RAMPGATE_HTTP")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a running worker read the registry's files again, without a restart.
 
-    found = load_settings(flags)
-    configure_logs("error", "console")
+    Exit code 0 if it serves what the files say, 1 if it refuses them: what served before goes on, and the findings are
+    shown. Where several workers run, ask each, or wait for RAMPGATE_REGISTRY_TTL_SECONDS. The token is RAMPGATE_TOKEN.
 
-    async def job() -> AnswerT:
-        parts = make_parts(found.model_copy(update={"opik_retry_seconds": min(found.opik_retry_seconds, 5.0)}))
-        try:
-            await parts.store.close()
-            parts.store = RedisStore(found.redis, found.redis_prefix, timeout=3.0, tries=2)
-            return await question(Answers(parts, PATIENCE))
-        finally:
-            await parts.close()
+    Example: rampgate refresh --http 127.0.0.1:8350
+    """
+    from rampgate.cli.jobs import refresh as job
+    from rampgate.settings import load_settings
 
-    try:
-        return run(job)
-    except (BadQuestion, TurnNotFound, Unavailable, Unauthorized) as error:
-        raise Failure(str(error)) from error
-
-
-def user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
+    done = job.request_refresh(load_settings({"http": http}))
+    print_json(done.model_dump(mode="json")) if as_json else job.show(done)
+    raise typer.Exit(0 if done.outcome in job.TAKEN else 1)

@@ -1,5 +1,4 @@
-"""`rampgate rules validate / list / diff / sync / create / rollback` (contracts §5). What they do is in `rule_checks`,
-`rule_jobs` and `rollback_job`, imported on use."""
+"""`rampgate rules validate / list / diff / sync / create / rollback` (contracts §5)."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import (
+from rampgate.cli.options import (
     ConfigsOption,
     DryRunOption,
     FormatOption,

@@ -1,4 +1,4 @@
-"""`rampgate vertical scaffold` (contracts §5, PF-9 §5.5). What it does is in `vertical_jobs`, imported on use."""
+"""`rampgate vertical scaffold` (contracts §5, PF-9 §5.5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.common import ConfigsOption, JsonOption
+from rampgate.cli.options import ConfigsOption, JsonOption
 
 vertical = typer.Typer(help="Verticals that judge their turns with this registry.", no_args_is_help=True)
 

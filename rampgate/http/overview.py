@@ -1,4 +1,4 @@
-"""The page at `/`: how the stream is doing, on one screen. No script, nothing from elsewhere, everything escaped."""
+"""Renders the page at `/`: how the stream is doing, on one screen. No script, no foreign resource, all escaped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from agents.ports import Unavailable
-from rampgate.queries import Answers
+from rampgate.queries import Queries
 from schemas.answers import Balance, Conservation, CoverageAnswer, Health
 from schemas.outcomes import State
 
@@ -33,10 +33,10 @@ nav a{color:inherit;margin-right:14px}
 """
 
 
-async def render(answers: Answers, ready: Health, *, writing: bool) -> str:
-    """The whole page; a part out of reach is said where its figures would stand."""
+async def render(queries: Queries, ready: Health, *, writing: bool) -> str:
+    """The whole page; a part out of reach is named in place of its figures."""
     try:
-        figures = coverage_section(await answers.coverage()) + balance_section(await answers.conservation())
+        figures = coverage_section(await queries.coverage()) + balance_section(await queries.conservation())
     except Unavailable as error:
         figures = f'<section><h2>No figures</h2><p class="bad">{escape(str(error))}</p></section>'
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -113,7 +113,7 @@ def why(signals: dict[str, Balance]) -> list[tuple[str, str, str, int]]:
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Cells are HTML already."""
+    """An HTML table; the cells are HTML already."""
     if not rows:
         return '<p class="soft">Nothing yet.</p>'
     top = "".join(f"<th>{cell}</th>" for cell in head)

@@ -1,7 +1,4 @@
-"""`GET /verdicts`: what was decided about an experiment, or an agent definition (contracts §4; PC5 §5.5).
-
-`GET /eval-config` and `POST /refresh` (contracts §4, PC5 FR-8).
-"""
+"""`GET /eval-config` and `POST /refresh` (PC5 FR-8); `GET /verdicts` of an experiment or agent (PC5 §5.5)."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from typing import Any
 from aiohttp import web
 
 from evalcore.gates.history import ASKED_BY
-from rampgate.http.wire import answer, parameters
-from rampgate.queries import BadQuestion
+from rampgate.console import BadQuery
+from rampgate.http.wire import parameters, respond
 from rampgate.registry.serving import ServedRegistry
 
 SERVED = frozenset({"loaded", "unchanged"})
@@ -20,14 +17,14 @@ SERVED = frozenset({"loaded", "unchanged"})
 
 def add_registry(app: web.Application, registry: ServedRegistry) -> None:
     async def eval_config(request: web.Request) -> web.Response:
-        asked = parameters(request, "vertical", "category")
-        return answer(registry.eval_config(asked["vertical"], asked["category"]))
+        query = parameters(request, "vertical", "category")
+        return respond(registry.eval_config(query["vertical"], query["category"]))
 
     async def refresh(request: web.Request) -> web.Response:
-        """422 where the files can't be served: what served before goes on, and the answer has the findings."""
+        """Answers 422 where the files can't be served: what served before goes on, and the body has the findings."""
         parameters(request)
         done = await registry.refresh("http")
-        return answer(done, 200 if done.outcome in SERVED else 422)
+        return respond(done, 200 if done.outcome in SERVED else 422)
 
     app.add_routes([web.get("/eval-config", eval_config), web.post("/refresh", refresh)])
 
@@ -36,7 +33,7 @@ def add_verdicts(app: web.Application, listed: Callable[[Mapping[str, str]], Seq
     async def verdicts(request: web.Request) -> web.Response:
         wanted = {name: word for name, word in parameters(request, *ASKED_BY).items() if word}
         if not wanted:
-            raise BadQuestion("experiment_id, agent_id or agent_version: say whose, as in /verdicts?experiment_id=e-1")
-        return answer({**wanted, "verdicts": listed(wanted)})
+            raise BadQuery("experiment_id, agent_id or agent_version: say whose, as in /verdicts?experiment_id=e-1")
+        return respond({**wanted, "verdicts": listed(wanted)})
 
     app.add_routes([web.get("/verdicts", verdicts)])

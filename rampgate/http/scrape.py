@@ -1,4 +1,4 @@
-"""Gauges that are told by the shared state, not by this process; brought up to date when somebody looks."""
+"""Brings gauges of the shared state up to date when `/metrics` is read; this process alone can't know them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 from prometheus_client import Gauge
 
 from agents.ports import Unavailable
-from rampgate.queries import Answers
+from rampgate.queries import Queries
 from schemas.answers import Conservation, Coverage
 from schemas.dead_letters import clean
 from streams.metrics import Metrics
@@ -20,10 +20,10 @@ FRESH_SECONDS = 5.0
 
 
 class Scrape:
-    """`refresh` asks Redis at most once in `FRESH_SECONDS`. What it can't learn has no series, not an old one."""
+    """`refresh` reads Redis at most once in `FRESH_SECONDS`. A figure it can't read has no series, not an old one."""
 
-    def __init__(self, metrics: Metrics, answers: Answers) -> None:
-        self._metrics, self._answers = metrics, answers
+    def __init__(self, metrics: Metrics, queries: Queries) -> None:
+        self._metrics, self._queries = metrics, queries
         self._read_at = -math.inf
         self._lock = asyncio.Lock()
         self._shown: set[tuple[Gauge, str]] = set()
@@ -35,8 +35,8 @@ class Scrape:
             if time.monotonic() - self._read_at < FRESH_SECONDS:
                 return
             try:
-                covered = (await self._answers.coverage()).verticals
-                balance: Conservation | None = await self._answers.conservation()
+                covered = (await self._queries.coverage()).verticals
+                balance: Conservation | None = await self._queries.conservation()
             except Unavailable as error:
                 log.warning("scrape_without_state", reason=clean(str(error)))
                 covered, balance = [], None

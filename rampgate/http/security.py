@@ -1,4 +1,4 @@
-"""Who may ask: the bearer of the token, everywhere but at the probes (contracts §4)."""
+"""Lets only the bearer of the token in, everywhere but at the probes (contracts §4); sets security headers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ CHALLENGE = 'Bearer realm="rampgate", Basic realm="rampgate: the token is the pa
 CALLER = "Rampgate-Caller"
 
 
-def doorman(token: str | None) -> Middleware:
-    """Middleware. Without a token everything is open, which is why the default address is a loopback one."""
+def authorization(token: str | None) -> Middleware:
+    """Middleware that refuses requests without the token. No token set: everything is open, on a loopback address."""
 
     @web.middleware
-    async def look(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if token is not None and request.path not in OPEN and not knows(request.headers.get("Authorization"), token):
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if (
+            token is not None
+            and request.path not in OPEN
+            and not has_token(request.headers.get("Authorization"), token)
+        ):
             response: web.StreamResponse = refuse(401, "unauthorized", "send the header Authorization: Bearer <token>")
             response.headers["WWW-Authenticate"] = CHALLENGE
         else:
@@ -36,13 +40,13 @@ def doorman(token: str | None) -> Middleware:
         response.headers.update(HEADERS)
         return response
 
-    return look
+    return check
 
 
-def knows(header: str | None, token: str) -> bool:
-    """Whether the header carries the token; takes as long for a wrong one as for a nearly right one.
+def has_token(header: str | None, token: str) -> bool:
+    """Whether the header carries the token, compared in constant time.
 
-    A browser can't send a bearer token, so the token is taken as a password too, under any user's name.
+    A browser can't send a bearer token, so the token also counts as a password, under any user's name.
     """
     scheme, _, given = (header or "").partition(" ")
     offered = given.strip().encode("utf-8", "surrogateescape")
@@ -57,6 +61,6 @@ def knows(header: str | None, token: str) -> bool:
 
 
 def caller_of(request: web.Request) -> str:
-    """Who the audit names: what the caller says of itself, and where it asked from."""
+    """The caller as the audit names it: what it says of itself, and the address it called from."""
     said = clean(request.headers.get(CALLER, ""), 96)
     return f"{said or 'http'}@{request.remote or 'unknown'}"

@@ -1,4 +1,4 @@
-"""Answers on the wire: models as JSON, every error as JSON that says what to do."""
+"""Reads a query's parameters and writes answers: models as JSON, every error as JSON that says what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler
 from pydantic import BaseModel
 
 from agents.ports import Unauthorized, Unavailable
-from rampgate.queries import BadQuestion
+from rampgate.console import BadQuery
 from rampgate.registry.view import UnknownName
 from schemas.dead_letters import clean
 from streams.queries.turn_view import TurnNotFound
@@ -19,30 +19,30 @@ from streams.queries.turn_view import TurnNotFound
 log = structlog.get_logger(__name__)
 
 
-def answer(document: BaseModel | dict[str, Any] | list[Any], status: int = 200) -> web.Response:
+def respond(document: BaseModel | dict[str, Any] | list[Any], status: int = 200) -> web.Response:
     content = document.model_dump(mode="json") if isinstance(document, BaseModel) else document
     return web.Response(body=orjson.dumps(content) + b"\n", status=status, content_type="application/json")
 
 
 def refuse(status: int, error: str, message: str, **more: Any) -> web.Response:
-    """`error` and what more there is are for programs, `message` for people."""
-    return answer({"error": error, "message": clean(message), **more}, status)
+    """An error as JSON: `error` and `more` are for programs, `message` is for people."""
+    return respond({"error": error, "message": clean(message), **more}, status)
 
 
 def parameters(request: web.Request, *known: str) -> dict[str, str | None]:
-    """The query's parameters, None where absent. Unknown ones are an error, not a silent default."""
-    strange = sorted(set(request.query) - set(known))
-    if strange:
-        raise BadQuestion(f"no such parameter: {', '.join(strange)[:100]}; there are {', '.join(known) or 'none'}")
+    """The query's parameters, None where absent. Raises BadQuery for unknown ones: none becomes a silent default."""
+    unknown = sorted(set(request.query) - set(known))
+    if unknown:
+        raise BadQuery(f"no such parameter: {', '.join(unknown)[:100]}; there are {', '.join(known) or 'none'}")
     return {name: request.query.get(name) for name in known}
 
 
 @web.middleware
 async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """No stack trace and no HTML leaves; what we did not foresee is logged whole."""
+    """Answer every error as JSON, without stack trace or HTML; an unexpected one is logged whole."""
     try:
         return await handler(request)
-    except BadQuestion as error:
+    except BadQuery as error:
         return refuse(400, "bad_request", str(error))
     except UnknownName as error:
         return refuse(404, f"unknown_{error.kind}", str(error), near=error.near)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from evalcore.registry.registry import Judge, Registry, UnknownCategory
 from evalcore.yaml.findings import Finding
-from rampgate.queries import BadQuestion
+from rampgate.console import BadQuery
 from schemas.answers import EvalConfig, FindingAnswer, ServedJudge
 from schemas.dead_letters import clean
 
@@ -67,8 +67,8 @@ def served(judge: Judge) -> ServedJudge:
     )
 
 
-def no_category(registry: Registry) -> BadQuestion:
-    return BadQuestion(f"category: give one, as in /eval-config?category=…; there are {listed(categories(registry))}")
+def no_category(registry: Registry) -> BadQuery:
+    return BadQuery(f"category: give one, as in /eval-config?category=…; there are {listed(categories(registry))}")
 
 
 def categories(registry: Registry) -> list[str]:

@@ -1,7 +1,4 @@
-"""A worker with its HTTP side, as one process.
-
-What SIGHUP means: an operator's "read your files again", unless it is the terminal that went away.
-"""
+"""Runs a worker with its HTTP side as one process; SIGHUP has it read the registry's files again."""
 
 from __future__ import annotations
 
@@ -14,10 +11,9 @@ from contextlib import suppress
 from importlib.metadata import version
 
 from evalcore import reloading
-from rampgate.http.dead_letters import Letters
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
-from rampgate.queries import Answers
+from rampgate.queries import Queries
 from rampgate.registry.serving import ServedRegistry
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import make_parts
@@ -29,19 +25,21 @@ TERMINAL = "/dev/tty"
 
 
 def on_hangup(refresh: Callable[[], None], stop: Callable[[], None]) -> None:
-    """For the running loop. A worker started by hand ends with its terminal, as it would without us; a service and one
-    under nohup have none to lose."""
+    """On SIGHUP refresh, unless the terminal has gone away: then stop.
+
+    A worker started by hand ends with its terminal, as any program does; a service and a worker under nohup have none.
+    """
     loop = asyncio.get_running_loop()
     attached = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN and has_terminal()
 
-    def hung_up() -> None:
+    def on_signal() -> None:
         if attached and not has_terminal():
             stop()
         else:
             refresh()
 
     with suppress(NotImplementedError):
-        loop.add_signal_handler(signal.SIGHUP, hung_up)
+        loop.add_signal_handler(signal.SIGHUP, on_signal)
 
 
 def has_terminal() -> bool:
@@ -53,9 +51,12 @@ def has_terminal() -> bool:
 
 
 async def serve_worker(settings: Settings) -> int:
-    """Run a worker until it is told to stop; returns its exit code. HTTP is there before the topics are, since waiting
-    for those is what a probe has to tell, and before the registry is, which may be broken: signals are joined anyway.
-    Raises SettingsError for an HTTP address that can't be had."""
+    """Run a worker until it is told to stop; return its exit code.
+
+    HTTP listens before the topics exist, because a probe has to say that the worker waits for them, and before the
+    registry is read, which may be broken: signals are joined anyway. Raises SettingsError for an HTTP address
+    that can't be had.
+    """
     parts = make_parts(settings)
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
@@ -65,9 +66,7 @@ async def serve_worker(settings: Settings) -> int:
         registry = ServedRegistry(settings.configs, parts.metrics, reloading)
         health = WorkerHealth(worker, settings.stalled_after_seconds, registry.check)
         token = revealed(settings.token)
-        side = Side(
-            parts.metrics, health.live, health.ready, token, Answers(parts), Letters(parts).list, registry, gates.listed
-        )
+        side = Side(parts.metrics, health.live, health.ready, token, Queries(parts), registry, gates.listed)
         listening = await listen(settings, side)
         on_hangup(registry.ask, worker.stop)
         beside = [
@@ -86,9 +85,9 @@ async def serve_worker(settings: Settings) -> int:
 
 
 def quiet_collector() -> None:
-    """Leave what is loaded by now out of garbage collection, and collect by the clock (`Maintenance.pulse`) instead of
-    by the number of objects: a batch makes tens of thousands that die with it, and looking through those that are in
-    flight took a third of the worker's time."""
+    """Leave what is loaded by now out of garbage collection, and collect by the clock instead of by the number of
+    objects: a batch makes tens of thousands that die with it, and traversing those in flight took a third of the
+    worker's time. `Maintenance.pulse` collects."""
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -1,140 +1,36 @@
-"""What the `dead-letters` commands do: read, judge, show; and replay, asked for on a terminal.
-
-A moment as a person types it: how long ago (`90s`, `2h`, `7d`), or an ISO 8601 time.
-
-From flags to a filter, and from a name or a place to one letter.
-"""
+"""Lists, shows and replays dead letters for the `dead-letters` commands; asks on a terminal before it replays."""
 
 from __future__ import annotations
 
 import sys
-import time
-import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
 from agents.ports import Unavailable
 from rampgate.cli.jobs import dead_letter_view as view
-from rampgate.console import Failure, print_json
+from rampgate.console import BadQuery, Failure, print_json
 from rampgate.logs import configure_logs
+from rampgate.queries import (
+    DeadLetterQuery,
+    dead_letter_filter,
+    dead_letter_ledger,
+    dead_letter_states,
+    full_topic_name,
+    parse_replay_id,
+)
 from rampgate.settings import load_settings
-from rampgate.wiring import AGENTS, Parts, make_parts
+from rampgate.wiring import Parts, make_parts
 from schemas.dead_letter_answers import Letter, ReplayAnswer, read_letter
-from schemas.outcomes import Cause
-from schemas.settings import parse_seconds
-from schemas.topics import CONSUMED, PRODUCED, Topics
+from schemas.topics import CONSUMED
 from streams.dead_letters.listing import Listing, answer_of
 from streams.dead_letters.reader import LetterFilter, Progress, partitions_of, read_letters
 from streams.dead_letters.replay import Outcome, Replay
-from streams.dead_letters.replay_ledger import ReplayLedger
-from streams.dead_letters.states import LetterStates
 
 
-def parse_moment(text: str | None, flag: str, now_ms: int) -> int | None:
-    """Milliseconds since 1970; None for None. A time without a zone is UTC. Raises Failure naming the flag."""
-    if text is None:
-        return None
-    try:
-        return now_ms - parse_seconds(text) * 1000
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Failure(
-            f"{flag}: {text[:64]!r} is neither a duration like 2h nor an ISO 8601 time like 2026-03-01T12:00Z"
-        ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def letter_filter(
-    topics: Topics,
-    causes: Sequence[str] | None,
-    since: str | None,
-    until: str | None,
-    names: Sequence[str] | None,
-    key: str | None,
-    stage: str | None,
-    replay_id: str | None,
-) -> LetterFilter:
-    """Raises Failure naming the flag that is wrong."""
-    now = time.time_ns() // 1_000_000
-    known = {cause.value: cause for cause in Cause}
-    for cause in causes or ():
-        if cause not in known:
-            raise Failure(f"--cause: there is none called {cause[:64]!r}; there are {', '.join(known)}")
-    return LetterFilter(
-        causes=frozenset(known[cause] for cause in causes or ()),
-        topics=frozenset(full_name(topics, name) for name in names or ()),
-        key=key,
-        stage=stage,
-        replay_id=checked_id(replay_id, "--replay-id") if replay_id is not None else None,
-        since=parse_moment(since, "--since", now),
-        until=parse_moment(until, "--until", now),
-    )
-
-
-def full_name(topics: Topics, name: str) -> str:
-    """A topic of ours by its short name gets the prefix; any other name stays as it is."""
-    return topics[name] if name in CONSUMED + PRODUCED else name
-
-
-def checked_id(text: str, flag: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        raise Failure(
-            f"{flag}: {text[:64]!r} is no replay id (a UUID); `rampgate dead-letters list` has them"
-        ) from None
-
-
-async def find(parts: Parts, text: str, progress: Progress) -> tuple[Letter, list[str]]:
-    """The letter by its own place, by the place of the record it carries, or by replay id; of several the one of the
-    last attempt, and where the others lie. Raises Failure when there is none."""
-    topic = parts.topics["dead-letters"]
-    if "/" in text:
-        name, *rest = text.rsplit("/", 2)
-        if len(rest) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in rest):
-            raise Failure(f"{text[:128]!r} is no place: give topic/partition/offset, such as {topic}/0/12")
-        partition, offset = map(int, rest)
-        if full_name(parts.topics, name) == topic:
-            (record,) = await parts.records.fetch([(topic, partition, offset)])
-            if record is None:
-                raise Failure(f"{topic}/{partition} holds no record at offset {offset}")
-            return read_letter(record), []
-        wanted = LetterFilter(came_from=f"{full_name(parts.topics, name)}/{partition}/{offset}")
-    else:
-        wanted = LetterFilter(replay_id=checked_id(text, "the letter"))
-    best: Letter | None = None
-    places: list[str] = []
-    async for chunk in read_letters(parts.access, topic, wanted, progress):
-        places += [letter.place for letter in chunk]
-        best = max([best, *chunk] if best is not None else chunk, key=lambda one: (one.attempts, one.failed_at))
-    if best is None:
-        raise Failure(f"there is no dead letter for {text}; `rampgate dead-letters list` shows what there is")
-    return best, [place for place in places if place != best.place]
-
-
-DAY_MS = 86_400_000
-
-
-class Asked(NamedTuple):
-    """The flags that choose letters, as typed."""
-
-    cause: Sequence[str] | None
-    since: str | None
-    until: str | None
-    topic: Sequence[str] | None
-    key: str | None
-    stage: str | None
-    replay_id: str | None
-
-
-class Terms(NamedTuple):
+class ReplayTerms(NamedTuple):
     """How to replay. `rate` in records a second; 0 for no limit, as for `limit`."""
 
     rate: float
@@ -144,11 +40,13 @@ class Terms(NamedTuple):
     yes: bool
 
 
-async def list_letters(asked: Asked, limit: int, as_json: bool, kafka: str | None, redis: str | None) -> None:
+async def list_dead_letters(
+    query: DeadLetterQuery, limit: int, as_json: bool, kafka: str | None, redis: str | None
+) -> None:
     async with opened(kafka, redis) as parts:
-        wanted = letter_filter(parts.topics, *asked)
+        wanted = dead_letter_filter(parts.topics, query)
         known = await reachable(parts)
-        listing = Listing(make_states(parts, known), limit)
+        listing = Listing(dead_letter_states(parts, with_redis=known), limit)
         with view.progress_bar("reading", shown=not as_json) as progress:
             await listing.read(read_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
         answer = listing.answer(states_known=known)
@@ -158,7 +56,7 @@ async def list_letters(asked: Asked, limit: int, as_json: bool, kafka: str | Non
         view.show_list(answer)
 
 
-async def show_letter(letter: str, raw: bool, as_json: bool, kafka: str | None, redis: str | None) -> None:
+async def show_dead_letter(letter: str, raw: bool, as_json: bool, kafka: str | None, redis: str | None) -> None:
     async with opened(kafka, redis) as parts:
         with view.progress_bar("searching", shown=not as_json) as progress:
             found, others = await find(parts, letter, progress)
@@ -166,7 +64,7 @@ async def show_letter(letter: str, raw: bool, as_json: bool, kafka: str | None, 
             sys.stdout.buffer.write(found.record.value or b"")
             sys.stdout.buffer.flush()
             return
-        (standing,) = await make_states(parts, await reachable(parts)).of([found])
+        (standing,) = await dead_letter_states(parts, with_redis=await reachable(parts)).of([found])
     answer = answer_of(found, standing)
     if as_json:
         headers = [[name, view.value_json(content)] for name, content in found.original_headers]
@@ -175,11 +73,13 @@ async def show_letter(letter: str, raw: bool, as_json: bool, kafka: str | None, 
         view.show_letter(found, answer, others)
 
 
-async def replay_letters(asked: Asked, terms: Terms, as_json: bool, kafka: str | None, redis: str | None) -> int:
+async def replay_dead_letters(
+    query: DeadLetterQuery, terms: ReplayTerms, as_json: bool, kafka: str | None, redis: str | None
+) -> int:
     """The exit code: 1 if some of what matched can't be replayed."""
     asks = not (terms.dry_run or terms.yes or as_json) and sys.stdin.isatty() and sys.stderr.isatty()
     async with opened(kafka, redis) as parts:
-        wanted = letter_filter(parts.topics, *asked)
+        wanted = dead_letter_filter(parts.topics, query)
         go_on = True
         if asks:
             outcome = await run_replay(parts, wanted, terms._replace(dry_run=True), shown=True)
@@ -194,13 +94,13 @@ async def replay_letters(asked: Asked, terms: Terms, as_json: bool, kafka: str |
     return 1 if outcome.refused else 0
 
 
-async def run_replay(parts: Parts, wanted: LetterFilter, terms: Terms, *, shown: bool) -> Outcome:
+async def run_replay(parts: Parts, wanted: LetterFilter, terms: ReplayTerms, *, shown: bool) -> Outcome:
     """One pass over the letters. Raises Failure when a part goes away, saying how far it came."""
     partitions = await partitions_of(parts.access, [parts.topics[name] for name in CONSUMED])
     replay = Replay(
         parts.producer,
-        make_ledger(parts),
-        make_states(parts, True),
+        dead_letter_ledger(parts),
+        dead_letter_states(parts, with_redis=True),
         partitions,
         rate=terms.rate,
         max_attempts=terms.max_attempts,
@@ -230,12 +130,14 @@ def replay_answer(outcome: Outcome, dry_run: bool) -> ReplayAnswer:
 
 @asynccontextmanager
 async def opened(kafka: str | None, redis: str | None) -> AsyncIterator[Parts]:
-    """The parts; what is out of reach becomes the command's failure."""
+    """The parts, closed at the end; a bad query or a part out of reach becomes the command's failure."""
     settings = load_settings({"kafka": kafka, "redis": redis})
     configure_logs("warning", "console")
     parts = make_parts(settings)
     try:
         yield parts
+    except BadQuery as error:
+        raise Failure(error.as_option()) from error
     except Unavailable as error:
         raise Failure(str(error)) from error
     finally:
@@ -247,15 +149,35 @@ async def reachable(parts: Parts) -> bool:
     try:
         return bool(await parts.store.redis.ping())
     except Exception as error:
-        sys.stderr.write(f"rampgate: Redis is out of reach, states are told from the letters alone: {error}\n")
+        sys.stderr.write(f"rampgate: Redis is out of reach, the states come from the letters alone: {error}\n")
         return False
 
 
-def make_ledger(parts: Parts) -> ReplayLedger:
-    return ReplayLedger(parts.store.redis, parts.store.prefix, 2 * parts.policy.lookback + DAY_MS)
-
-
-def make_states(parts: Parts, known: bool) -> LetterStates:
-    store, ledger = (parts.store, make_ledger(parts)) if known else (None, None)
-    agents: Any = AGENTS
-    return LetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)
+async def find(parts: Parts, text: str, progress: Progress) -> tuple[Letter, list[str]]:
+    """The dead letter by its own place, by the place of the record it carries, or by replay id: of several the one of
+    the last attempt, and the places of the others. Raises Failure when there is none."""
+    topic = parts.topics["dead-letters"]
+    if "/" in text:
+        name, *rest = text.rsplit("/", 2)
+        if len(rest) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in rest):
+            raise Failure(f"{text[:128]!r} is no place: give topic/partition/offset, such as {topic}/0/12")
+        partition, offset = map(int, rest)
+        if full_topic_name(parts.topics, name) == topic:
+            (record,) = await parts.records.fetch([(topic, partition, offset)])
+            if record is None:
+                raise Failure(f"{topic}/{partition} holds no record at offset {offset}")
+            return read_letter(record), []
+        wanted = LetterFilter(came_from=f"{full_topic_name(parts.topics, name)}/{partition}/{offset}")
+    else:
+        try:
+            wanted = LetterFilter(replay_id=parse_replay_id(text))
+        except BadQuery as error:
+            raise Failure(error.reason) from error
+    best: Letter | None = None
+    places: list[str] = []
+    async for chunk in read_letters(parts.access, topic, wanted, progress):
+        places += [letter.place for letter in chunk]
+        best = max([best, *chunk] if best is not None else chunk, key=lambda one: (one.attempts, one.failed_at))
+    if best is None:
+        raise Failure(f"there is no dead letter for {text}; `rampgate dead-letters list` shows what there is")
+    return best, [place for place in places if place != best.place]

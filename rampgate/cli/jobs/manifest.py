@@ -1,7 +1,4 @@
-"""What the manifest commands do: on files, in one process, with exit codes by contracts §5.
-
-The manifest as tables for a person, and a difference in colours where stdout is a terminal.
-"""
+"""Validates, resolves, shows and syncs the manifest, with exit codes by contracts §5."""
 
 from __future__ import annotations
 
@@ -24,12 +21,16 @@ from evalcore.registry.files import BASE, EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.registry.registry import Registry, build
 from evalcore.validation import checked, validate_manifest, validate_sources
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.cli.jobs.findings import document, show_text, tell
-from rampgate.cli.jobs.findings import show as show_findings
-from rampgate.cli.registries import root_of, tree_of
-from rampgate.console import Failure, Format, plain, print_json
+from rampgate.cli.jobs.findings import as_dict, document, show_findings, show_text, tell
+from rampgate.cli.jobs.findings import show as show_result
+from rampgate.cli.jobs.registries import root_of, tree_of
+from rampgate.cli.jobs.rules import SyncAsked, chosen, sync_rules, told_on
+from rampgate.console import Failure, Format, plain, print_json, run
+from rampgate.registry.dataset_check import DatasetCheck, look
 from rampgate.registry.file_writer import replace_file
+from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import UnknownName, eval_config, served
+from rampgate.settings import Settings
 from schemas.answers import EvalConfig
 from schemas.judges import Enforcement, Milestone
 
@@ -192,7 +193,7 @@ def _write(path: Path, tree: Tree, text: str) -> None:
 def _told(path: Path, outcome: Outcome, format: Format, as_json: bool) -> int:
     result = ValidationResult.of(path, outcome.findings)
     if format is Format.GITHUB:
-        show_findings(result, Format.GITHUB)
+        show_result(result, Format.GITHUB)
     if as_json or format is Format.JSON:
         print_json(
             {
@@ -254,3 +255,29 @@ def _manifest(registry: Registry, vertical: str | None) -> dict[str, object]:
     judges = [served(judge).model_dump(mode="json") for judge in registry.all(vertical)]
     own = {**registry.manifest, "categories": categories}
     return {"vertical": vertical, "config_hash": registry.config_hash, **own, "judges": judges}
+
+
+def sync(settings: Settings, asked: SyncAsked) -> int:
+    """Sync all judges, since Opik's copies of them carry the manifest's thresholds (PC5 §5.7 step 3, FR-10).
+
+    The dataset belongs to its owner: it is looked up and compared, never written. The exit code is that of the sync of
+    the rules; what differs in the dataset, and a manifest that its sources don't give, are warnings.
+    """
+    chosen(settings, asked.vertical)
+    tree = tree_of(settings.configs)
+    files, findings = checked(tree, disk.today())
+    if files.manifest is None or any(one.severity is Severity.ERROR for one in findings):
+        return sync_rules(settings, asked)
+    manifest, verticals = files.manifest, load_verticals(settings.configs).values()
+    found: DatasetCheck = run(lambda: look(settings, manifest, verticals))
+    about = [one for one in findings if one.file == manifest.document.file]
+    warnings = ValidationResult.of(settings.configs, [*about, *found.findings])
+    if not asked.as_json:
+        console = told_on(False)
+        show_findings(warnings.findings, console)
+        if found.error is not None:
+            console.print(f"dataset {found.wanted.name}: can't be looked up: {found.error}", markup=False)
+        elif not found.findings:
+            console.print(f"dataset {found.wanted.name}: as the manifest says", markup=False)
+    told = {"dataset": found.document(), "warnings": [as_dict(one) for one in warnings.findings]}
+    return sync_rules(settings, replace(asked, beside=told))

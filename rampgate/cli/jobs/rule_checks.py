@@ -8,14 +8,14 @@ from pathlib import Path
 
 from evalcore.registry import disk
 from evalcore.registry.files import EXTENSION, MANIFEST, SELECTION, Tree
-from evalcore.registry.registry import Judge, Registry, build
+from evalcore.registry.registry import Judge, build
 from evalcore.registry.rule_diff import changes
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.findings import tell
+from rampgate.cli.jobs.registries import absolute, read_registry, registry_of, root_of, tree_of
 from rampgate.cli.jobs.rule_view import show_changes, show_judges
-from rampgate.cli.registries import root_of, tree_of
 from rampgate.console import Failure, Format, print_json
 from rampgate.registry.metrics import every_view, is_drift, rule_of
 from rampgate.registry.rule_history import commit_of, tree_at
@@ -69,23 +69,6 @@ def _below(registry: Path, path: Path) -> list[Finding]:
     return [finding for finding in findings if finding.file == shown or finding.file.startswith(f"{shown}/")]
 
 
-def registry_of(path: Path) -> Path | None:
-    """The folder of the registry a path belongs to: itself, or the one around its `rules` or `verticals`."""
-    for up in ("", "..", "../..", "../../.."):
-        folder = Path(os.path.normpath(path / up))
-        inside = absolute(path).relative_to(absolute(folder)).parts
-        if not folder.is_dir() or not ((folder / "rules").is_dir() or (folder / MANIFEST).is_file()):
-            continue
-        if len(inside) < 2 or inside[0] in ("rules", "verticals"):
-            return folder
-    return None
-
-
-def absolute(path: Path) -> Path:
-    """Without `..` in it; links are not followed."""
-    return Path(os.path.normpath(path.absolute()))
-
-
 def _counted(result: ValidationResult) -> Metrics:
     """PC5 §10.2: what a validation in CI found, for whoever collects it."""
     metrics = Metrics()
@@ -96,13 +79,6 @@ def _counted(result: ValidationResult) -> Metrics:
         if rule is not None and finding.severity is Severity.ERROR:
             metrics.rule_validation_failed.labels(rule, finding.check).inc()
     return metrics
-
-
-def read_registry(tree: Tree) -> tuple[Registry | None, ValidationResult]:
-    """The registry a tree gives, none where it holds an error."""
-    files, findings = checked(tree, disk.today())
-    result = ValidationResult.of(tree.root, findings)
-    return (build(files) if result.valid else None), result
 
 
 def list_judges(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:

@@ -18,9 +18,8 @@ from rich.console import Console
 from evalcore.registry.registry import Registry
 from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.findings import document, show_text
-from rampgate.cli.jobs.rule_checks import absolute, read_registry, registry_of
+from rampgate.cli.jobs.registries import absolute, read_registry, registry_of, tree_of
 from rampgate.cli.jobs.rule_view import show_done, show_plan
-from rampgate.cli.registries import tree_of
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_sync import RuleSync
@@ -168,10 +167,10 @@ def finish(settings: Settings, sync: RuleSync, registry: Registry, console: Cons
 
 def refreshed(settings: Settings, config_hash: str) -> dict[str, Any]:
     """What the worker at RAMPGATE_HTTP makes of it. None there is no failure: it may run elsewhere, or not yet."""
-    from rampgate.cli.refresh import asked_to_refresh
+    from rampgate.cli.jobs.refresh import request_refresh
 
     try:
-        done = asked_to_refresh(settings)
+        done = request_refresh(settings)
     except Failure as error:
         message = f"not told: {error}. {_otherwise(settings)}, at once on `rampgate refresh --http ADDRESS` or SIGHUP"
         return {"outcome": "unreachable", "config_hash": None, "message": message}

@@ -18,7 +18,7 @@ from agents.policy import Policy
 from agents.ports import Change, Unavailable
 from rampgate.http.routes import Side, make_app
 from rampgate.http.server import listen
-from rampgate.queries import Answers
+from rampgate.queries import Queries
 from rampgate.settings import Settings, SettingsError
 from rampgate.wiring import Parts
 from schemas.answers import Check, Health
@@ -75,7 +75,7 @@ class World:
             clock=self.clock,
             opik=SimpleNamespace(traces=Traces()),
         )
-        self.answers = Answers(cast(Parts, parts))
+        self.queries = Queries(cast(Parts, parts))
 
     def counted(self, vertical: str, by: int) -> Change:
         """A turn of now with both sides, counted in or out."""
@@ -84,7 +84,7 @@ class World:
         return change
 
     def side(self, token: str | None = None) -> Side:
-        return Side(self.metrics, lambda: self.health, lambda: self.health, token, self.answers)
+        return Side(self.metrics, lambda: self.health, lambda: self.health, token, self.queries)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_probes_need_no_token_and_tell_reasons(client: Any, world: World, 
 
 
 async def test_the_page_shows_text_from_outside_as_text(client: Any, world: World) -> None:
-    world.answers._parts.verticals[NASTY] = Vertical.model_construct(name=NASTY)
+    world.queries._parts.verticals[NASTY] = Vertical.model_construct(name=NASTY)
     world.health = Health(ok=False, reasons=[f"kafka: {NASTY}"], checks={})
     await world.store.apply(world.counted(NASTY, 1))
     answer = await client("/")

@@ -1,49 +1,25 @@
-"""`rampgate refresh`: have a running worker read the registry's files again (PC5 FR-10, §5.7 step 4)."""
+"""Tells a running worker to read the registry's files again, and shows what it answers (PC5 FR-10, §5.7 step 4)."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
 from pydantic import ValidationError
 from rich.console import Console
 
 from evalcore.yaml.findings import Finding, Severity
-from rampgate.cli.common import JsonOption
 from rampgate.cli.jobs.findings import show_findings
-from rampgate.console import Failure, plain, print_json
-from rampgate.settings import Settings, load_settings
+from rampgate.console import Failure, plain
+from rampgate.settings import Settings
 from schemas.answers import FindingAnswer, Refresh
 
-PATIENCE = 60.0
-CONNECT = 5.0
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - where to ask what listens there
+TIMEOUT_SECONDS = 60.0
+CONNECT_SECONDS = 5.0
+LISTENS_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "::": "[::1]"}  # noqa: S104 - addresses to connect to, not to bind
 TAKEN = frozenset({"loaded", "unchanged"})
 COLOURS = {"loaded": "green", "unchanged": "green", "refused": "red", "empty": "yellow"}
 
 
-def register(app: typer.Typer) -> None:
-    app.command("refresh")(refresh)
-
-
-def refresh(
-    http: Annotated[str | None, typer.Option(help="address:port of the worker; default: RAMPGATE_HTTP")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Have a running worker read the registry's files again, without a restart.
-
-    Exit code 0 if it serves what the files say, 1 if it refuses them: what served before goes on, and the findings are
-    shown. Where several workers run, ask each, or wait for RAMPGATE_REGISTRY_TTL_SECONDS. The token is RAMPGATE_TOKEN.
-
-    Example: rampgate refresh --http 127.0.0.1:8350
-    """
-    done = asked_to_refresh(load_settings({"http": http}))
-    print_json(done.model_dump(mode="json")) if as_json else show(done)
-    raise typer.Exit(0 if done.outcome in TAKEN else 1)
-
-
-def asked_to_refresh(settings: Settings) -> Refresh:
-    """What the worker at `settings.http` answers. Raises Failure where none does."""
+def request_refresh(settings: Settings) -> Refresh:
+    """The answer of the worker at `settings.http`. Raises Failure where none answers, or it refuses the token."""
     import httpx
 
     url = address(settings.http)
@@ -51,10 +27,10 @@ def asked_to_refresh(settings: Settings) -> Refresh:
     headers = {b"Authorization": b"Bearer " + token} if token is not None else {}
     try:
         # Not through a proxy of the environment: the token is for the worker alone.
-        with httpx.Client(timeout=httpx.Timeout(PATIENCE, connect=CONNECT), trust_env=False) as client:
+        with httpx.Client(timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=CONNECT_SECONDS), trust_env=False) as client:
             answer = client.post(f"{url}/refresh", headers=headers)
     except httpx.TimeoutException as error:
-        raise Failure(f"{url} did not answer in time; is the worker stopped, or its disk away?") from error
+        raise Failure(f"{url} did not answer in time; is the worker stopped, or its disk gone?") from error
     except httpx.HTTPError as error:
         hint = "is a worker running, and is that its address? (--http, RAMPGATE_HTTP)"
         raise Failure(f"{url} can't be reached: {error}; {hint}") from error
@@ -69,11 +45,11 @@ def asked_to_refresh(settings: Settings) -> Refresh:
 
 
 def address(http: str) -> str:
-    """Where to ask what listens at an address:port. Raises Failure for port 0, which means any."""
+    """The URL of a process that listens on address:port. Raises Failure for port 0, which means any port."""
     host, _, port = http.rpartition(":")
     if not int(port):
         raise Failure(f"http: {http} names no port; give the one in the worker's log (--http, RAMPGATE_HTTP)")
-    return f"http://{EVERYWHERE.get(host, host)}:{port}"
+    return f"http://{LISTENS_EVERYWHERE.get(host, host)}:{port}"
 
 
 def show(done: Refresh) -> None:

@@ -1,18 +1,62 @@
-"""Answers as tables for a person. What came from outside is shown as text, never as markup or control characters."""
+"""Asks the state for coverage, conservation and turns, and shows the answers as tables.
+
+Text from outside is shown as text, never as markup or control characters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import getpass
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rampgate.console import plain
-from schemas.answers import Conservation, CoverageAnswer, TurnView
+from agents.ports import Unauthorized, Unavailable
+from rampgate.console import BadQuery, Failure, plain, run
+from rampgate.logs import configure_logs
+from rampgate.queries import Queries
+from rampgate.settings import load_settings
+from rampgate.wiring import make_parts
+from schemas.answers import Answer, Conservation, CoverageAnswer, TurnView
 from schemas.outcomes import State
+from streams.queries.turn_view import TurnNotFound
+from streams.redis.state import RedisStore
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+TIMEOUT_SECONDS = 20.0
+
+
+def run_query(flags: dict[str, Any], query: Callable[[Queries], Awaitable[AnswerT]]) -> AnswerT:
+    """The answer, from parts that give up soon. Raises Failure for what the caller has to mend."""
+    settings = load_settings(flags)
+    configure_logs("error", "console")
+
+    async def job() -> AnswerT:
+        parts = make_parts(settings.model_copy(update={"opik_retry_seconds": min(settings.opik_retry_seconds, 5.0)}))
+        try:
+            await parts.store.close()
+            parts.store = RedisStore(settings.redis, settings.redis_prefix, timeout=3.0, tries=2)
+            return await query(Queries(parts, TIMEOUT_SECONDS))
+        finally:
+            await parts.close()
+
+    try:
+        return run(job)
+    except BadQuery as error:
+        raise Failure(error.as_option()) from error
+    except (TurnNotFound, Unavailable, Unauthorized) as error:
+        raise Failure(str(error)) from error
+
+
+def user() -> str:
+    """The name of who runs this command, for the audit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def show_coverage(answer: CoverageAnswer) -> None:
@@ -75,7 +119,7 @@ def show_turn(view: TurnView) -> None:
 
 
 def show_settings(shown: Mapping[str, Any], given: Collection[str]) -> None:
-    table = Table(title="Settings in force; those somebody gave are bold", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title="Settings in force; those that were given are bold", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("Environment variable")
     table.add_column("Value", overflow="fold")
     for name, value in shown.items():

@@ -1,0 +1,211 @@
+"""`rampgate worker`, `feed dynamodb` and `sweep`: the processes that consume, publish and reconcile (contracts §5)."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rampgate.cli.options import (
+    DryRunOption,
+    JsonOption,
+    KafkaOption,
+    MetricsOption,
+    OpikOption,
+    RedisOption,
+)
+from rampgate.console import Failure, print_json, run
+
+if TYPE_CHECKING:
+    from rampgate.settings import Settings
+
+feeds = typer.Typer(help="Bring user signals from where they are kept onto their topic.", no_args_is_help=True)
+
+TableOption = Annotated[str | None, typer.Option(help="The thumbs table; a feed finds its stream by it")]
+EndpointOption = Annotated[str | None, typer.Option(help="DynamoDB endpoint, for DynamoDB Local")]
+HttpOption = Annotated[str | None, typer.Option(help="address:port of probes, metrics and answers")]
+WriteOption = Annotated[bool | None, typer.Option("--write/--no-write", help="Write scores to Opik")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("worker")(worker)
+    app.add_typer(feeds, name="feed")
+    app.command("sweep")(sweep)
+
+
+def worker(
+    kafka: KafkaOption = None,
+    redis: RedisOption = None,
+    opik: OpikOption = None,
+    group: Annotated[str | None, typer.Option(help="Consumer group")] = None,
+    http: HttpOption = None,
+    write: WriteOption = None,
+) -> None:
+    """Consume the topics, join, write scores, keep coverage. Start more of them to share the work.
+
+    Example: rampgate worker --kafka localhost:9092 --redis redis://localhost:6379/0 --write
+    """
+    flags = {"kafka": kafka, "redis": redis, "opik": opik, "group": group, "http": http, "write": write}
+    settings = logged_settings(flags)
+
+    async def job() -> int:
+        from rampgate.worker.process import serve_worker
+
+        return await serve_worker(settings)
+
+    raise typer.Exit(run(job))
+
+
+@feeds.callback()
+def feed() -> None:
+    """Keeps `dynamodb` a command of its own, beside feeds to come."""
+
+
+@feeds.command("dynamodb")
+def dynamodb(
+    table: TableOption = None,
+    endpoint: EndpointOption = None,
+    region: Annotated[str | None, typer.Option(help="AWS region")] = None,
+    kafka: KafkaOption = None,
+    redis: RedisOption = None,
+    http: HttpOption = None,
+    once: Annotated[bool, typer.Option("--once", help="Publish what there is, then exit")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Publish the table's stream to the thumbs topic, resuming where a feed of this table left off.
+
+    Every record is published at least once and in order; start a second feed to stand by or share the shards.
+    Credentials are found as every AWS program finds them. Exit code 2: the stream or a setting can't be used.
+
+    Example: rampgate feed dynamodb --table thumbs --region eu-west-1
+    """
+    settings = logged_settings(
+        {
+            "thumbs_table": table,
+            "dynamodb_endpoint": endpoint,
+            "dynamodb_region": region,
+            "kafka": kafka,
+            "redis": redis,
+            "http": http,
+        }
+    )
+
+    async def job() -> dict[str, Any]:
+        from rampgate.worker.feed import run_feed
+        from streams.dynamodb.client import Misconfigured
+
+        try:
+            if not (once and sys.stderr.isatty()):
+                return await run_feed(settings, once=once)
+            from rich.console import Console
+
+            with Console(stderr=True).status("reading the stream") as status:
+                return await run_feed(
+                    settings, once=once, watch=lambda feed: status.update(f"{feed.total:,} records published")
+                )
+        except Misconfigured as error:
+            raise Failure(str(error)) from error
+
+    summary = run(job)
+    if as_json:
+        print_json(summary)
+    elif once:
+        sys.stderr.write(f"{summary['published']} records published in {summary['seconds']} s\n")
+
+
+def sweep(
+    since: Annotated[str, typer.Option(help="How far back: a duration (36h, 7d) or an ISO time")],
+    sweep_id: Annotated[str | None, typer.Option("--id", help="Name of the sweep, by which it is resumed")] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Forget an interrupted run and begin anew")] = False,
+    segments: Annotated[int, typer.Option(min=1, max=64, help="Parts of the table read side by side")] = 2,
+    rerolls: Annotated[bool, typer.Option("--rerolls/--no-rerolls", help="Derive rerolls from Opik's traces")] = True,
+    dry_run: DryRunOption = False,
+    table: TableOption = None,
+    endpoint: EndpointOption = None,
+    kafka: KafkaOption = None,
+    redis: RedisOption = None,
+    opik: OpikOption = None,
+    write: WriteOption = None,
+    metrics_file: MetricsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read the thumbs table and Opik's traces, and bring in what the stream has not: PF-9's scheduled batch.
+
+    Safe to repeat, and safe beside feed and worker. Exit code 2: a part is out of reach; run it again to go on.
+
+    Example: rampgate sweep --since 36h --write
+    """
+    from schemas.settings import parse_moment
+
+    settings = logged_settings(
+        {
+            "thumbs_table": table,
+            "dynamodb_endpoint": endpoint,
+            "kafka": kafka,
+            "redis": redis,
+            "opik": opik,
+            "write": write,
+        }
+    )
+    try:
+        since_ms = parse_moment(since)
+    except ValueError as error:
+        raise Failure(f"--since: {error}") from error
+
+    async def job() -> dict[str, Any]:
+        from agents.ports import Unauthorized, Unavailable
+        from rampgate.worker.sweep import Asked
+        from streams.dynamodb.client import Busy, Gone, Misconfigured
+
+        name = sweep_id or f"{settings.thumbs_table}:{since}"
+        asked = Asked(since_ms, name, segments, restart, dry_run, rerolls, metrics_file)
+        try:
+            return await watched_sweep(settings, asked)
+        except Unauthorized as error:
+            raise Failure(f"Opik refuses our key: {error}") from error
+        except (Unavailable, Busy, Gone, Misconfigured) as error:
+            raise Failure(f"{error}. What was done is kept; run the sweep again to go on") from error
+        except TimeoutError as error:
+            raise Failure(f"Kafka at {settings.kafka} or its topics can't be reached") from error
+
+    summary = run(job)
+    if as_json:
+        print_json(summary)
+    else:
+        for name, value in summary.items():
+            sys.stdout.write(f"{name.replace('_', ' '):20}{value}\n")
+
+
+def logged_settings(flags: dict[str, Any]) -> Settings:
+    """The settings under these flags; logs are written as they say from now on."""
+    from rampgate.logs import configure_logs
+    from rampgate.settings import load_settings
+
+    settings = load_settings(flags)
+    configure_logs(settings.log_level, settings.log_format)
+    return settings
+
+
+async def watched_sweep(settings: Settings, asked: Any) -> dict[str, Any]:
+    """Run a sweep, with a progress bar where a person watches."""
+    from rampgate.worker.sweep import run_sweep
+
+    if not sys.stderr.isatty():
+        return await run_sweep(settings, asked)
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading traces", total=None)
+
+        def watch(phase: str, tally: Any, about: int | None) -> None:
+            if phase == "traces":
+                progress.update(task, description="reading traces", completed=tally.traces)
+            else:
+                total = max(about or 0, tally.scanned) or None
+                text = f"reading the table, {tally.published:,} new"
+                progress.update(task, description=text, completed=tally.scanned, total=total)
+
+        return await run_sweep(settings, asked, watch)

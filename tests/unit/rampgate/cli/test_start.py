@@ -1,0 +1,78 @@
+"""`--help` answers at once: it loads the options of the commands, and nothing that the commands need to run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from rampgate.cli import app
+from schemas.dead_letter_answers import MAX_ATTEMPTS
+from tests.root import ROOT
+
+HEAVY = (
+    *("agents", "evalcore", "streams", "orjson", "msgspec", "structlog", "rich", "uvloop"),
+    *(
+        "aiohttp",
+        "aiokafka",
+        "boto3",
+        "botocore",
+        "confluent_kafka",
+        "faust",
+        "httpx",
+        "litellm",
+        "markdown_it",
+        "mode",
+    ),
+    *("numpy", "opik", "prometheus_client", "redis", "ruamel", "scipy", "stamina", "yaml", "asyncio"),
+)
+OWN = ("rampgate.settings", "rampgate.wiring", "rampgate.queries", "rampgate.cli.jobs", "rampgate.local")
+PROGRAM = """
+import sys
+from rampgate.cli import main
+sys.argv = ["rampgate", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print("loaded:", *sys.modules)
+"""
+
+
+def commands() -> list[tuple[str, ...]]:
+    """Every command, and every group of commands, by its words."""
+    found: list[tuple[str, ...]] = [()]
+    program: Any = get_command(app)
+    for name, command in program.commands.items():
+        found += [(name,), *((name, inner) for inner in getattr(command, "commands", ()))]
+    return found
+
+
+@pytest.mark.parametrize("words", [(), ("gate", "run"), ("dead-letters", "replay"), ("dev",)], ids=" ".join)
+def test_help_loads_nothing_that_commands_need_to_run(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    text, _, modules = done.stdout.partition("loaded:")
+    assert "Usage: rampgate" in text
+    loaded = set(modules.split())
+    typers_own = {"pydantic", "pydantic_core"} if words else set()  # typer reads some types of options with pydantic
+    assert {name.split(".")[0] for name in loaded} & {*HEAVY, "pydantic", "pydantic_core"} <= typers_own
+    assert [name for name in loaded if name.startswith(OWN)] == []
+
+
+def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in commands():
+        with pytest.raises(SystemExit) as ended:
+            app([*words, "--help"])
+        text = capsys.readouterr().out
+        assert ended.value.code in (0, None), words
+        assert "Example: " in text or "Commands:" in text, words
+
+
+def test_the_default_of_max_attempts_is_the_one_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        app(["dead-letters", "replay", "--help"])
+    assert f"default: {MAX_ATTEMPTS}" in " ".join(capsys.readouterr().out.split())
