@@ -115,7 +115,7 @@ docs: setup-dev ## write the generated pages again
 
 lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
 	@$(COMPILE) --all-extras pyproject.toml -o requirements-dev.lock
-	@$(COMPILE) --extra embedded -c requirements-dev.lock pyproject.toml -o requirements.lock
+	@$(COMPILE) --extra local -c requirements-dev.lock pyproject.toml -o requirements.lock
 	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
 	@! grep -nE '[a-z]+://|^ *--(index|extra-index|find-links)' requirements.lock requirements-dev.lock \
 		requirements-build.lock || { echo "a lock names a host" >&2; exit 1; }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import sys
 import time
@@ -31,6 +32,7 @@ def demo(
 
     Example: rampgate demo --seed 11
     """
+    require_extra("demo")
     from rampgate.local.demo.run import Demo
     from rampgate.logs import configure_logs
 
@@ -65,6 +67,7 @@ def dev(
 
     Example: rampgate dev --json
     """
+    require_extra("dev")
     from rich.console import Console
 
     from rampgate.local.dev import DevStack
@@ -87,6 +90,16 @@ def dev(
         err.print("[dim]stopped; nothing is left behind[/]")
     except ServiceUnavailable as error:
         raise Failure(str(error)) from error
+
+
+def require_extra(command: str) -> None:
+    """Raise Failure with the remedy where a package of the extra `local` is missing that has no substitute."""
+    missing = [name for name in ("confluent_kafka", "uuid6") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Failure(
+            f"rampgate {command} runs its services on this machine and needs {' and '.join(missing)}; "
+            "install the extra for it: pip install 'rampgate[local]'"
+        )
 
 
 def stop_on_signals() -> None:

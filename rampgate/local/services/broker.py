@@ -23,7 +23,7 @@ from rampgate.local.services.topics import touch_topics
 
 PARTITIONS = 4
 """What the mock gives every topic; there is no way to ask for another number."""
-REMEDY = "install the wheel that carries it: pip install 'rampgate[embedded]'"
+REMEDY = "install the wheel that carries it: pip install 'rampgate[local]'"
 
 
 class MockBroker(Service):

