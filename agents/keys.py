@@ -165,7 +165,7 @@ PUBLISH_LEASE = KeyFamily(
     type="string",
     life="a minute",
     growth="one for each verdict that is being published",
-    owner="streams.gates.jobs",
+    owner="streams.gates.ramp_requests",
     holds="the worker that may publish the verdict",
 )
 JUDGE_SCORE = KeyFamily(

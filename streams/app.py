@@ -19,7 +19,7 @@ from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
-from streams.gates.jobs import GateJobs
+from streams.gates.ramp_requests import RampRequests
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import BatchConsumer, BatchTransport
@@ -76,7 +76,7 @@ class Consumption:
     app: RampgateApp
     folder: tempfile.TemporaryDirectory[str]
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
-    gates: GateJobs | None = None
+    gates: RampRequests | None = None
     failure: asyncio.Future[BaseException] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _rewinding: set[TP] = field(default_factory=set)
 
@@ -133,7 +133,7 @@ def consume(
     *,
     observe: Callable[[Agent, Report, FetchedBatch], None],
     ready: Callable[[], Any],
-    gates: Callable[[Consumption], GateJobs] | None = None,
+    gates: Callable[[Consumption], RampRequests] | None = None,
 ) -> Consumption:
     """An app that consumes each topic with its agent; not started yet."""
     folder = tempfile.TemporaryDirectory(prefix="rampgate-faust-")
@@ -191,7 +191,7 @@ def consume(
     return consumption
 
 
-def register(app: RampgateApp, topic: str, name: str, pipeline: Pipeline | GateJobs) -> None:
+def register(app: RampgateApp, topic: str, name: str, pipeline: Pipeline | RampRequests) -> None:
     """An ordinary Faust agent. It acknowledges by hand, so that an error can't acknowledge anything."""
 
     async def agent(stream: Any) -> None:

@@ -25,9 +25,9 @@ from rampgate.wiring import Parts
 from rampgate.worker.observing import observe
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers
-from streams.gates.jobs import GateJobs, PublishLeases
 from streams.gates.metrics import JudgeAnswers, verdict_published
 from streams.gates.model_client import ModelClient
+from streams.gates.ramp_requests import PublishLeases, RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
 from streams.queries.coverage import WindowCoverage
@@ -55,7 +55,7 @@ a worker started. A quarter is how long a calibration holds."""
 
 
 class Gates:
-    """Started and closed with the worker; `jobs` belong to its consumption."""
+    """Started and closed with the worker; `requests` makes what answers for its consumption."""
 
     def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
         """`scoring`: by default what the settings say."""
@@ -108,9 +108,9 @@ class Gates:
         if self._client is not None:
             await self._client.aclose()
 
-    def jobs(self, consumption: Consumption) -> GateJobs:
+    def requests(self, consumption: Consumption) -> RampRequests:
         parts = self.parts
-        jobs = GateJobs(
+        requests = RampRequests(
             answering(reloading.loaded, self._ports),
             self.verdicts,
             PublishLeases(parts.store.redis, parts.store.prefix),
@@ -121,8 +121,8 @@ class Gates:
             fatal=consumption.fatal,
             decided=partial(verdict_published, parts.metrics),
         )
-        parts.metrics.ramp_steps_waiting.set_function(lambda: jobs.running)
-        return jobs
+        parts.metrics.ramp_steps_waiting.set_function(lambda: requests.running)
+        return requests
 
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
         """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their

@@ -78,7 +78,7 @@ class Worker:
             start_offsets,
             observe=self._observe_batch,
             ready=self.rebuild.ready,
-            gates=self.gates.jobs if self.gates is not None else None,
+            gates=self.gates.requests if self.gates is not None else None,
         )
         maintenance = Maintenance(
             consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying

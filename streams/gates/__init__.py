@@ -1,1 +1,1 @@
-"""Answers ramp-step requests: jobs, samples, candidates, verdicts."""
+"""Answers ramp-step requests: records, samples, candidates, verdicts, metrics."""

@@ -75,7 +75,7 @@ async def test_a_crash_between_verdict_and_count_counts_it_once_as_done() -> Non
     first.state.away = True
     await first.read(request("r"), request("r"))
     await come(lambda: first.verdicts)
-    await first.jobs.stop(1.0)
+    await first.requests.stop(1.0)
     assert (first.acked, first.state.conservation()) == ([], {})
     first.state.away = False
     second = Worker(topic=first.topic, state=first.state)

@@ -1,4 +1,4 @@
-"""A worker's gate jobs over twins of their parts: the verdicts' topic, Redis, the consumer. Any of them may fail."""
+"""A worker's ramp requests over twins of their parts: topic of verdicts, Redis, consumer. Any of them may fail."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.verdict import Moment, as_json, of_gates, refused
 from schemas.outcomes import Kind
 from schemas.verdicts import Code, Reason, Verdict
-from streams.gates import jobs
-from streams.gates.jobs import GateJobs
+from streams.gates import ramp_requests
+from streams.gates.ramp_requests import RampRequests
 from streams.gates.verdict_log import Known
 from tests.memory_ports import ManualClock, MemoryLetters, MemoryStore
 from tests.unit.agents.builders import Rec
@@ -142,7 +142,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         verdicts: Any = self.topic
-        self.jobs = GateJobs(
+        self.requests = RampRequests(
             self.decide,
             verdicts,
             self.leases,
@@ -167,7 +167,7 @@ class Worker:
     async def read(self, *values: bytes | None, base: int = 0, settled: int = 0, partition: int = 0) -> None:
         records: Sequence[Any] = [Rec(value, TOPIC, partition, base + n, 0, b"k", ()) for n, value in enumerate(values)]
         batch = FetchedBatch(TOPIC, partition, base, records, settled=settled, generation=self.consumer.generation)
-        await self.jobs.submit(batch, lambda: self.acked.append(base))
+        await self.requests.submit(batch, lambda: self.acked.append(base))
 
     @property
     def verdicts(self) -> list[str]:
@@ -176,5 +176,5 @@ class Worker:
 
 def quicken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.retry.Retry.pause", lambda *_: 0.01)
-    monkeypatch.setattr(jobs, "LOOK", 0.01)
-    monkeypatch.setattr(jobs, "GRACE", 0.3)
+    monkeypatch.setattr(ramp_requests, "OWNERSHIP_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(ramp_requests, "UNCLAIMED_SECONDS", 0.3)

@@ -1,4 +1,4 @@
-"""Ramp-step requests as jobs: one verdict each, whatever happens to the worker, and none holds up another."""
+"""Ramp-step requests: one verdict each, whatever happens to the worker, and none holds up another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from schemas.outcomes import Cause
 from schemas.verdicts import Code
-from streams.gates import jobs
+from streams.gates import ramp_requests
 from tests.unit.streams.gates.gate_world import Worker, quicken, request
 from tests.waiting import come
 
@@ -120,7 +120,7 @@ async def test_a_job_whose_partition_went_elsewhere_publishes_nothing() -> None:
     await second.read(request("r"))
     await come(lambda: second.acked)
     first.slow["r"].set()
-    await come(lambda: not first.jobs.running)
+    await come(lambda: not first.requests.running)
     assert first.verdicts == ["r"]
     assert first.acked == []
 
@@ -152,14 +152,14 @@ async def test_a_thousand_requests_at_once_need_few_connections_and_get_one_verd
     await come(lambda: worker.acked, 30.0)
     assert sorted(worker.verdicts) == sorted(f"r{n}" for n in range(1_000))
     assert worker.state.conservation() == {"consumed": 2_000, "done": 1_000, "dead_lettered:malformed": 1_000}
-    assert worker.leases.most <= jobs.DOORS
+    assert worker.leases.most <= ramp_requests.SENT_AT_ONCE
 
 
 async def test_a_stop_leaves_what_is_under_way_to_the_next_worker() -> None:
     worker = Worker(slow={"r": asyncio.Event()})
     await worker.read(request("r"))
     await come(lambda: worker.begun)
-    await worker.jobs.stop(1.0)
+    await worker.requests.stop(1.0)
     assert (worker.acked, worker.verdicts, worker.consumer.abandoned) == ([], [], [0])
 
 

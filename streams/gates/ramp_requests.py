@@ -1,8 +1,8 @@
-"""Ramp-step requests as jobs: many at once, each with exactly one verdict, none holding up another (promise 2).
+"""Answers ramp-step requests: many at once, each with exactly one verdict, none holding up another (promise 2).
 
-A request's record is acknowledged once its verdict stands on the verdicts' topic and it is counted. Until then a
-restart or a rebalance reads it again, and the job is taken up where its cached scores end. A job outlives a rebalance
-that gives its partition back; one whose partition went elsewhere publishes nothing.
+A request's record is acknowledged once its verdict is on the verdicts' topic and the record is counted. Until then a
+restart or a rebalance reads it again, and deciding resumes where the cached scores end. A decision outlives a rebalance
+that gives its partition back; one whose partition went to another worker publishes nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from streams.gates.verdict_log import Known, VerdictLog
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
-GRACE = 30.0
-LOOK = 0.1
+UNCLAIMED_SECONDS = 30.0
+"""A decision that no record of ours waits for any more is given up after this time."""
+OWNERSHIP_CHECK_SECONDS = 0.1
 STAGE = "ramp-steps.decode"
-DOORS = 32
-"""So many verdicts and letters leave at once, however many wait: each takes a connection to Redis."""
+SENT_AT_ONCE = 32
+"""Verdicts and dead letters that are sent at once, however many wait: each takes a connection to Redis."""
 BROKE = "deciding broke off; the worker's log has the error"
-
 LEASE_MS = 60_000
 """Twice as long as a producer may take to publish."""
 TAKE = """
@@ -50,7 +50,8 @@ return 1
 """
 
 T = TypeVar("T")
-Decide = Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]
+Request = RampRequest | InvalidRequest
+Decide = Callable[[Request], Awaitable[Verdict]]
 
 
 class Consumer(Protocol):
@@ -64,7 +65,7 @@ class Leases(Protocol):
     """The right to publish a request's verdict, for longer than publishing may take."""
 
     async def take(self, request_id: str, owner: str) -> bool:
-        """Whether it is ours now, also if it already was. Raises Unavailable."""
+        """Whether the owner holds the lease now, also if it already did. Raises Unavailable."""
         ...
 
 
@@ -91,32 +92,34 @@ class Counting(Protocol):
         ...
 
     async def counted(self, batch: FetchedBatch, record: Record) -> bool:
-        """Whether that was done, by anybody. Raises Unavailable."""
+        """Whether any worker counted the record. Raises Unavailable."""
         ...
 
 
 @dataclass
-class Job:
-    """`holders` are those whose record is ours and waits for the verdict; `place` is of the one that began it, `began`
-    when that was decoded."""
+class Decision:
+    """A verdict in the making, shared by all records that ask for it. `body` is the hash of what was asked, `place`
+    that of the first record that asked, `began` the monotonic time when it was decoded. `claims` counts the records of
+    ours that wait for the verdict; `claimed` is set while there is one."""
 
     body: str
     place: str
     began: float
     task: asyncio.Task[None] | None = None
-    holders: int = 0
-    held: asyncio.Event = field(default_factory=asyncio.Event)
+    claims: int = 0
+    claimed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class GateJobs:
-    """`submit` returns at once; `fatal` is told what stops the worker."""
+class RampRequests:
+    """`submit` takes a batch and returns at once; `fatal` is told what must stop the worker, `decided` each verdict
+    that this worker published."""
 
     def __init__(
         self,
         decide: Decide,
         verdicts: VerdictLog,
         leases: Leases,
-        letters: DeadLetters,
+        dead_letters: DeadLetters,
         counting: Counting,
         clock: Clock,
         *,
@@ -125,20 +128,19 @@ class GateJobs:
         decided: Callable[[Verdict], None],
     ) -> None:
         self._decide, self._verdicts, self._leases = decide, verdicts, leases
-        self._letters, self._counting, self._clock = letters, counting, clock
+        self._dead_letters, self._counting, self._clock = dead_letters, counting, clock
         self._consumer, self._fatal, self._decided = consumer, fatal, decided
         self._owner = uuid.uuid4().hex
-        self._doors = asyncio.Semaphore(DOORS)
-        self._jobs: dict[str, Job] = {}
+        self._sending = asyncio.Semaphore(SENT_AT_ONCE)
+        self._decisions: dict[str, Decision] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
-        self._keep(asyncio.create_task(self._settle(batch, ack), name=f"gates {batch.watermark_key}@{batch.base}"))
+        self._keep(asyncio.create_task(self._answer(batch, ack), name=f"gates {batch.watermark_key}@{batch.base}"))
 
     async def stop(self, grace: float) -> None:
-        """What has not ended by now is read again by whoever comes next: gates take longer than a stop may."""
-        self._stopping = True
+        """Cancel what is being decided and wait up to `grace` seconds for it to end. Its records are read again after
+        the restart: a gate takes longer than a stop may."""
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -146,25 +148,30 @@ class GateJobs:
 
     @property
     def running(self) -> int:
-        return len(self._jobs)
+        """Requests that are being decided."""
+        return len(self._decisions)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _settle(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
-        ours = asyncio.create_task(self._ours(batch))
+    async def _answer(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
+        lost = asyncio.create_task(self._until_lost(batch))
         work = asyncio.create_task(self._records(batch))
-        both: set[asyncio.Task[None]] = {ours, work}
+        both: set[asyncio.Task[None]] = {lost, work}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            settled = work.done() and not work.cancelled()
-            if settled:
+            done = work.done() and not work.cancelled()
+            if done:
                 await work
             else:
+                # A rebalance waits until no batch of the partition is unacknowledged. Gates take minutes, so the batch
+                # is given up at once; its decisions go on for UNCLAIMED_SECONDS, in case the partition comes back.
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)
-            if settled and self._consumer().current(batch):
+            # Only here, after verdicts, dead letters and counts are durable: an ack before them would lose a request
+            # with the worker. The ack of a batch that another worker reads now would commit past what that one does.
+            if done and self._consumer().current(batch):
                 ack()
             else:
                 self._consumer().abandon(batch)
@@ -176,79 +183,79 @@ class GateJobs:
         except Exception as error:
             self._fatal(error)
         finally:
-            ours.cancel()
+            lost.cancel()
 
-    async def _ours(self, batch: FetchedBatch) -> None:
+    async def _until_lost(self, batch: FetchedBatch) -> None:
         """Returns when the batch is no longer ours, or a rebalance waits for it."""
         consumer = self._consumer()
-        while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust tells nobody
-            await asyncio.sleep(LOOK)
+        while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust has no event for it
+            await asyncio.sleep(OWNERSHIP_CHECK_SECONDS)
 
     async def _records(self, batch: FetchedBatch) -> None:
         since = [batch.base, *(record.offset + 1 for record in batch.records)]
         await asyncio.gather(*map(self._record, since, batch.records, itertools.repeat(batch)))
 
     async def _record(self, since: int, record: Record, batch: FetchedBatch) -> None:
-        name = await self._end(record, batch)
-        await self._through(lambda: self._counting.end(batch, Ended(since, record, name)))
+        name = await self._outcome(record, batch)
+        await self._when_available(lambda: self._counting.end(batch, Ended(since, record, name)))
 
-    async def _end(self, record: Record, batch: FetchedBatch) -> str:
-        """What the record ends as, once that stands on its topic: conservation's name for it."""
+    async def _outcome(self, record: Record, batch: FetchedBatch) -> str:
+        """Bring the record to its end; returns conservation's name for that end, once verdict or dead letter is
+        durable."""
         began = time.monotonic()
         request = read(record.value)
         if isinstance(request, UnreadableRequest):
-            return await self._letter(record, batch, Cause.MALFORMED, request.why)
-        await self._through(self._verdicts.caught_up)
+            return await self._dead_letter(record, batch, Cause.MALFORMED, request.why)
+        # The topic is the memory of what was decided. Read to its end, it tells of a verdict that was published just
+        # before a crash, and of one that another worker published while the partition was its own.
+        await self._when_available(self._verdicts.caught_up)
         place = f"{record.topic}/{record.partition}/{record.offset}"
         while True:
-            first = self._verdicts.known(request.request_id) or self._jobs.get(request.request_id)
+            first = self._verdicts.known(request.request_id) or self._decisions.get(request.request_id)
             if first is None and record.offset < batch.settled:
                 return State.DONE  # read again since the counters were lost: answered too long ago to be known
             if first is None:
                 first = self._begin(request, place, began)
             if first.body != request.body:
-                told = clean(request.request_id, 100)
-                why = f"request_id {told!r} was seen with another body; its first verdict stands"
-                return await self._letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
+                shown = clean(request.request_id, 100)
+                why = f"request_id {shown!r} was seen with another body; its first verdict stands"
+                return await self._dead_letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
             if isinstance(first, Known):
                 return State.DONE if first.place == place else State.SUPERSEDED
-            await self._hold(first)
+            await self._claim(first)
 
-    def _begin(self, request: RampRequest | InvalidRequest, place: str, began: float) -> Job:
-        job = self._jobs[request.request_id] = Job(request.body, place, began)
-        job.task = asyncio.create_task(self._run(request, job), name=f"gate {request.request_id}")
-        self._keep(job.task)
-        return job
+    def _begin(self, request: Request, place: str, began: float) -> Decision:
+        decision = self._decisions[request.request_id] = Decision(request.body, place, began)
+        decision.task = asyncio.create_task(self._run(request, decision), name=f"gate {request.request_id}")
+        self._keep(decision.task)
+        return decision
 
-    async def _hold(self, job: Job) -> None:
-        job.holders += 1
-        job.held.set()
+    async def _claim(self, decision: Decision) -> None:
+        """Wait for the decision's end, with a claim to it. Who stops waiting takes the claim back, not the decision."""
+        decision.claims += 1
+        decision.claimed.set()
         try:
-            if job.task is not None:
-                await asyncio.shield(job.task)
+            if decision.task is not None:
+                await asyncio.shield(decision.task)
         finally:
-            job.holders -= 1
-            if not job.holders:
-                job.held.clear()
+            decision.claims -= 1
+            if not decision.claims:
+                decision.claimed.clear()
 
-    async def _run(self, request: RampRequest | InvalidRequest, job: Job) -> None:
-        """Decide, and publish while somebody holds the request. Unheld for too long it is given up."""
+    async def _run(self, request: Request, decision: Decision) -> None:
+        """Decide, and publish while a record of ours claims the verdict. Unclaimed for too long it is given up: the
+        worker that has the partition now decides by itself."""
         try:
-            verdict: list[Verdict] = []
-
-            async def decide() -> None:
-                verdict.append(await self._decided_or_failed(request))
-
-            await self._through(decide)
-            await asyncio.wait_for(job.held.wait(), GRACE)
-            await self._through(lambda: self._publish(request, verdict[0], job))
+            verdict = await self._when_available(lambda: self._decided_or_failed(request))
+            await asyncio.wait_for(decision.claimed.wait(), UNCLAIMED_SECONDS)
+            await self._when_available(lambda: self._publish(request, verdict, decision))
         except TimeoutError:
             log.info("gate_went_elsewhere", request_id=request.request_id)
         finally:
-            self._jobs.pop(request.request_id, None)
+            self._decisions.pop(request.request_id, None)
 
-    async def _decided_or_failed(self, request: RampRequest | InvalidRequest) -> Verdict:
-        """A fault of ours fails this request, closed, and no other."""
+    async def _decided_or_failed(self, request: Request) -> Verdict:
+        """The verdict; a defect of ours fails this request, closed, and no other."""
         began = self._clock.now_ms()
         try:
             return await self._decide(request)
@@ -260,8 +267,11 @@ class GateJobs:
             moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
 
-    async def _publish(self, request: RampRequest | InvalidRequest, verdict: Verdict, job: Job) -> None:
-        async with self._doors:
+    async def _publish(self, request: Request, verdict: Verdict, decision: Decision) -> None:
+        async with self._sending:
+            # The lease first, then the topic to its end once more: whoever held the lease before has published or
+            # never will, so what the topic shows now is final. In the other order two workers that handed the partition
+            # over could both find nothing and both publish.
             ours = await self._leases.take(verdict.request_id, self._owner)
             await self._verdicts.caught_up()
             if self._verdicts.known(verdict.request_id) is not None:
@@ -269,7 +279,7 @@ class GateJobs:
             if not ours:
                 raise Unavailable("another worker is about to publish this verdict")
             verdict = in_time(request, verdict, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
-            await self._verdicts.publish(verdict, job.body, job.place, verdict.experiment_id)
+            await self._verdicts.publish(verdict, decision.body, decision.place, verdict.experiment_id)
         self._decided(verdict)
         log.info(
             "verdict",
@@ -278,22 +288,22 @@ class GateJobs:
             milestone=verdict.milestone,
             failing_judges=verdict.failing_judges,
             verdict_id=verdict.verdict_id,
-            seconds=round(time.monotonic() - job.began, 4),
+            seconds=round(time.monotonic() - decision.began, 4),
         )
 
-    async def _letter(self, record: Record, batch: FetchedBatch, cause: Cause, why: str) -> str:
-        """Sent once: not where the record was settled before, or counted."""
+    async def _dead_letter(self, record: Record, batch: FetchedBatch, cause: Cause, why: str) -> str:
+        """Send the record to the dead letters, unless it was settled or counted before: then it is there already."""
 
         async def send() -> None:
-            async with self._doors:
+            async with self._sending:
                 if record.offset >= batch.settled and not await self._counting.counted(batch, record):
-                    await self._letters.put([DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())])
+                    await self._dead_letters.put([DeadLetter(record, cause, clean(why), STAGE, self._clock.now_ms())])
 
-        await self._through(send)
+        await self._when_available(send)
         return f"{State.DEAD_LETTERED}:{cause}"
 
-    async def _through(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Wait out a part that is unavailable; whoever no longer wants the result cancels."""
+    async def _when_available(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The call's result, repeated while a part is unavailable. A caller that no longer wants it cancels."""
 
         def noticed(error: BaseException, failures: int, pause: float) -> None:
             log.warning("gate_waits", reason=clean(str(error)), seconds=pause)
