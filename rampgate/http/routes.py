@@ -1,4 +1,9 @@
-"""The HTTP application: which path answers what (contracts §4). Worker and feed share it."""
+"""The HTTP application: which path answers what (contracts §4). Worker and feed share it.
+
+`ENDPOINTS` lists the functions that make routes. Each takes what the process serves and returns the routes of one part
+of it, none where the process lacks that part. Authorization, JSON errors and headers are middleware: a handler reads
+its parameters, asks, and responds.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,9 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from evalcore.gates.history import ASKED_BY
 from rampgate.console import BadQuery
 from rampgate.http.overview import render
-from rampgate.http.registry import add_registry, add_verdicts
 from rampgate.http.scrape import Scrape
 from rampgate.http.security import authorization, caller_of
 from rampgate.http.wire import errors, parameters, respond
@@ -20,8 +25,10 @@ from rampgate.registry.serving import ServedRegistry
 from schemas.answers import Health
 from streams.metrics import Metrics
 
+Routes = list[web.RouteDef]
 MAX_BODY = 65_536
 MOST_DEAD_LETTERS = 1_000
+SERVED = frozenset({"loaded", "unchanged"})
 
 
 @dataclass(frozen=True)
@@ -40,30 +47,40 @@ class Side:
 
 def make_app(side: Side) -> web.Application:
     app = web.Application(middlewares=[authorization(side.token), errors], client_max_size=MAX_BODY)
-    scrape = Scrape(side.metrics, side.queries) if side.queries is not None else None
+    for endpoint in ENDPOINTS:
+        app.add_routes(endpoint(side))
+    return app
+
+
+def probe_routes(side: Side) -> Routes:
+    def respond_health(health: Health) -> web.Response:
+        return respond(health, 200 if health.ok else 503)
 
     async def livez(request: web.Request) -> web.Response:
-        return probe(side.live())
+        return respond_health(side.live())
 
     async def readyz(request: web.Request) -> web.Response:
-        return probe(side.ready())
+        return respond_health(side.ready())
+
+    return [web.get("/livez", livez), web.get("/readyz", readyz)]
+
+
+def metric_routes(side: Side) -> Routes:
+    scrape = Scrape(side.metrics, side.queries) if side.queries is not None else None
 
     async def metrics(request: web.Request) -> web.Response:
         if scrape is not None:
             await scrape.refresh()
         return web.Response(body=side.metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz), web.get("/metrics", metrics)])
-    if side.queries is not None:
-        add_queries(app, side, side.queries)
-    if side.registry is not None:
-        add_registry(app, side.registry)
-    if side.verdicts is not None:
-        add_verdicts(app, side.verdicts)
-    return app
+    return [web.get("/metrics", metrics)]
 
 
-def add_queries(app: web.Application, side: Side, queries: Queries) -> None:
+def query_routes(side: Side) -> Routes:
+    queries = side.queries
+    if queries is None:
+        return []
+
     async def coverage(request: web.Request) -> web.Response:
         query = parameters(request, "vertical", "window")
         return respond(await queries.coverage(query["vertical"], query["window"]))
@@ -74,11 +91,6 @@ def add_queries(app: web.Application, side: Side, queries: Queries) -> None:
     async def turn(request: web.Request) -> web.Response:
         purpose = parameters(request, "purpose")["purpose"]
         return respond(await queries.turn(request.match_info["response_id"], purpose, caller_of(request)))
-
-    async def overview(request: web.Request) -> web.Response:
-        parameters(request)
-        page = await render(queries, side.ready(), writing=bool(side.metrics.write_enabled._value.get()))
-        return web.Response(text=page, content_type="text/html", charset="utf-8")
 
     async def dead_letters(request: web.Request) -> web.Response:
         query = parameters(request, *DeadLetterQuery._fields, "limit")
@@ -96,15 +108,18 @@ def add_queries(app: web.Application, side: Side, queries: Queries) -> None:
         )
         return respond(dict(await queries.dead_letters(wanted, int(limit))))
 
-    app.add_routes(
-        [
-            web.get("/coverage", coverage),
-            web.get("/conservation", conservation),
-            web.get("/turns/{response_id:.+}", turn),
-            web.get("/dead-letters", dead_letters),
-            web.get("/", overview),
-        ]
-    )
+    async def overview(request: web.Request) -> web.Response:
+        parameters(request)
+        page = await render(queries, side.ready(), writing=bool(side.metrics.write_enabled._value.get()))
+        return web.Response(text=page, content_type="text/html", charset="utf-8")
+
+    return [
+        web.get("/coverage", coverage),
+        web.get("/conservation", conservation),
+        web.get("/turns/{response_id:.+}", turn),
+        web.get("/dead-letters", dead_letters),
+        web.get("/", overview),
+    ]
 
 
 def several(text: str | None) -> list[str] | None:
@@ -112,5 +127,38 @@ def several(text: str | None) -> list[str] | None:
     return [part for part in (text or "").split(",") if part] or None
 
 
-def probe(health: Health) -> web.Response:
-    return respond(health, 200 if health.ok else 503)
+def registry_routes(side: Side) -> Routes:
+    """PC5 FR-8."""
+    registry = side.registry
+    if registry is None:
+        return []
+
+    async def eval_config(request: web.Request) -> web.Response:
+        query = parameters(request, "vertical", "category")
+        return respond(registry.eval_config(query["vertical"], query["category"]))
+
+    async def refresh(request: web.Request) -> web.Response:
+        """Answer 422 where the files can't be served: what served before goes on, and the body has the findings."""
+        parameters(request)
+        done = await registry.refresh("http")
+        return respond(done, 200 if done.outcome in SERVED else 422)
+
+    return [web.get("/eval-config", eval_config), web.post("/refresh", refresh)]
+
+
+def verdict_routes(side: Side) -> Routes:
+    """The verdicts of an experiment, an agent or an agent's version (PC5 §5.5)."""
+    list_verdicts = side.verdicts
+    if list_verdicts is None:
+        return []
+
+    async def verdicts(request: web.Request) -> web.Response:
+        wanted = {name: value for name, value in parameters(request, *ASKED_BY).items() if value}
+        if not wanted:
+            raise BadQuery("experiment_id, agent_id or agent_version: say whose, as in /verdicts?experiment_id=e-1")
+        return respond({**wanted, "verdicts": list_verdicts(wanted)})
+
+    return [web.get("/verdicts", verdicts)]
+
+
+ENDPOINTS: list[Callable[[Side], Routes]] = [probe_routes, metric_routes, query_routes, registry_routes, verdict_routes]

@@ -10,8 +10,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from rampgate.http.registry import add_registry
+from rampgate.http.routes import Side, make_app
 from rampgate.registry.serving import ServedRegistry
+from schemas.answers import Health
 from streams.metrics import Metrics
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.contract.opik.sync_rig import QUALITY, Files, Rig, made
@@ -138,8 +139,9 @@ async def _without(configs: Path, judge: str) -> None:
 
 async def test_pc5_ac7_a_running_worker_serves_the_synced_version_without_a_restart(rig: Rig) -> None:
     """The sync asks the worker at RAMPGATE_HTTP to read the files again."""
-    served, app = ServedRegistry(rig.configs, Metrics(), Files()), web.Application()
-    add_registry(app, served)
+    metrics, healthy = Metrics(), Health(ok=True, reasons=[], checks={})
+    served = ServedRegistry(rig.configs, metrics, Files())
+    app = make_app(Side(metrics, lambda: healthy, lambda: healthy, registry=served))
     await served.refresh("start")
     runner = web.AppRunner(app)
     await runner.setup()
