@@ -85,7 +85,7 @@ COUNTED = KeyFamily(
     type="string",
     life="as long as the store",
     growth="one for each partition of ramp steps",
-    owner="agents.gates.counting",
+    owner="agents.ramp_steps",
     holds="the spans of offsets above the watermark whose ramp steps are counted",
 )
 COVERAGE = KeyFamily(
@@ -308,6 +308,13 @@ FEED_GAPS = KeyFamily(
 
 def turn_key(response_id: str) -> Key:
     return TURN.prefix + response_id
+
+
+def pool_key(vertical: str | None, agent: str, version: str | None, hour: int) -> Key:
+    """The pool of one vertical, or of all (None); of one version from any environment, or of all from production
+    (None). Lengths come first, so that no two triples of free texts make one key."""
+    whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
+    return TRACE_POOL.key(hour, f"{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}")
 
 
 def turn_keys(response_ids: Iterable[str]) -> list[Key]:

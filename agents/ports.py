@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -157,6 +158,13 @@ class Traces(Protocol):
 
 class Clock(Protocol):
     def now_ms(self) -> int: ...
+
+
+class WallClock:
+    """The time of this machine."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from agents import rerolls, thumbs, traces
 from agents.join.batches import Agent
 from agents.policy import Attributes, Policy
-from agents.ports import Ports
+from agents.ports import Ports, WallClock
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings, revealed
 from schemas.settings import KafkaAccess
@@ -21,11 +20,6 @@ from streams.redis.state import RedisStore
 
 AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "traces": traces.AGENT}
 """Topic -> agent. A new topic is one schema, one agent file and one line here."""
-
-
-class WallClock:
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
 
 
 @dataclass

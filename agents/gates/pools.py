@@ -6,19 +6,12 @@ from agents.codec import TraceFacts
 from agents.join.batches import Batch
 from agents.join.counting import HOUR, expiry
 from agents.join.step import StepContext
-from agents.keys import TRACE_POOL, Key
+from agents.keys import pool_key
 from agents.ports import Pool as Members
 from evalcore.scoring.sampling import POOL, PooledTrace
 
 PRODUCTION = frozenset({"", "production", "prod"})
 """Environments whose traces are production's; one that names none may be."""
-
-
-def pool_key(vertical: str | None, agent: str, version: str | None, hour: int) -> Key:
-    """Of one vertical, or of all (None); of one version from any environment, or of all from production (None).
-    Lengths come first, so that no two of three free texts read the same."""
-    whose = "*:" if vertical is None else f"{len(vertical)}:{vertical}:"
-    return TRACE_POOL.key(hour, f"{whose}{len(agent)}:{agent}{'' if version is None else f':{version}'}")
 
 
 def pool(batch: Batch, facts: TraceFacts, context: StepContext) -> None:

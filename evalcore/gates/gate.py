@@ -16,7 +16,7 @@ from typing import Any
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.golden import firing_on
 from evalcore.gates.limits import Limits
-from evalcore.lint.provenance import overdue
+from evalcore.registry.judge import overdue
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, collect
 from evalcore.scoring.assignments import Pair, pairs_of

@@ -6,15 +6,16 @@ Where a threshold comes from, and what each source has to state (PF-9 FR-3, §5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from evalcore.lint.check import Find, check
 from evalcore.registry.files import RegistryFiles
+from evalcore.registry.judge import overdue
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
-from schemas.judges import BaselineSource, Calibration, Drift, Enforcement, Milestone, Provenance
+from schemas.judges import BaselineSource, Calibration, Drift, Provenance
 
 LEAST_TRACES = 200
 LEAST_WINDOW_DAYS = 7
@@ -205,41 +206,6 @@ LONGEST: Mapping[BaselineSource, int] = {
     BaselineSource.PRODUCTION_DISTRIBUTION: 180,
 }
 """Days from the calibration, or the seed, to the next one. Verticals may shorten them, never lengthen."""
-
-
-class HasCadence(Protocol):
-    """A rule file, a drift limit, or a judge of the registry."""
-
-    @property
-    def baseline_source(self) -> BaselineSource: ...
-    @property
-    def recalibration_due(self) -> date: ...
-
-
-@dataclass(frozen=True)
-class Overdue:
-    """A recalibration that is `days` late, and what gates do about it."""
-
-    days: int
-    baseline_source: BaselineSource
-    at: Mapping[Milestone, Enforcement] = field(default_factory=dict)
-
-    @property
-    def provisional(self) -> bool:
-        return self.baseline_source is BaselineSource.PROVISIONAL_SEED
-
-
-def overdue(judge: HasCadence, today: date) -> Overdue | None:
-    """None while the recalibration is not past due; its day itself is still in time. A seed past due warns at pre_merge
-    and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
-    days = (today - judge.recalibration_due).days
-    if days <= 0:
-        return None
-    warns = dict.fromkeys(Milestone, Enforcement.WARN)
-    if judge.baseline_source is not BaselineSource.PROVISIONAL_SEED:
-        return Overdue(days, judge.baseline_source, warns)
-    blocks = {Milestone.PRE_RAMP: Enforcement.BLOCK, Milestone.PRE_FULL: Enforcement.BLOCK}
-    return Overdue(days, judge.baseline_source, {**warns, **blocks})
 
 
 def started(one: Sourced) -> date | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from evalcore.registry import enforcement, thresholds
 from evalcore.registry.files import RegistryFiles
@@ -179,3 +179,38 @@ def _sub_agents(files: RegistryFiles, rule: RuleFile) -> tuple[str, ...]:
     known = files.manifest.model.archetypes if files.manifest else {}
     named = [agent for archetype in rule.applies_to for agent in known.get(archetype) or (archetype,)]
     return tuple(dict.fromkeys(named))
+
+
+class HasCadence(Protocol):
+    """A rule file, a drift limit, or a judge of the registry."""
+
+    @property
+    def baseline_source(self) -> BaselineSource: ...
+    @property
+    def recalibration_due(self) -> date: ...
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """A recalibration that is `days` late, and what gates do about it."""
+
+    days: int
+    baseline_source: BaselineSource
+    at: Mapping[Milestone, Enforcement] = field(default_factory=dict)
+
+    @property
+    def provisional(self) -> bool:
+        return self.baseline_source is BaselineSource.PROVISIONAL_SEED
+
+
+def overdue(judge: HasCadence, today: date) -> Overdue | None:
+    """None until the day after `recalibration_due`. A seed past due warns at pre_merge
+    and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
+    days = (today - judge.recalibration_due).days
+    if days <= 0:
+        return None
+    warns = dict.fromkeys(Milestone, Enforcement.WARN)
+    if judge.baseline_source is not BaselineSource.PROVISIONAL_SEED:
+        return Overdue(days, judge.baseline_source, warns)
+    blocks = {Milestone.PRE_RAMP: Enforcement.BLOCK, Milestone.PRE_FULL: Enforcement.BLOCK}
+    return Overdue(days, judge.baseline_source, {**warns, **blocks})

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from agents.gates.counting import RampCounting
 from agents.gates.ports import GatePorts, Scoring
 from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
-from agents.ramp_steps import answering
+from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
 from evalcore.scoring.chat_model import ChatModel
 from evalcore.scoring.model_caller import CallLimits
@@ -115,7 +114,7 @@ class Gates:
             self.verdicts,
             PublishLeases(parts.store.redis, parts.store.prefix),
             parts.ports.dead_letters,
-            RampCounting(parts.store, parts.clock, parts.policy.lookback, lambda report: observe(parts, report)),
+            RampCounting(parts.store, parts.clock, parts.policy.lookback, partial(observe, parts)),
             parts.clock,
             consumer=lambda: consumption.consumer,
             fatal=consumption.fatal,

@@ -19,11 +19,10 @@ from typing import Any, Protocol, TypeVar
 import structlog
 from redis.exceptions import RedisError
 
-from agents.gates.counting import Ended
 from agents.join.batches import FetchedBatch
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, DeadLetters, Unavailable
-from agents.ramp_steps import in_time
+from agents.ramp_steps import Ended, in_time
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
 from evalcore.gates.verdict import Moment, refused
 from schemas.dead_letters import DeadLetter, Record, clean

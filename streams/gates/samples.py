@@ -23,10 +23,9 @@ from typing import Any
 
 import orjson
 
-from agents.gates.pools import pool_key
 from agents.gates.ports import Item, Sample
 from agents.join.counting import HOUR
-from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key
+from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, pool_key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
 from evalcore.gates.composition import (

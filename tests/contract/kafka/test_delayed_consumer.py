@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from agents.ports import Unavailable
+from agents.ports import Unavailable, WallClock
 from rampgate.local.services.kafka import KafkaCluster
-from rampgate.wiring import WallClock
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
 from streams.kafka import delayed_consumer

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.gates.counting import Ended, RampCounting, counted, inside, joined, written
 from agents.join.batches import Batch
 from agents.ports import Change, Unavailable
+from agents.ramp_steps import Ended, RampCounting, counted, inside, joined, written
 from tests.unit.agents.builders import Rec
 from tests.unit.streams.gates.gate_world import LOOKBACK, TOPIC, State, Worker, quicken, request
 from tests.waiting import come

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.gates.pools import pool_key
 from agents.join.counting import HOUR
+from agents.keys import pool_key
 from evalcore.scoring.sampling import PooledTrace, draw
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import NOW, trace, trace_id

@@ -7,8 +7,8 @@ from datetime import date
 import pytest
 
 from evalcore.lint.checks import lint
-from evalcore.lint.provenance import overdue
 from evalcore.registry.files import assemble
+from evalcore.registry.judge import overdue
 from evalcore.yaml.findings import Severity
 from schemas.judges import BaselineSource, Enforcement, Milestone
 from tests.unit.evalcore.lint.lint_cases import OVERLAY, QUALITY, Case, check_case, params

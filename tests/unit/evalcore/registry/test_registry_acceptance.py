@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from evalcore.lint.provenance import overdue
 from evalcore.manifest.resolving import resolve
 from evalcore.registry import disk
 from evalcore.registry.files import MANIFEST, Tree, assemble
+from evalcore.registry.judge import overdue
 from evalcore.registry.registry import build
 from evalcore.validation import checked, validate_tree
 from evalcore.yaml.findings import Finding, Severity, ValidationResult

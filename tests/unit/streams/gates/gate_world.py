@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from agents.gates.counting import RampCounting
 from agents.join.batches import FOREVER, FetchedBatch
 from agents.join.counting import HOUR
 from agents.join.step import Report
 from agents.keys import CONSERVATION
 from agents.ports import Change, Unavailable
+from agents.ramp_steps import RampCounting
 from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.gates.verdict import Moment, as_json, of_gates, refused
 from schemas.outcomes import Kind

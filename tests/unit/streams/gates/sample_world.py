@@ -10,9 +10,9 @@ from datetime import UTC, datetime, time
 from types import SimpleNamespace
 from typing import Any
 
-from agents.gates.pools import pool_key
 from agents.gates.ports import GatePorts, Item, Sample
 from agents.join.counting import HOUR
+from agents.keys import pool_key
 from agents.policy import Policy
 from agents.ports import Change, Pool
 from agents.ramp_steps import answer
