@@ -138,7 +138,7 @@ async def longest_lag() -> float:
 
 
 def tasks(case: Case) -> list[Any]:
-    from evalcore.judges.prompt import Task
+    from evalcore.judges.evaluator import Task
     from evalcore.registry.disk import read_tree
     from evalcore.registry.registry import build
     from evalcore.validation import checked

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agents.gates.ports import Item, OutOfTime
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Judgement, by_name
-from evalcore.scoring.assignments import NO_MODEL, Pair, pairs_of, score_pairs
+from evalcore.scoring.assignments import NO_MODEL, Assignment, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
 from evalcore.scoring.runner import Scorer
 
@@ -25,9 +25,9 @@ class JudgeScoring:
     async def score(
         self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
-        pairs = pairs_of(judges, items)
+        pairs = assign(judges, items)
         spend = Spend(self._calls, self._tokens)
-        found = await score_pairs(self._scorer, request_id, pairs, spend=spend, within=within)
+        found = await score_assignments(self._scorer, request_id, pairs, spend=spend, within=within)
         if any(one.failure is Failure.OUT_OF_TIME for one in found):
             raise OutOfTime
         return answers_of(pairs, found)
@@ -39,9 +39,9 @@ class NoScoring:
     async def score(
         self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
-        pairs = pairs_of(judges, items)
-        return answers_of(pairs, await score_pairs(None, request_id, pairs))
+        pairs = assign(judges, items)
+        return answers_of(pairs, await score_assignments(None, request_id, pairs))
 
 
-def answers_of(pairs: Sequence[Pair], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
+def answers_of(pairs: Sequence[Assignment], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
     return by_name((judge for judge, _ in pairs), found)

@@ -22,7 +22,7 @@ from agents.keys import turn_keys
 from agents.live.scores import Mark, keep, mark_key, note_judged, read_marks
 from agents.policy import OWN_AGENT, Policy
 from agents.ports import Change, Ports, Refusal, Unavailable, Write
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
 from evalcore.scoring.applicability import chosen, judges_of, weight
@@ -181,7 +181,7 @@ class LiveJudging:
         return waiting
 
     async def _judge(self, todo: Sequence[Todo]) -> None:
-        """Ask, write, send letters, mark what is done; in this order, so that nothing is marked and lost."""
+        """Prompt, write, send letters, mark what is done; in this order, so that nothing is marked and lost."""
         for one in todo:
             if one.judges and not _whole(one.source):
                 read = await self._whole(one.turn.trace_id) or {}

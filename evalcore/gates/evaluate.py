@@ -21,7 +21,7 @@ from evalcore.gates.requests import named
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Judgement, by_name
-from evalcore.scoring.assignments import Pair, score_pairs
+from evalcore.scoring.assignments import Assignment, score_assignments
 from evalcore.scoring.cache import MemoryScoreCache, ScoreCache
 from evalcore.scoring.calls import Model, Spend
 from evalcore.scoring.chat_model import model_key
@@ -46,7 +46,7 @@ class ScoredGate:
     """A verdict with what it was made of: each assignment, and the judgement that came of it."""
 
     verdict: GateVerdict
-    assignments: Sequence[Pair] = ()
+    assignments: Sequence[Assignment] = ()
     judgements: Sequence[Judgement] = ()
 
 
@@ -129,7 +129,7 @@ async def score_gate(
     **beside: Any,
 ) -> ScoredGate:
     """Have the judges score a prepared gate, and decide. `beside` goes to `Gate.verdict`."""
-    judgements = await score_pairs(scorer, f"{gate.milestone}", gate.assignments, spend=spend, within=within)
+    judgements = await score_assignments(scorer, f"{gate.milestone}", gate.assignments, spend=spend, within=within)
     answers = by_name((judge for judge, _ in gate.assignments), judgements)
     return ScoredGate(gate.verdict(answers, today, **beside), gate.assignments, judgements)
 

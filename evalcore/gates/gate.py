@@ -2,7 +2,7 @@
 
 The stream, `gate run` and `evaluate_gate` all go this way (contracts §3, "One way"): they `prepare` the sample, let
 judges score `Gate.assignments`, collect what decides beside the scores, and ask for `Gate.verdict`. A judge's metric
-(`evalcore.judges.opik_metric`) scores a single item as this way would.
+(`evalcore.scoring.opik_metric`) scores a single item as this way would.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evalcore.gates.limits import Limits
 from evalcore.registry.judge import overdue
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, collect
-from evalcore.scoring.assignments import Pair, pairs_of
+from evalcore.scoring.assignments import Assignment, assign
 from evalcore.scoring.items import Item, distinct, served
 from evalcore.yaml.suggestions import UnknownVertical
 from schemas.judges import Enforcement, Milestone, ScoreType
@@ -44,9 +44,9 @@ class Gate:
     defaults: GateDefaults
 
     @cached_property
-    def assignments(self) -> list[Pair]:
+    def assignments(self) -> list[Assignment]:
         """Each judge with each item that is its to score."""
-        return pairs_of(self.judges.values(), self.items)
+        return assign(self.judges.values(), self.items)
 
     def verdict(
         self,

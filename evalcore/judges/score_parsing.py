@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from evalcore.judges.evaluator import Evaluation, NoScore
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType, judge_id
 
@@ -16,23 +15,9 @@ _LONGEST_SHOWN = 40
 _FENCES = {"```", "```json", "```JSON"}
 
 
-class Unscored(ValueError):
-    """An answer that is no score; says why."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """`value` is None where the judge says that it does not apply; 1.0 and 0.0 for true and false. `dimensions`:
-    likewise, each of the judge's dimensions by its id."""
-
-    value: float | None
-    reason: str
-    dimensions: Mapping[str, float | None] = field(default_factory=dict)
-
-
-def read(text: str, judge: Judge) -> Answer:
+def read(text: str, judge: Judge) -> Evaluation:
     """`{"score": …, "reason": "…"}` and nothing beside it, with `"dimensions": {…}` for a judge that has some: all of
-    them, no other. Raises Unscored.
+    them, no other. Raises NoScore.
 
     INTEGER takes whole numbers, FLOAT numbers, both on the judge's scale; BOOLEAN takes true and false; each takes
     "N/A". Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: what slips the type slips the rubric
@@ -42,15 +27,15 @@ def read(text: str, judge: Judge) -> Answer:
     try:
         answer = _JSON.decode(_unfenced(text))
     except (ValueError, RecursionError) as error:
-        raise Unscored(f"the answer is no JSON object: {error}") from error
+        raise NoScore(f"the answer is no JSON object: {error}") from error
     wanted = ["score", "reason", *(["dimensions"] if judge.dimensions else [])]
     if not isinstance(answer, dict) or answer.keys() != set(wanted):
-        raise Unscored(f"the answer is not one object with {' and '.join(wanted)}")
+        raise NoScore(f"the answer is not one object with {' and '.join(wanted)}")
     reason = answer["reason"]
     if not isinstance(reason, str):
-        raise Unscored("the reason is no text")
+        raise NoScore("the reason is no text")
     storable = reason[:LONGEST_REASON].encode(errors="replace").decode()
-    return Answer(_value(answer["score"], judge), storable, _dimensions(answer.get("dimensions", {}), judge))
+    return Evaluation(_value(answer["score"], judge), storable, _dimensions(answer.get("dimensions", {}), judge))
 
 
 def _unfenced(text: str) -> str:
@@ -65,7 +50,7 @@ def _dimensions(answer: Any, judge: Judge) -> dict[str, float | None]:
         return {}
     given = {judge_id(name): score for name, score in answer.items()} if isinstance(answer, dict) else {}
     if given.keys() != judge.dimensions.keys() or len(given) != len(answer):
-        raise Unscored(f"the answer does not score each of the dimensions {', '.join(judge.dimensions)} once")
+        raise NoScore(f"the answer does not score each of the dimensions {', '.join(judge.dimensions)} once")
     return {name: _value(given[name], judge) for name in judge.dimensions}
 
 
@@ -75,14 +60,14 @@ def _value(score: Any, judge: Judge) -> float | None:
     kind = judge.score_type
     if kind is ScoreType.BOOLEAN:
         if not isinstance(score, bool):
-            raise Unscored(f"score {_short(score)} is neither true nor false")
+            raise NoScore(f"score {_short(score)} is neither true nor false")
         return float(score)
     wanted = (int,) if kind is ScoreType.INTEGER else (int, float)
     if isinstance(score, bool) or not isinstance(score, wanted):
-        raise Unscored(f"score {_short(score)} is no {'whole ' if kind is ScoreType.INTEGER else ''}number")
+        raise NoScore(f"score {_short(score)} is no {'whole ' if kind is ScoreType.INTEGER else ''}number")
     low, high = judge.score_range
     if not low <= score <= high:  # nor is NaN
-        raise Unscored(f"score {_short(score)} is not from {low:g} to {high:g}")
+        raise NoScore(f"score {_short(score)} is not from {low:g} to {high:g}")
     return float(score)
 
 

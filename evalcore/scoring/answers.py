@@ -9,8 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from evalcore.judges import score_parsing
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Evaluation, Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import CallFailed, Failure
 
@@ -110,7 +109,7 @@ def by_name(judges: Iterable[Judge], found: Iterable[Judgement]) -> dict[str, li
     return out
 
 
-def judgement(task: Task, found: score_parsing.Answer | CallFailed, cached: bool = False) -> Judgement:
+def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False) -> Judgement:
     if isinstance(found, CallFailed):
         missing = Unscored(found.message, task.weight)
         return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)

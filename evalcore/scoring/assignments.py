@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Prompt, Task
+from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.registry.registry import Judge
-from evalcore.scoring.answers import Judgement, Unscored
+from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
-from evalcore.scoring.calls import Failure, Spend
+from evalcore.scoring.calls import CallFailed, Failure, Spend
 from evalcore.scoring.items import REFERENCES, Item
-from evalcore.scoring.runner import Scorer
+from evalcore.scoring.runner import Scorer, evaluate
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
-Pair = tuple[Judge, Item]
+Assignment = tuple[Judge, Item]
 
 
-def pairs_of(judges: Iterable[Judge], items: Sequence[Item]) -> list[Pair]:
-    """Item by item, so that what a gate has when time runs out is of as few items as possible, each scored by all. A
-    judge that decides by several names is asked once. Filters, sub-agents and sampling rates are about traces; an item
-    of a dataset is that of the judges that fire on it, and so is a trace that says who does (PC5 §5.2, §5.3, FR-11)."""
+def assign(judges: Iterable[Judge], items: Sequence[Item]) -> list[Assignment]:
+    """Assign items to judges, item by item: what a gate has when time runs out is few items, each scored by all.
+
+    A judge that decides by several names is asked once. Filters, sub-agents and sampling rates are about traces; an
+    item of a dataset belongs to the judges that fire on it, and so does a trace that names them (PC5 §5.2, §5.3,
+    FR-11).
+    """
     distinct = {judge.id: judge for judge in judges}.values()
     return [(judge, item) for item in items for judge in distinct if _fires(judge, item)]
 
@@ -33,25 +37,41 @@ def task_of(judge: Judge, item: Item) -> Task:
     return Task(judge, item.id, item.context, item.source, item.weight, item.digest)
 
 
-async def score_pairs(
-    scorer: Scorer | None, gate: str, pairs: Sequence[Pair], *, spend: Spend | None = None, within: float | None = None
+async def score_assignments(
+    scorer: Scorer | None,
+    gate: str,
+    assignments: Sequence[Assignment],
+    *,
+    spend: Spend | None = None,
+    within: float | None = None,
 ) -> list[Judgement]:
-    """In the order of the pairs; without a scorer all of them are unscored. Raises nothing but CancelledError."""
-    found: list[Judgement | None] = [_none(scorer, judge, item) for judge, item in pairs]
-    open_ = [place for place, one in enumerate(found) if one is None]
-    if scorer is not None and open_:
-        asked = await scorer.score(gate, [task_of(*pairs[place]) for place in open_], spend=spend, within=within)
-        for place, one in zip(open_, asked, strict=True):
-            found[place] = one
+    """Judgements in the order of the assignments. Without a scorer, all that a model would have to say is unscored.
+
+    Raises nothing but CancelledError.
+    """
+    tasks = [task_of(judge, item) for judge, item in assignments]
+    found = [_unscorable(task, item) for task, (_, item) in zip(tasks, assignments, strict=True)]
+    remaining = [place for place, one in enumerate(found) if one is None]
+    scorable = [tasks[place] for place in remaining]
+    scored = (
+        await scorer.score(gate, scorable, spend=spend, within=within)
+        if scorer is not None and scorable
+        else [_without_model(task) for task in scorable]
+    )
+    for place, one in zip(remaining, scored, strict=True):
+        found[place] = one
     return [one for one in found if one is not None]
 
 
-def _none(scorer: Scorer | None, judge: Judge, item: Item) -> Judgement | None:
-    why = unscorable(judge, item) or (NO_MODEL if scorer is None else "")
-    if not why:
-        return None
-    missing = Unscored(why, item.weight)
-    return Judgement(missing, "", dict.fromkeys(judge.dimensions, missing), False, Failure.UNBOUND)
+def _unscorable(task: Task, item: Item) -> Judgement | None:
+    why = unscorable(task.judge, item)
+    return judgement(task, CallFailed(Failure.UNBOUND, why)) if why else None
+
+
+def _without_model(task: Task) -> Judgement:
+    missing = CallFailed(Failure.UNBOUND, NO_MODEL)
+    found = missing if evaluator_of(task.judge) is LLM_JUDGE else evaluate(task)
+    return judgement(task, missing if isinstance(found, Prompt) else found, cached=True)
 
 
 def unscorable(judge: Judge, item: Item) -> str:

@@ -12,8 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from evalcore.judges.prompt import Task
-from evalcore.judges.score_parsing import NOT_APPLICABLE, Answer, Unscored, read
+from evalcore.judges.evaluator import Evaluation, NoScore, Task
+from evalcore.judges.kinds import evaluator_of
+from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType
 
@@ -57,7 +58,7 @@ class MemoryScoreCache:
         return value if until > self._clock() else None
 
 
-def written(answer: Answer, judge: Judge) -> bytes:
+def written(answer: Evaluation, judge: Judge) -> bytes:
     """The answer as the model might have given it: `kept` reads it back as strictly as the model's own."""
     content: dict[str, Any] = {"score": _said(answer.value, judge), "reason": answer.reason}
     if judge.dimensions:
@@ -65,13 +66,13 @@ def written(answer: Answer, judge: Judge) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def kept(value: bytes | None, judge: Judge) -> Answer | None:
+def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
     """None also for what is no answer of this judge, whoever put it there."""
     if value is None:
         return None
     try:
-        return read(value.decode(), judge)
-    except (Unscored, UnicodeDecodeError):
+        return evaluator_of(judge).read(value.decode(), judge)
+    except (NoScore, UnicodeDecodeError):
         return None
 
 
@@ -94,24 +95,24 @@ V = TypeVar("V")
 _Item = tuple[str, str, str, bytes]
 
 
-class Answered:
+class RememberedAnswers:
     """By the key of the question; what is at hand also by the item's bytes, so that a gate that is repeated needs not
     even make its prompts. Of one model; raises nothing: what the cache does not say is asked."""
 
     def __init__(self, cache: ScoreCache, now: Callable[[], float] = time.monotonic) -> None:
         self._cache, self._cache_works, self._now = cache, True, now
-        self._held: OrderedDict[str, tuple[Answer, float]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[Evaluation, float]] = OrderedDict()
         self._keys: OrderedDict[_Item, str] = OrderedDict()
 
-    def of_item(self, task: Task) -> Answer | None:
+    def of_item(self, task: Task) -> Evaluation | None:
         key = self._keys.get(_item(task)) if task.digest else None
         return self.at_hand(key) if key is not None else None
 
-    def at_hand(self, key: str) -> Answer | None:
+    def at_hand(self, key: str) -> Evaluation | None:
         answer, until = self._held.get(key, (None, 0.0))
         return answer if until > self._now() else None
 
-    async def look_up(self, tasks: Sequence[Task], keys: Sequence[str]) -> list[Answer | None]:
+    async def look_up(self, tasks: Sequence[Task], keys: Sequence[str]) -> list[Evaluation | None]:
         """What is at hand, and of the rest what the cache has."""
         found = {key: self.at_hand(key) for key in keys}
         unknown = {key: task for key, task in zip(keys, tasks, strict=True) if found[key] is None}
@@ -130,7 +131,7 @@ class Answered:
                 _put(self._keys, _item(task), key)
         return [found[key] for key in keys]
 
-    async def keep(self, key: str, task: Task, answer: Answer) -> Answer:
+    async def keep(self, key: str, task: Task, answer: Evaluation) -> Evaluation:
         """The answer that stands: this one, or the one that another process was given first."""
         try:
             earlier = await self._cache.put(key, written(answer, task.judge))
@@ -141,7 +142,7 @@ class Answered:
             _put(self._keys, _item(task), key)
         return self._remember(key, answer)
 
-    def _remember(self, key: str, answer: Answer) -> Answer:
+    def _remember(self, key: str, answer: Evaluation) -> Evaluation:
         self._held.pop(key, None)
         _put(self._held, key, (answer, self._now() + SECONDS))
         return answer

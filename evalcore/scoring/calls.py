@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 
 
 class Failure(StrEnum):
@@ -64,7 +64,7 @@ class Model(Protocol):
         """Where the model is; a part of the key under which answers are kept."""
         ...
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         """One call, not repeated. Raises CallFailed; anything else is taken for a defect."""
         ...
 

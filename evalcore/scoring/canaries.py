@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from evalcore.judges.bindings import Context, parts, resolve
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, Scored
 from evalcore.scoring.runner import Scorer

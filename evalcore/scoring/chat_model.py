@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from schemas.dead_letters import clean
 from schemas.settings import read_secret
@@ -49,7 +49,7 @@ def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
 
 
-class Answered(Protocol):
+class Response(Protocol):
     """`headers` finds names in any case, as HTTP has them."""
 
     @property
@@ -63,7 +63,7 @@ class Answered(Protocol):
 class Client(Protocol):
     """What is used of httpx's client. Raises httpx's errors."""
 
-    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Answered: ...
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Response: ...
 
 
 class ChatModel:
@@ -77,7 +77,7 @@ class ChatModel:
         self._without_format: set[str] = set()
         """Models here that refused to be held to a schema; the prompt and the strict reading remain."""
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         formatted = asked.model not in self._without_format
         response = await self._post(_body(asked, formatted))
         if formatted and response.status_code in (400, 422) and _names_the_format(response):
@@ -87,7 +87,7 @@ class ChatModel:
             raise self._failure(response)
         return _reply(response)
 
-    async def _post(self, body: bytes) -> Answered:
+    async def _post(self, body: bytes) -> Response:
         try:
             return await self._client.post(self._url, content=body, headers=self._headers)
         except httpx.TimeoutException as error:
@@ -95,7 +95,7 @@ class ChatModel:
         except (httpx.HTTPError, OSError) as error:
             raise CallFailed(Failure.UNREACHABLE, f"the model can't be reached ({type(error).__name__})") from error
 
-    def _failure(self, response: Answered) -> CallFailed:
+    def _failure(self, response: Response) -> CallFailed:
         status = response.status_code
         message = _message(response)
         if self._key:  # before the cut, which would leave a part of it
@@ -120,7 +120,7 @@ def retry_after(headers: Mapping[str, str]) -> float:
     return float(value) if value.replace(".", "", 1).isdecimal() and value.isascii() else 0.0
 
 
-def _body(asked: Ask, formatted: bool) -> bytes:
+def _body(asked: Prompt, formatted: bool) -> bytes:
     body: dict[str, Any] = {
         "model": asked.model, "messages": list(asked.messages), "temperature": asked.temperature
     }  # fmt: skip
@@ -130,7 +130,7 @@ def _body(asked: Ask, formatted: bool) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
-def _reply(response: Answered) -> Reply:
+def _reply(response: Response) -> Reply:
     """An answer without text is one that is no score."""
     found = _json(response)
     try:
@@ -157,20 +157,20 @@ def said(content: Any, refusal: Any, finish: Any) -> str:
     return content
 
 
-def _json(response: Answered) -> Any:
+def _json(response: Response) -> Any:
     try:
         return json.loads(response.content)
     except (ValueError, RecursionError):
         return None
 
 
-def _message(response: Answered) -> str:
+def _message(response: Response) -> str:
     found = _json(response)
     error = found.get("error", found) if isinstance(found, dict) else None
     text = error.get("message") if isinstance(error, dict) else error
     return text if isinstance(text, str) and text else "no message"
 
 
-def _names_the_format(response: Answered) -> bool:
+def _names_the_format(response: Response) -> bool:
     text = response.content[:4_000].decode(errors="replace").lower()
     return any(word in text for word in _FORMAT_WORDS)

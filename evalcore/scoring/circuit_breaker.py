@@ -13,7 +13,7 @@ GLITCH = 1.0
 """Seconds; a model that failed within them only is not yet silent."""
 
 
-class Patience:
+class CircuitBreaker:
     """One gate's with its model: `seconds` from the first call that failed since one was answered. A model that is half
     down tries nobody's patience."""
 
@@ -84,7 +84,7 @@ class Patience:
         return f"the model has answered no call for {self._silence:.0f} s"
 
 
-class Respite:
+class SharedPause:
     """What the server asks one call to wait (429), all wait."""
 
     LONGEST = 60.0

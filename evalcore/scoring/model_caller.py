@@ -15,14 +15,14 @@ from math import inf
 import stamina
 from aiolimiter import AsyncLimiter
 
-from evalcore.judges.prompt import Ask
-from evalcore.judges.score_parsing import Answer, Unscored, read
+from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
+from evalcore.judges.kinds import evaluator_of
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply, Spend
-from evalcore.scoring.circuit_breaker import Patience, Respite
+from evalcore.scoring.circuit_breaker import CircuitBreaker, SharedPause
 
 
-class FairRoom:
+class FairSemaphore:
     """`places` calls at once. A gate that comes late with few calls waits for its turn, not for all who came before."""
 
     def __init__(self, places: int) -> None:
@@ -92,27 +92,27 @@ class CallLimits:
 
 
 @dataclass(frozen=True)
-class Gate:
+class GateCalls:
     """Whose calls these are: what it may spend, and how long it waits."""
 
     name: str
     spend: Spend
-    patience: Patience
+    patience: CircuitBreaker
 
 
-class Caller:
+class ModelCaller:
     """`observe` is told of each call's end: `ok` or a Failure."""
 
     def __init__(
         self, model: Model, limits: CallLimits, now: Callable[[], float], observe: Callable[[str], None]
     ) -> None:
         self.model, self._limits, self._observe = model, limits, observe
-        self._room = FairRoom(limits.at_once)
-        self._rate = _rate(limits.calls_per_minute)
-        self._respite = Respite(now)
-        self._everybodys = Patience(inf, now)
+        self._room = FairSemaphore(limits.at_once)
+        self._limiter = _rate(limits.calls_per_minute)
+        self._respite = SharedPause(now)
+        self._everybodys = CircuitBreaker(inf, now)
 
-    async def score(self, gate: Gate, judge: Judge, asked: Ask) -> Answer:
+    async def score(self, gate: GateCalls, judge: Judge, asked: Prompt) -> Evaluation:
         """Raises CallFailed, of the last try."""
         slips = 0
 
@@ -134,23 +134,23 @@ class Caller:
                 async with self._room.place(gate.name):
                     reply = await self._call(gate, asked)
                 try:
-                    return read(reply.text, judge)
-                except Unscored as error:
+                    return evaluator_of(judge).read(reply.text, judge)
+                except NoScore as error:
                     self._observe(Failure.SLIP)
                     raise CallFailed(Failure.SLIP, str(error)) from error
         raise AssertionError
 
-    def to_blame(self, gate: Gate) -> CallFailed | None:
+    def to_blame(self, gate: GateCalls) -> CallFailed | None:
         """Why a gate was not done when its time was over; None where the model answers. Of one that got no place the
         others' calls tell, which hold them."""
         return gate.patience.to_blame() if gate.patience.asked else self._everybodys.silent()
 
-    async def _call(self, gate: Gate, asked: Ask) -> Reply:
+    async def _call(self, gate: GateCalls, asked: Prompt) -> Reply:
         if gate.patience.over and (down := gate.patience.down()) is not None:
             raise down
         await self._respite.over()
-        if self._rate is not None:
-            await self._rate.acquire()
+        if self._limiter is not None:
+            await self._limiter.acquire()
         reserved = gate.spend.reserve(asked.tokens)
         gate.patience.began()
         self._everybodys.began()
@@ -169,7 +169,7 @@ class Caller:
         gate.spend.settle(reserved, reply.tokens)
         return reply
 
-    def _noted(self, failure: CallFailed, gate: Gate, reserved: int) -> CallFailed:
+    def _noted(self, failure: CallFailed, gate: GateCalls, reserved: int) -> CallFailed:
         gate.patience.failed(failure)
         self._everybodys.failed(failure)
         self._respite.asked(failure.retry_after)

@@ -16,10 +16,11 @@ from opik.evaluation.metrics.score_result import ScoreResult
 from opik.evaluation.models import OpikBaseModel, models_factory
 
 from evalcore.judges.bindings import CONTEXTS, Context, Unbound, bind
-from evalcore.judges.fencing import fill
-from evalcore.judges.score_parsing import Unscored, read
+from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
+from evalcore.judges.kinds import evaluator_of
+from evalcore.judges.llm_judge import render
 from evalcore.registry.registry import Judge
-from evalcore.scoring.assignments import unscorable
+from evalcore.scoring.assignments import task_of, unscorable
 from evalcore.scoring.items import Item, dataset_item
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
 
@@ -111,11 +112,10 @@ class LLMJudgeMetric(GEval):
         """The prompt's variables out of a dataset item or trace (PC5 AC-9). Raises evalcore.judges.bindings.Unbound."""
         return bind(self.rule.variables, context, source)
 
-    def messages(self, context: Context, source: Mapping[str, Any]) -> list[dict[str, str]]:
-        """What the model is sent: the same rubric in every context, the turn's text within tags that it can't close.
-        Raises Unbound."""
-        prompt = fill(self.rule.prompt, self.bind(context, source))
-        return [{"role": "system", "content": self.task_introduction}, {"role": "user", "content": prompt}]
+    def messages(self, context: Context, source: Mapping[str, Any]) -> list[Mapping[str, str]]:
+        """The messages that the model is sent: the same rubric in every context, the turn's text within tags that it
+        can't close. Raises Unbound."""
+        return list(render(self.judge, context, source).messages)
 
     def score(self, output: Any = None, **fields: Any) -> ScoreResult:
         """Score a dataset item's fields and the task's output, as Opik's `evaluate` hands them over, offline."""
@@ -126,46 +126,52 @@ class LLMJudgeMetric(GEval):
         return await self.ascore_in("offline", {"output": output, **fields})
 
     def score_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
-        """`source` is the dataset item, the trace, or Opik's playground item. Never raises."""
+        """Score a dataset item, a trace, or Opik's playground item. Never raises."""
         try:
-            reply = self._model.generate_chat_completion(**self._request(context, source))
-            return self._result(reply)
+            found = self._evaluate(context, source)
+            if isinstance(found, Prompt):
+                found = self._read(self._model.generate_chat_completion(**self._request(found)))
+            return self._result(found)
         except Exception as error:
             return self._failure(error)
 
     async def ascore_in(self, context: Context, source: Mapping[str, Any]) -> ScoreResult:
-        """Likewise."""
+        """As `score_in`."""
         try:
-            reply = await self._model.agenerate_chat_completion(**self._request(context, source))
-            return self._result(reply)
+            found = self._evaluate(context, source)
+            if isinstance(found, Prompt):
+                found = self._read(await self._model.agenerate_chat_completion(**self._request(found)))
+            return self._result(found)
         except Exception as error:
             return self._failure(error)
 
-    def _request(self, context: Context, source: Mapping[str, Any]) -> dict[str, Any]:
+    def _evaluate(self, context: Context, source: Mapping[str, Any]) -> Evaluation | Prompt:
         if context not in CONTEXTS:
             raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
-        dimensions = tuple(self.rule.dimensions or ())
         item = dataset_item(source, self._schema) if context == "offline" else Item("", context, source)
         if why := unscorable(self.judge, item):
-            raise Unscored(why)
-        return {
-            "messages": self.messages(context, item.source),
-            "response_format": answer_format(self.judge.score_type, dimensions),
-        }
+            raise NoScore(why)
+        return evaluator_of(self.judge).evaluate(task_of(self.judge, item))
 
-    def _result(self, reply: Mapping[str, Any]) -> ScoreResult:
-        answer = read(str(reply.get("content", "")), self.judge)
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        answer = answer_format(self.judge.score_type, tuple(self.rule.dimensions or ()))
+        return {"messages": list(prompt.messages), "response_format": answer}
+
+    def _read(self, reply: Mapping[str, Any]) -> Evaluation:
+        return evaluator_of(self.judge).read(str(reply.get("content", "")), self.judge)
+
+    def _result(self, found: Evaluation) -> ScoreResult:
         about: dict[str, Any] = {"judge_id": self.judge.id, "judge_version": self.judge.version}
-        if answer.dimensions:
-            about["dimensions"] = dict(answer.dimensions)
-        if answer.value is None:
+        if found.dimensions:
+            about["dimensions"] = dict(found.dimensions)
+        if found.value is None:
             about["outcome"] = "not_applicable"
-            return ScoreResult(self.name, 0.0, reason=answer.reason, metadata=about, scoring_failed=True)
-        return ScoreResult(self.name, answer.value, reason=answer.reason, metadata=about)
+            return ScoreResult(self.name, 0.0, reason=found.reason, metadata=about, scoring_failed=True)
+        return ScoreResult(self.name, found.value, reason=found.reason, metadata=about)
 
     def _failure(self, error: Exception) -> ScoreResult:
         about = {"judge_id": self.judge.id, "judge_version": self.judge.version, "outcome": "unscored"}
-        reason = str(error) if isinstance(error, (Unbound, Unscored)) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, (Unbound, NoScore)) else f"{type(error).__name__}: {error}"
         return ScoreResult(self.name, 0.0, reason=reason, metadata=about, scoring_failed=True)
 
     @property

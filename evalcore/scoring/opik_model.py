@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from evalcore.scoring.chat_model import kind_of, retry_after, said
 
@@ -23,7 +23,7 @@ class OpikModel:
         self._options = options
         self.source = f"opik:{options.get('api_base', '')}"
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         made = await asyncio.to_thread(_model, asked.model, asked.temperature, tuple(sorted(self._options.items())))
         named = {"name": "judgement", "strict": True, "schema": asked.schema}
         try:

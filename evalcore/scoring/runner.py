@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from evalcore.judges import score_parsing
 from evalcore.judges.bindings import Unbound
-from evalcore.judges.prompt import Ask, Task, ask, key
+from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
+from evalcore.judges.kinds import evaluator_of
+from evalcore.judges.llm_judge import cache_key
 from evalcore.scoring.answers import Judgement, judgement
-from evalcore.scoring.cache import Answered, ScoreCache
+from evalcore.scoring.cache import RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
-from evalcore.scoring.circuit_breaker import Patience
-from evalcore.scoring.model_caller import Caller, CallLimits, Gate
+from evalcore.scoring.circuit_breaker import CircuitBreaker
+from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
 
 __all__ = ["Judgement", "Scorer"]
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
 
 @dataclass
 class _Flight:
-    call: asyncio.Task[score_parsing.Answer | CallFailed]
+    call: asyncio.Task[Evaluation | CallFailed]
     waiting: int = 0
 
 
@@ -53,9 +54,9 @@ class Scorer:
         observe: Callable[[str], None] = lambda outcome: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.answered = Answered(cache)
+        self.answered = RememberedAnswers(cache)
         self._limits, self._observe = limits or CallLimits(), observe
-        self._now, self._caller = now, Caller(model, self._limits, now, observe)
+        self._now, self._caller = now, ModelCaller(model, self._limits, now, observe)
         self._flights: dict[str, _Flight] = {}
 
     async def score(
@@ -64,8 +65,8 @@ class Scorer:
         """In the order of the tasks. What is not scored `within` seconds, or is over the limit of `spend`, is unscored
         and says so: OUT_OF_TIME, or DOWN where the model answered nobody any more. Raises nothing but CancelledError;
         what was answered by then is kept."""
-        patience = Patience(self._limits.patience, self._now)
-        run = _Run(self, Gate(gate, spend or Spend(), patience), tasks)
+        patience = CircuitBreaker(self._limits.patience, self._now)
+        run = _Run(self, GateCalls(gate, spend or Spend(), patience), tasks)
         try:
             async with asyncio.timeout(within):
                 await run.all()
@@ -78,8 +79,8 @@ class Scorer:
         return [found for found in run.found if found is not None]
 
     async def judge(
-        self, gate: Gate, task: Task, name: str, asked: Ask
-    ) -> tuple[score_parsing.Answer | CallFailed, bool]:
+        self, gate: GateCalls, task: Task, name: str, asked: Prompt
+    ) -> tuple[Evaluation | CallFailed, bool]:
         """An answer to the task whose key is `name`, and whether it came without a call."""
         while True:
             if (known := self.answered.at_hand(name)) is not None:
@@ -102,7 +103,7 @@ class Scorer:
                 return found, not mine
             # The gate that made the call has spent what it may, or waited as long as it does; this one has not.
 
-    async def _fly(self, gate: Gate, task: Task, name: str, asked: Ask) -> score_parsing.Answer | CallFailed:
+    async def _fly(self, gate: GateCalls, task: Task, name: str, asked: Prompt) -> Evaluation | CallFailed:
         try:
             answer = await self._caller.score(gate, task.judge, asked)
         except CallFailed as failure:
@@ -112,7 +113,7 @@ class Scorer:
             return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the model was called")
         return await self.answered.keep(name, task, answer)
 
-    def _landed(self, name: str, call: asyncio.Task[score_parsing.Answer | CallFailed]) -> None:
+    def _landed(self, name: str, call: asyncio.Task[Evaluation | CallFailed]) -> None:
         flight = self._flights.get(name)
         if flight is not None and flight.call is call:
             del self._flights[name]
@@ -132,10 +133,10 @@ class Scorer:
 class _Run:
     """One gate's tasks: one looks them up and hands on what has to be asked, several ask."""
 
-    def __init__(self, scorer: Scorer, gate: Gate, tasks: Sequence[Task]) -> None:
+    def __init__(self, scorer: Scorer, gate: GateCalls, tasks: Sequence[Task]) -> None:
         self._scorer, self.gate, self._tasks = scorer, gate, tasks
         self.found: list[Judgement | None] = [None] * len(tasks)
-        self._open: asyncio.Queue[tuple[int, str, Ask] | None] = asyncio.Queue(AHEAD)
+        self._open: asyncio.Queue[tuple[int, str, Prompt] | None] = asyncio.Queue(AHEAD)
 
     async def all(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -149,17 +150,17 @@ class _Run:
     async def _look_up(self, group: asyncio.TaskGroup) -> None:
         workers = 0
         for start in range(0, len(self._tasks), CHUNK):
-            asked: dict[int, tuple[str, Ask]] = {}
+            asked: dict[int, tuple[str, Prompt]] = {}
             for place in range(start, min(start + CHUNK, len(self._tasks))):
                 task = self._tasks[place]
                 if (known := self._scorer.answered.of_item(task)) is not None:
                     self._cached(place, known)
                     continue
-                one = self._ask(task)
-                if isinstance(one, CallFailed):
-                    self.found[place] = judgement(task, one)
+                made = evaluate(task)
+                if isinstance(made, Prompt):
+                    asked[place] = cache_key(task.judge, made, self._scorer.source), made
                 else:
-                    asked[place] = one
+                    self.found[place] = judgement(task, made, cached=True)
             names = [name for name, _ in asked.values()]
             held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
             for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
@@ -185,15 +186,21 @@ class _Run:
             else:
                 self.found[place] = judgement(task, answer, cached)
 
-    def _cached(self, place: int, answer: score_parsing.Answer) -> None:
+    def _cached(self, place: int, answer: Evaluation) -> None:
         self.found[place] = judgement(self._tasks[place], answer, True)
         self._scorer.observe(CACHED)
 
-    def _ask(self, task: Task) -> tuple[str, Ask] | CallFailed:
-        try:
-            asked = ask(task.judge, task.context, task.source)
-            return key(task.judge, asked, self._scorer.source), asked
-        except Unbound as error:
-            return CallFailed(Failure.UNBOUND, str(error))
-        except Exception as error:
-            return CallFailed(Failure.BROKEN, f"{type(error).__name__} while the prompt was made")
+
+def evaluate(task: Task) -> Evaluation | Prompt | CallFailed:
+    """What the judge's evaluator makes of the item. Never raises."""
+    judge = task.judge
+    try:
+        found = evaluator_of(judge).evaluate(task)
+        if isinstance(found, Evaluation) and found.dimensions.keys() != judge.dimensions.keys():
+            raise NoScore(f"{judge.id} is not scored in each of its dimensions {', '.join(judge.dimensions)}")
+    except (Unbound, NoScore) as error:
+        return CallFailed(Failure.UNBOUND, str(error))
+    except Exception as error:
+        log.exception("evaluation_failed: %s", judge.id)
+        return CallFailed(Failure.BROKEN, f"{type(error).__name__} while {judge.id} evaluated the item")
+    return found

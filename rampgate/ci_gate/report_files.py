@@ -9,7 +9,7 @@ from pathlib import Path
 from rampgate.ci_gate.metrics import leave
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
-from rampgate.ci_gate.run import Outcome
+from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure
 from streams.gates.metrics import gate_decided
 from streams.metrics import Metrics
@@ -34,7 +34,7 @@ class Reports:
             if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
                 raise Failure(f"--{flag} {path}: a file in a folder that is there")
 
-    def write(self, outcome: Outcome) -> None:
+    def write(self, outcome: GateRun) -> None:
         """Raises Failure, SettingsError."""
         _write("junit", self.junit, "wb", lambda: junit(outcome))
         _write("markdown", self.markdown, "ab", lambda: markdown(outcome).encode())
@@ -53,7 +53,7 @@ def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -
         raise Failure(f"--{flag} {path}: can't be written: {error.strerror or error}") from error
 
 
-def _observed(outcome: Outcome) -> Metrics:
+def _observed(outcome: GateRun) -> Metrics:
     metrics = Metrics()
     gate_decided(metrics, outcome.verdict, outcome.duration_seconds)
     return metrics

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 
 from rampgate.ci_gate.report_rows import LONGEST, Distribution, Low, Row, distributions, facts, headline, rows, said
-from rampgate.ci_gate.run import Outcome
+from rampgate.ci_gate.run import GateRun
 from schemas.dead_letters import clean
 from schemas.judges import ScoreType
 from schemas.verdicts import JudgeScore
@@ -102,7 +102,7 @@ details{margin-top:.5rem}summary{cursor:pointer;color:var(--dim)}ul{padding-left
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(outcome: Outcome) -> str:
+def page(outcome: GateRun) -> str:
     verdict, spread = outcome.verdict, distributions(outcome)
     found = rows(outcome)
     why = "".join(f"<li>{text(said(reason))}</li>" for reason in verdict.reasons)

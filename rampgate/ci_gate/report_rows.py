@@ -12,7 +12,7 @@ from itertools import pairwise
 from evalcore.gates.limits import figure
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import NotApplicable, Scored
-from rampgate.ci_gate.run import Outcome
+from rampgate.ci_gate.run import GateRun
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone, ScoreType
 from schemas.verdicts import Code, JudgeScore, Reason, VerdictLevel
@@ -48,7 +48,7 @@ class Row:
         return "" if score.baseline is None else f"{figure(score.baseline)} ({score.baseline_runs})"
 
 
-def rows(outcome: Outcome) -> list[Row]:
+def rows(outcome: GateRun) -> list[Row]:
     """Worst first, then by name."""
     verdict = outcome.verdict
     found = []
@@ -59,7 +59,7 @@ def rows(outcome: Outcome) -> list[Row]:
     return sorted(found, key=lambda row: (-_ORDER.index(row.word), row.judge))
 
 
-def of_the_whole(outcome: Outcome) -> list[Reason]:
+def of_the_whole(outcome: GateRun) -> list[Reason]:
     """Reasons that are no judge's own."""
     judges = outcome.verdict.per_judge_scores
     return [reason for reason in outcome.verdict.reasons if not any(_names(reason, judge) for judge in judges)]
@@ -70,13 +70,13 @@ def said(reason: Reason) -> str:
     return f"{reason.code}: {clean(reason.message, LONGEST)}"
 
 
-def headline(outcome: Outcome) -> str:
+def headline(outcome: GateRun) -> str:
     verdict = outcome.verdict
     failing = f": {', '.join(verdict.failing_judges)}" if verdict.failing_judges else ""
     return f"{verdict.milestone}: {verdict.verdict}{failing}"
 
 
-def facts(outcome: Outcome) -> str:
+def facts(outcome: GateRun) -> str:
     golden = outcome.golden
     if outcome.sample is not None:
         asked = f"{len(outcome.scored.assignments)} scores asked for, {outcome.duration_seconds:.1f} s"
@@ -142,7 +142,7 @@ class Distribution:
         return "".join(BLOCKS[(count * 8 - 1) // most] if count else "·" for count in self.counts) if most else ""
 
 
-def distributions(outcome: Outcome, lowest: int = 5) -> dict[str, Distribution]:
+def distributions(outcome: GateRun, lowest: int = 5) -> dict[str, Distribution]:
     """By judge id."""
     values: dict[str, list[Low]] = {}
     missing: dict[str, list[int]] = {}

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rampgate.ci_gate.report_rows import LONGEST, distributions, facts, headline, of_the_whole, rows, said
-from rampgate.ci_gate.run import Outcome
+from rampgate.ci_gate.run import GateRun
 from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property, plain
 from schemas.dead_letters import clean
 from schemas.verdicts import Code, Reason, VerdictLevel
@@ -27,7 +27,7 @@ WIDE = 120
 COLOURS = {VerdictLevel.PASS: "green", VerdictLevel.WARN: "yellow", VerdictLevel.FAIL: "red"}
 
 
-def show(outcome: Outcome, console: Console | None = None) -> None:
+def show(outcome: GateRun, console: Console | None = None) -> None:
     console = console or Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
@@ -50,7 +50,7 @@ def show(outcome: Outcome, console: Console | None = None) -> None:
     console.print(f"[{COLOURS[word]}]{plain(headline(outcome), LONGEST)}[/]")
 
 
-def commands(outcome: Outcome) -> list[str]:
+def commands(outcome: GateRun) -> list[str]:
     """Workflow commands: one for each reason, an error where it blocks, and one for the gate."""
     verdict = outcome.verdict
     by_level: dict[str, list[str]] = {"error": [], "warning": []}
@@ -74,7 +74,7 @@ def _command(level: str, title: str, reason: Reason) -> str:
     return f"::{level} title={title}::{escape_message(said(reason))}"
 
 
-def junit(outcome: Outcome) -> bytes:
+def junit(outcome: GateRun) -> bytes:
     """What blocks is a failure, what could not be judged an error; what warns passed, and says so in its output."""
     verdict = outcome.verdict
     suite = ET.Element("testsuite", name=f"rampgate gate {verdict.milestone}", timestamp=outcome.decided_at)
@@ -111,7 +111,7 @@ SIGNS = {VerdictLevel.PASS: "✅", VerdictLevel.WARN: "⚠️", VerdictLevel.FAI
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 
-def markdown(outcome: Outcome) -> str:
+def markdown(outcome: GateRun) -> str:
     verdict, spread = outcome.verdict, distributions(outcome)
     lines = [f"## {SIGNS[verdict.verdict]} Gate {text(headline(outcome))}", ""]
     found = rows(outcome)

@@ -27,7 +27,7 @@ SCOPE = "file"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GateRequest:
     """What is asked for. `today` decides what is overdue; `accepted` is what an audited acceptance makes of a judge's
     enforcement; `history` are a judge's aggregates on main, oldest first, by its id or
     `judge.dimension`; `outdated`, where main has none of a judge's version, is the version that it has some of."""
@@ -44,12 +44,12 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GateRun:
     """A gate that was run, and what it looked at: `golden`, None where the dataset can't be read, or the traces of the
     file `source`, whose facts are `sample`. `unknown` are answers to items that the dataset lacks."""
 
     scored: ScoredGate
-    wanted: Wanted
+    wanted: GateRequest
     decided_at: str
     duration_seconds: float
     golden: GoldenSet | None = None
@@ -103,8 +103,8 @@ def manifest_dataset(registry: Registry) -> Dataset:
 
 
 async def run(
-    wanted: Wanted, dataset: Callable[[], Awaitable[GoldenSet | None]], answering: Answering, scorer: Scorer | None
-) -> Outcome:
+    wanted: GateRequest, dataset: Callable[[], Awaitable[GoldenSet | None]], answering: Answering, scorer: Scorer | None
+) -> GateRun:
     """`dataset` gives None where there is none of the manifest's name, and raises Unavailable or Unauthorized where
     nobody can say: the gate fails closed on either."""
     outcome = _timed(wanted)
@@ -127,7 +127,9 @@ async def run(
     return outcome(scored, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
 
 
-async def run_traced(wanted: Wanted, gate: Gate, source: str, coverage: float | None, scorer: Scorer | None) -> Outcome:
+async def run_traced(
+    wanted: GateRequest, gate: Gate, source: str, coverage: float | None, scorer: Scorer | None
+) -> GateRun:
     """Decide on traces out of the file `source`. `coverage` is the join's rate, held against the manifest's floor."""
     outcome = _timed(wanted)
     floor = wanted.registry.gates.coverage_floor if coverage is not None else None
@@ -143,22 +145,22 @@ def sample_facts(gate: Gate) -> SampleFacts:
     return SampleFacts(SCOPE, known, len(gate.items), None, composition, None)
 
 
-async def _scored(wanted: Wanted, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
+async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
     return await score_gate(
         scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
         accepted=wanted.accepted, outdated=wanted.outdated, **sample,
     )  # fmt: skip
 
 
-def _timed(wanted: Wanted) -> Callable[..., Outcome]:
+def _timed(wanted: GateRequest) -> Callable[..., GateRun]:
     began = time.monotonic()
 
-    def outcome(scored: ScoredGate, **more: Any) -> Outcome:
+    def outcome(scored: ScoredGate, **more: Any) -> GateRun:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Outcome(scored, wanted, at, round(time.monotonic() - began, 3), **more)
+        return GateRun(scored, wanted, at, round(time.monotonic() - began, 3), **more)
 
     return outcome
 
 
-def _failed(wanted: Wanted, code: Code, message: str) -> ScoredGate:
+def _failed(wanted: GateRequest, code: Code, message: str) -> ScoredGate:
     return ScoredGate(GateVerdict({}, VerdictLevel.FAIL, [], wanted.milestone, [Reason(code, message)]))

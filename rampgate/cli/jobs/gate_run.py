@@ -28,7 +28,7 @@ from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.report_files import Reports
-from rampgate.ci_gate.run import Outcome, Wanted
+from rampgate.ci_gate.run import GateRequest, GateRun
 from rampgate.cli.jobs.override_audit import append, read_description
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
@@ -99,7 +99,7 @@ def decide(options: Options) -> int:
     shift = _shift(options, registry, today)
     declared = gate_run.manifest_dataset(registry)
     shifted = shift.judges if shift is not None else ()
-    wanted = Wanted(
+    wanted = GateRequest(
         registry, today, at, vertical=options.vertical, within=options.within,
         spend=Spend(settings.gate_calls, settings.gate_tokens),
         accepted=dict.fromkeys(shifted, Enforcement.WARN),
@@ -119,7 +119,7 @@ def decide(options: Options) -> int:
         limits = CandidateLimits(options.candidate_calls, options.candidate_seconds, options.candidate_tries)
         return await ask_candidate(str(options.candidate), items, key, limits)
 
-    async def judge(scorer: Scorer | None) -> Outcome:
+    async def judge(scorer: Scorer | None) -> GateRun:
         if gate is not None:
             return await gate_run.run_traced(wanted, gate, str(options.traces), options.coverage, scorer)
         return await gate_run.run(wanted, read, answer, scorer)
@@ -146,7 +146,7 @@ def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
     return shift
 
 
-async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awaitable[Outcome]]) -> Outcome:
+async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awaitable[GateRun]]) -> GateRun:
     key = revealed(settings.model_key)
     async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
         return await judge(scorer)
@@ -181,7 +181,7 @@ def registry_of(settings: Settings, vertical: str | None) -> Registry:
     return registry
 
 
-def tell(outcome: Outcome, format: Format, as_json: bool) -> None:
+def tell(outcome: GateRun, format: Format, as_json: bool) -> None:
     """`--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
     if outcome.unknown:
         few = ", ".join(clean(name, 80) for name in outcome.unknown[:3])

@@ -11,7 +11,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
 from evalcore.scoring.cache import MemoryScoreCache

@@ -9,7 +9,7 @@ from typing import Any
 from uuid6 import uuid7
 
 from agents.live.judging import LiveJudging
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.registry.registry import Registry
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
@@ -28,7 +28,7 @@ RARE = REGISTRY.judge("helpfulness")
 class Willing(Model):
     """Gives every judge an answer on its scale."""
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         await super().complete(asked)
         boolean = asked.schema["properties"]["score"]["anyOf"][0]["type"] == "boolean"
         return Reply(json.dumps({"score": True if boolean else 1, "reason": "fine"}), 10)

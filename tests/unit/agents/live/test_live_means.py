@@ -17,7 +17,7 @@ import pytest
 from agents.live.scores import watched
 from evalcore.gates.limits import aggregate
 from evalcore.gates.regression import Watched
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from tests.unit.agents.builders import DAY, thumb, trace
 from tests.unit.agents.live.live_rig import Rig, Willing
@@ -30,7 +30,7 @@ REGISTRY = built({"rules/helpfulness.yaml": f"{{sampling_rate: {RATE}}}"})
 class Reader(Willing):
     """Gives the score that stands in the turn."""
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         found = re.search(r"quality-(\d)", asked.messages[1]["content"])
         if found is None or asked.schema["properties"]["score"]["anyOf"][0]["type"] != "integer":
             return await super().complete(asked)

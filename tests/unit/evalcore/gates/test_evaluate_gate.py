@@ -13,7 +13,7 @@ import pytest
 import evalcore
 from evalcore import GateVerdict, JudgeScore, aevaluate_gate, evaluate_gate
 from evalcore.gates import evaluate
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from evalcore.scoring.items import dataset_item, items_of
 from schemas.judges import Milestone
@@ -24,7 +24,7 @@ REGISTRY = built()
 SAFETY = {"refusal", "honesty"}
 
 
-def good(asked: Ask) -> Any:
+def good(asked: Prompt) -> Any:
     """The top of whatever scale is asked for."""
     kinds = [one["type"] for one in asked.schema["properties"]["score"]["anyOf"]]
     return True if "boolean" in kinds else 5 if "integer" in kinds else 1.0
@@ -35,10 +35,10 @@ class Model:
 
     source = "test"
 
-    def __init__(self, says: Callable[[Ask], Any] = good) -> None:
-        self.says, self.asked = says, list[Ask]()
+    def __init__(self, says: Callable[[Prompt], Any] = good) -> None:
+        self.says, self.asked = says, list[Prompt]()
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         self.asked.append(asked)
         found = self.says(asked)
         if isinstance(found, Exception):
@@ -90,7 +90,7 @@ def test_the_signature_is_pc5s_with_vertical_beside() -> None:
     assert {"evaluate_gate", "aevaluate_gate", "GateVerdict", "JudgeScore"} <= set(evalcore.__all__)
 
 
-def low_for(judge_word: str, value: Any) -> Callable[[Ask], Any]:
+def low_for(judge_word: str, value: Any) -> Callable[[Prompt], Any]:
     """`value` where the introduction has the word and the scale the value's type."""
     return lambda asked: (
         value if judge_word in asked.messages[0]["content"] and type(good(asked)) is type(value) else good(asked)

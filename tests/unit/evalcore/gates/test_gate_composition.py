@@ -17,7 +17,7 @@ from evalcore.judges.bindings import bind
 from evalcore.manifest.resolving import resolve
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry
-from evalcore.scoring.assignments import pairs_of
+from evalcore.scoring.assignments import assign
 from evalcore.scoring.items import Item
 from evalcore.scoring.sampling import share
 from schemas.judges import Milestone
@@ -67,7 +67,7 @@ def test_pc5_5_5_production_fills_the_sample_up_and_is_never_less_than_the_minim
 
 
 def judged_by(known: Registry, item: Item) -> set[str]:
-    return {judge.id for judge, _ in pairs_of(known.all(), [item])}
+    return {judge.id for judge, _ in assign(known.all(), [item])}
 
 
 def test_an_item_is_scored_by_the_gates_judges_that_fire_on_its_category() -> None:

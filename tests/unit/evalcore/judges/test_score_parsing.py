@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.judges.score_parsing import LONGEST_REASON, Unscored, read
+from evalcore.judges.evaluator import NoScore
+from evalcore.judges.score_parsing import LONGEST_REASON, read
 from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge, view
 from evalcore.yaml.models import read as read_rule
@@ -42,7 +43,7 @@ def answer(score: Any, **more: Any) -> str:
 def is_unscored(text: str, judge: Judge) -> bool:
     try:
         read(text, judge)
-    except Unscored:
+    except NoScore:
         return True
     return False
 
@@ -185,7 +186,7 @@ def test_whatever_stands_as_a_score_is_one_on_the_scale_or_none(score: Any) -> N
         low, high = judge.score_range
         try:
             value = read(answer(score), judge).value
-        except Unscored:
+        except NoScore:
             continue
         assert (value is None) == (score == "N/A")
         if value is not None:
@@ -213,7 +214,7 @@ def test_a_reason_can_be_stored_whatever_the_model_wrote() -> None:
 
 
 def test_an_error_shows_no_more_than_the_beginning_of_an_answer() -> None:
-    with pytest.raises(Unscored) as raised:
+    with pytest.raises(NoScore) as raised:
         read(answer("a user's whole message " * 100), WHOLE)
     assert len(str(raised.value)) < 100
 

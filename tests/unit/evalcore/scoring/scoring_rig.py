@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from evalcore.judges.prompt import Ask, Task
+from evalcore.judges.evaluator import Prompt, Task
 from evalcore.scoring.cache import MemoryScoreCache, ScoreCache
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from evalcore.scoring.model_caller import CallLimits
@@ -33,7 +33,7 @@ class Model:
         self.calls: list[str] = []
         self.now = self.busiest = 0
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         self.calls.append(asked.output)
         self.now += 1
         self.busiest = max(self.busiest, self.now)

@@ -16,7 +16,7 @@ from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.scoring.answers import Unscored
 from evalcore.scoring.applicability import matches, scores
-from evalcore.scoring.assignments import pairs_of
+from evalcore.scoring.assignments import assign
 from evalcore.validation import checked
 from schemas.judges import Filter
 
@@ -116,4 +116,4 @@ async def test_without_a_model_every_answer_is_missing_and_says_what_to_set() ->
 
 
 def test_an_item_of_a_dataset_is_scored_whatever_the_rate() -> None:
-    assert len(pairs_of([judge(sampling_rate=0.01)], [Item("1", "offline", TRACE)])) == 1
+    assert len(assign([judge(sampling_rate=0.01)], [Item("1", "offline", TRACE)])) == 1

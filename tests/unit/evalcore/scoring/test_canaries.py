@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from evalcore.judges import fencing
-from evalcore.judges.prompt import Ask, ask
+from evalcore.judges.evaluator import Prompt
+from evalcore.judges.llm_judge import render
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
 from evalcore.scoring.answers import Scored
@@ -48,7 +49,7 @@ class StandIn:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         self.read.append(asked.messages[1]["content"])
         form = {"json_schema": {"schema": asked.schema}}
         return Reply(json.dumps(judging.answer(asked.messages, form)))
@@ -85,9 +86,9 @@ async def test_no_planted_instruction_moves_a_shipped_judge(
 def test_whatever_is_planted_the_rubric_around_it_is_the_same(registry: Registry, context: Any) -> None:
     """Every fence that the prompt opens is closed once, by the prompt, however carelessly it is read."""
     for judge in registry.all():
-        clean = _frame(ask(judge, context, SOURCES[context]).messages[1]["content"])
+        clean = _frame(render(judge, context, SOURCES[context]).messages[1]["content"])
         for name, text in CANARIES.items():
-            said = ask(judge, context, plant(judge, context, SOURCES[context], text)).messages[1]["content"]
+            said = render(judge, context, plant(judge, context, SOURCES[context], text)).messages[1]["content"]
             assert _frame(said) == clean, f"{judge.id} {name}"
             assert _closings(said, clean) == _closings(clean, clean), f"{judge.id} {name}"
 
@@ -95,7 +96,7 @@ def test_whatever_is_planted_the_rubric_around_it_is_the_same(registry: Registry
 def test_pc5_ac9_the_rubric_is_the_same_whatever_the_context(registry: Registry) -> None:
     """A variable that a context does not have leaves its fence, empty."""
     for judge in registry.all():
-        prompts = [ask(judge, context, source).messages[1]["content"] for context, source in SOURCES.items()]
+        prompts = [render(judge, context, source).messages[1]["content"] for context, source in SOURCES.items()]
         assert len({_frame(prompt) for prompt in prompts}) == 1, judge.id
 
 

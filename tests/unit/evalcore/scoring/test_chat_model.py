@@ -12,7 +12,8 @@ import httpx
 import pytest
 from aiohttp import web
 
-from evalcore.judges.prompt import Ask, Task, ask
+from evalcore.judges.evaluator import Prompt, Task
+from evalcore.judges.llm_judge import render
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
 from evalcore.scoring.chat_model import ChatModel, make_client, retry_after
@@ -34,8 +35,8 @@ SECRET = "sk-canary-0123456789"
 Make = Callable[[int, float], Any]
 
 
-def asked(judge: str = "helpfulness") -> Ask:
-    return ask(REGISTRY.judge(judge), "offline", ITEM)
+def asked(judge: str = "helpfulness") -> Prompt:
+    return render(REGISTRY.judge(judge), "offline", ITEM)
 
 
 def scripted(*answers: Any, key: str | None = SECRET) -> tuple[ChatModel, list[httpx.Request]]:
@@ -88,7 +89,7 @@ def test_the_runner_asks_what_the_metric_asks_in_every_context(context: Any) -> 
     """PC5 AC-9: the same rubric text in dataset evaluation and production scoring."""
     judge = REGISTRY.judge("helpfulness")
     wanted = LLMJudgeMetric(judge).messages(context, SOURCES[context])
-    assert list(ask(judge, context, SOURCES[context]).messages) == wanted
+    assert list(render(judge, context, SOURCES[context]).messages) == wanted
     assert "so!" in wanted[1]["content"]
 
 
@@ -162,7 +163,7 @@ class Counted(ChatModel):
 
     calls = 0
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         self.calls += 1
         return await super().complete(asked)
 

@@ -16,7 +16,7 @@ from evalcore.gates.gate import prepare
 from evalcore.gates.golden import GoldenSet, golden_sample
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
-from evalcore.scoring.assignments import pairs_of, score_pairs
+from evalcore.scoring.assignments import assign, score_assignments
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.items import Item
 from evalcore.scoring.model_caller import CallLimits
@@ -64,7 +64,7 @@ def test_pc5_nfr_3_a_hundred_traces_by_every_judge_there_is_need_few_enough_call
 ) -> None:
     judges, items = registry.all(), traces(100)
     most = len(judges) * len(items)
-    assert 0 < len(pairs_of(judges, items)) <= most, "filters and rates leave some out"
+    assert 0 < len(assign(judges, items)) <= most, "filters and rates leave some out"
     assert seconds(most) < 600
 
 
@@ -75,7 +75,7 @@ async def test_pc5_nfr_3_a_gate_makes_one_call_for_each_trace_and_judge_and_uses
     judges = [registry.judge(name) for name in ("jailbreaking", "safety_restricted", "sensitive_topics")]
     model = Model('{"score": true, "reason": "r"}', seconds=0.001)
     ours = Scorer(model, MemoryScoreCache(), CallLimits(AT_ONCE))
-    pairs = pairs_of(judges, traces(100))
-    found = await asyncio.wait_for(score_pairs(ours, "g", pairs), 60)
+    pairs = assign(judges, traces(100))
+    found = await asyncio.wait_for(score_assignments(ours, "g", pairs), 60)
     assert (len(model.calls), model.busiest) == (len(pairs), AT_ONCE) == (300, 20)
     assert not [one.failure for one in found if one.failure]

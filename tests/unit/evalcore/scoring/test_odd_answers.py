@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Judgement, NotApplicable, Scored, Unscored
 from evalcore.scoring.cache import MemoryScoreCache

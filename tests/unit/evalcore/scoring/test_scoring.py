@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.scoring.answers import NotApplicable, Scored, Unscored, by_name
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, Failure

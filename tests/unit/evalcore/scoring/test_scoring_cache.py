@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.scoring.answers import Scored
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Spend

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.answers import Scored, Unscored
 from evalcore.scoring.calls import Failure, Reply, Spend
 from evalcore.scoring.model_caller import CallLimits
@@ -98,7 +98,7 @@ async def test_a_gate_whose_time_is_over_has_what_was_scored_by_then() -> None:
     class Stuck(Model):
         """Answers four calls and no other."""
 
-        async def complete(self, asked: Ask) -> Reply:
+        async def complete(self, asked: Prompt) -> Reply:
             if len(self.calls) >= 4:
                 self.seconds = 3600.0
             return await super().complete(asked)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from evalcore.judges import fencing
-from evalcore.judges.prompt import Task
+from evalcore.judges.evaluator import Task
 from evalcore.scoring import cache as answered
 from evalcore.scoring.answers import Scored
-from evalcore.scoring.cache import Answered, MemoryScoreCache
+from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.scoring.scoring_rig import JUDGE, Model, scorer
 
@@ -28,7 +28,7 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.append(values["output"])
         return fencing.fill(prompt, values)
 
-    monkeypatch.setattr("evalcore.judges.prompt.fill", fill)
+    monkeypatch.setattr("evalcore.judges.llm_judge.fill", fill)
     return made
 
 
@@ -96,7 +96,7 @@ async def test_what_is_at_hand_is_so_for_a_time_and_then_the_caches_matter() -> 
     """A judge's words about a turn must not outlive the time that the cache keeps them."""
     time, model, cache = [0.0], Model(), MemoryScoreCache(seconds=100.0, clock=lambda: time[0])
     ours = scorer(model, cache)
-    ours.answered = Answered(cache, now=lambda: time[0])
+    ours.answered = RememberedAnswers(cache, now=lambda: time[0])
     for now, calls in [(0.0, 1), (99.0, 1), (answered.SECONDS - 1.0, 1), (answered.SECONDS, 2)]:
         time[0] = now
         await ours.score("g", [ONE])

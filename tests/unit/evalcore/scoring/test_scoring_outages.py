@@ -9,7 +9,7 @@ import pytest
 
 from evalcore.scoring.answers import Scored, Unscored
 from evalcore.scoring.calls import Failure
-from evalcore.scoring.circuit_breaker import Patience
+from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.model_caller import CallLimits
 from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, Model, down, many, scorer, tasks
 from tests.waiting import come
@@ -103,7 +103,7 @@ async def test_pc5_9_5_a_model_that_fails_many_calls_is_to_blame_whatever_it_did
 
 async def test_how_long_a_model_is_silent_is_told_from_its_first_call() -> None:
     clock = [100.0]
-    patience = Patience(30.0, lambda: clock[0])
+    patience = CircuitBreaker(30.0, lambda: clock[0])
     patience.began()
     clock[0] = 160.0
     patience.failed(down(Failure.TIMEOUT))

@@ -13,7 +13,7 @@ from evalcore.gates.limits import Limits
 from evalcore.scoring.answers import Answer, Scored, Unscored, collect
 from rampgate.ci_gate.report_rows import rows
 from rampgate.ci_gate.report_texts import commands, junit, markdown
-from rampgate.ci_gate.run import Outcome, Wanted
+from rampgate.ci_gate.run import GateRequest, GateRun
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import VerdictLevel
 from tests.unit.evalcore.registry.registry_disk import built
@@ -27,12 +27,12 @@ def judged(*answers: Answer, enforcement: Enforcement = Enforcement.WARN, floor:
     return Judged(collect(answers, SCALE), Limits.of(4.0, floor, 0.25, enforcement), SCALE)
 
 
-def decided(milestone: Milestone, **judges: Judged) -> Outcome:
+def decided(milestone: Milestone, **judges: Judged) -> GateRun:
     verdict = decide(milestone, judges, Evidence(size=100, minimum=20))
-    return Outcome(ScoredGate(verdict), Wanted(REGISTRY, TODAY, milestone), "2026-11-21T00:00:00.000+00:00", 1.0)
+    return GateRun(ScoredGate(verdict), GateRequest(REGISTRY, TODAY, milestone), "2026-11-21T00:00:00.000+00:00", 1.0)
 
 
-def counted(outcome: Outcome) -> tuple[int, int, str]:
+def counted(outcome: GateRun) -> tuple[int, int, str]:
     """JUnit's failures and errors, and the level of the first annotation."""
     (found,) = re.findall(rb'failures="(\d+)" errors="(\d+)"', junit(outcome))
     return int(found[0]), int(found[1]), commands(outcome)[0].split(" ", 1)[0]

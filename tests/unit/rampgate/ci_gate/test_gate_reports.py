@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.runner import Scorer
@@ -21,7 +21,7 @@ from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_rows import distributions
 from rampgate.ci_gate.report_texts import commands, junit, markdown
-from rampgate.ci_gate.run import Outcome, Wanted, run
+from rampgate.ci_gate.run import GateRequest, GateRun, run
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
@@ -37,7 +37,7 @@ class Model:
     def __init__(self, says: Callable[[str, str], Any]) -> None:
         self.says = says
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         kinds = [one["type"] for one in asked.schema["properties"]["score"]["anyOf"]]
         kind = next(kind for kind in ("boolean", "integer", "number") if kind in kinds)
         return Reply(json.dumps({"score": self.says(kind, asked.output), "reason": HOSTILE}))
@@ -48,7 +48,7 @@ def mixed(kind: str, output: str) -> Any:
     return {"boolean": True, "integer": 2 + number % 4, "number": 1.0}[kind]
 
 
-async def outcome(says: Callable[[str, str], Any] = mixed, failed: int = 0) -> Outcome:
+async def outcome(says: Callable[[str, str], Any] = mixed, failed: int = 0) -> GateRun:
     items = [{**item(n), "metadata": {**item(n)["metadata"], "id": f"<i{n}>"}} for n in range(ITEMS)]
     answers: dict[str, CandidateAnswer] = {
         f"<i{n}>": answer(n) if n >= failed else Failed(HOSTILE) for n in range(ITEMS)
@@ -60,7 +60,7 @@ async def outcome(says: Callable[[str, str], Any] = mixed, failed: int = 0) -> O
     async def answering(_: Any) -> dict[str, CandidateAnswer]:
         return answers
 
-    return await run(Wanted(REGISTRY, TODAY), dataset, answering, Scorer(Model(says), MemoryScoreCache()))
+    return await run(GateRequest(REGISTRY, TODAY), dataset, answering, Scorer(Model(says), MemoryScoreCache()))
 
 
 async def test_scores_are_counted_in_the_bins_of_their_scale() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from evalcore.judges.prompt import ask
+from evalcore.judges.llm_judge import render
 from evalcore.judges.score_parsing import read
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
@@ -60,7 +60,7 @@ def test_every_shipped_judge_gets_an_answer_that_it_takes(registry: Registry, te
             "metadata": {}, "tool_calls": [],
         }  # fmt: skip
         source["input"]["messages"][-1] |= {"tool_calls": []}  # type: ignore[index]
-        asked = ask(judge, "online", source)
+        asked = render(judge, "online", source)
         named = {"json_schema": {"schema": asked.schema}} if structured else None
         answer = read(json.dumps(judging.answer(asked.messages, named)), judge)
         low, high = judge.score_range

@@ -13,7 +13,7 @@ import pytest
 from agents.live.scores import watched
 from agents.ports import Unavailable
 from evalcore.gates.regression import Event, Response, Step
-from evalcore.judges.prompt import Ask
+from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
@@ -48,14 +48,14 @@ class Redis:
 class Literal(Willing):
     """Does as the rubric says: gives the worst score under a bad one, and the best under any other."""
 
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         kind = asked.schema["properties"]["score"]["anyOf"][0]["type"]
         best = {"boolean": True, "integer": 5, "number": 1.0}[kind]
         return Reply(json.dumps({"score": 1 if "Bad." in asked.messages[1]["content"] else best, "reason": "as told"}))
 
 
 class Worst(Willing):
-    async def complete(self, asked: Ask) -> Reply:
+    async def complete(self, asked: Prompt) -> Reply:
         boolean = asked.schema["properties"]["score"]["anyOf"][0]["type"] == "boolean"
         return Reply(json.dumps({"score": False if boolean else 1, "reason": "bad"}), 10)
 

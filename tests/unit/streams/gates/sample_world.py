@@ -20,7 +20,7 @@ from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
-from evalcore.scoring.assignments import pairs_of
+from evalcore.scoring.assignments import assign
 from evalcore.scoring.sampling import PooledTrace
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint, Dataset
@@ -155,7 +155,7 @@ class Told:
         self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], *_: Any
     ) -> dict[str, list[Answer]]:
         out: dict[str, list[Answer]] = {}
-        for judge, item in pairs_of(judges, items):
+        for judge, item in assign(judges, items):
             said = Unscored(item.missing) if item.missing else Scored(judge.score_range[1])
             out.setdefault(judge.id, []).append(said)
         return out

@@ -1,0 +1,80 @@
+"""The one interface of all that scores an item: LLM judges, programmatic checks, deterministic judges. Pure.
+
+An evaluator gets an item in its context and returns a score or the reason why there is none. A check that needs no
+model returns its `Evaluation` at once; an LLM judge returns the `Prompt` that its model answers, and reads the reply.
+The runner (`evalcore.scoring.runner`) asks the model within its limits and keeps what was answered; an evaluator never
+calls anything itself, so the same one serves a gate, a live trace and Opik's `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evalcore.judges.bindings import Context
+from evalcore.registry.judge import Judge
+
+
+@dataclass(frozen=True)
+class Task:
+    """One item for one judge.
+
+    `source` is the dataset item or trace that the judge's bindings for `context` read; `weight` is the item's, by
+    inverse probability of its sampling; `digest` is the hash of the bytes that `source` was read from, empty where it
+    is not known.
+    """
+
+    judge: Judge
+    item: str
+    context: Context
+    source: Mapping[str, Any]
+    weight: float = 1.0
+    digest: bytes = b""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A score with its reason. `value` is None where the judge does not apply, 1.0 and 0.0 for true and false;
+    `dimensions` holds the same for each of the judge's dimensions by its id."""
+
+    value: float | None
+    reason: str
+    dimensions: Mapping[str, float | None] = field(default_factory=dict)
+
+
+class NoScore(ValueError):
+    """There is no score; the message says why, in a verdict's words."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The whole content of a call to a model. `schema` holds a structured answer, where the provider can; `output` is
+    the text that is judged."""
+
+    model: str
+    temperature: float
+    messages: Sequence[Mapping[str, str]]
+    schema: Mapping[str, Any]
+    output: str
+
+    @property
+    def tokens(self) -> int:
+        """The prompt's tokens, roughly: four characters each."""
+        return sum(len(message["content"]) for message in self.messages) // 4 + 1
+
+
+class Evaluator(Protocol):
+    """May be called from any thread, and at any time again with the same result."""
+
+    def evaluate(self, task: Task) -> Evaluation | Prompt:
+        """Return the score, or the prompt whose reply has it.
+
+        Raises NoScore, and Unbound where the item lacks what the judge reads. Any other error leaves the item unscored
+        too, as a defect of the evaluator's.
+        """
+        ...
+
+    def read(self, reply: str, judge: Judge) -> Evaluation:
+        """Read the model's reply to the prompt. Raises NoScore: then the model is asked once more."""
+        ...
