@@ -15,7 +15,7 @@ _KEYS = ("key", "token", "secret", "password", "authorization")
 
 
 def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Passwords in URLs, and values under names that say they are secret, however deep they lie."""
+    """Hide passwords in URLs, and values whose names say that they are secret, at any depth."""
     for name, value in event.items():
         event[name] = cleared(name, value)
     return event

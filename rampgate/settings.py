@@ -1,10 +1,8 @@
 """Settings: read once, validated whole, frozen, passed down (contracts §7).
 
 Each field is an environment variable `RAMPGATE_<NAME>`, a key of the same name in `rampgate.toml` and, where a person
-would type it, a flag. Precedence: flag, environment, file, default. Unknown keys are errors.
-
-Values of settings that need more than a type: secrets, URLs, the way to Kafka. No message of theirs
-quotes what may hold a password.
+would type it, a flag. Precedence: flag, environment, file, default. Unknown keys are errors. No error text quotes a
+value that may hold a password.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class SettingsError(Failure, ValueError):
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """For whoever sends it; nobody shows it."""
+    """The secret in the clear, for a client that sends it; never shown or logged."""
     return secret.get_secret_value() if secret is not None else None
 
 
@@ -71,7 +69,7 @@ class KafkaSecurity(BaseModel):
 
 
 def usable_url(value: str, *schemes: str) -> str:
-    """The URL itself. ValueError in words of our own: those of the clients quote parts of a password with a / in it."""
+    """The URL itself. Raises ValueError with a text of ours: the clients' quote parts of a password with a / in it."""
     try:
         parts = urlsplit(value)
         usable = parts.scheme in schemes and bool(parts.hostname or parts.path) and parts.port != 0
@@ -87,7 +85,7 @@ def usable_url(value: str, *schemes: str) -> str:
 
 
 def json_object(key: str, text: str) -> dict[str, Any]:
-    """Raises SettingsError that tells where the text is wrong, and nothing of it: it may hold a password by mistake."""
+    """Parse a setting that is JSON. The SettingsError names the place and quotes nothing: it may be a password."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -99,7 +97,7 @@ def json_object(key: str, text: str) -> dict[str, Any]:
 
 
 def hide_password(text: str) -> str:
-    """A text with what stands before the `@` of any URL hidden, but for the user's name beside a password."""
+    """The text with the credentials of every URL in it hidden, except a user's name that comes with a password."""
     return _URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
 
 
@@ -309,7 +307,7 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
 
 
 def override(values: dict[str, Any], higher: dict[str, Any]) -> None:
-    """Lay a higher source over a lower one. A secret and the file that holds one are two forms of one setting."""
+    """Override values of a lower source. A secret and the file that holds one are two forms of one setting."""
     for name in _SECRETS:
         forms = (name, f"{name}_file")
         if any(form in higher for form in forms):

@@ -1,4 +1,4 @@
-"""From settings to parts: the one place where real parts are put together. Tests call it with theirs."""
+"""Builds the parts of a process from its settings: the one place that puts real parts together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "t
 
 @dataclass
 class Parts:
-    """Everything a process is made of; `close` lets go of it."""
+    """Everything a process is made of; `close` closes its connections."""
 
     settings: Settings
     topics: Topics

@@ -10,7 +10,7 @@ from rampgate.cli.options import DryRunOption, JsonOption, KafkaOption, RedisOpt
 from rampgate.console import run
 
 dead_letters = typer.Typer(
-    help="What could not be done, whole and with its reason; and how to have it done after all.", no_args_is_help=True
+    help="Records that could not be processed, whole and with the reason; and how to replay them.", no_args_is_help=True
 )
 
 CauseOption = Annotated[list[str] | None, typer.Option("--cause", help="Only this cause; may be given again")]
@@ -42,7 +42,7 @@ def list_command(
     kafka: KafkaOption = None,
     redis: RedisOption = None,
 ) -> None:
-    """What lies in the dead-letter topic, why, and what to do about it.
+    """List what is in the dead-letter topic, why, and what to do about it.
 
     Example: rampgate dead-letters list --cause opik_unavailable --since 2h
     """
@@ -61,7 +61,7 @@ def show_command(
     kafka: KafkaOption = None,
     redis: RedisOption = None,
 ) -> None:
-    """One dead letter whole: headers, key, value, and what its cause means. Of several attempts, the last.
+    """Show one dead letter whole: headers, key, value, and what its cause means. Of several attempts, the last.
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """

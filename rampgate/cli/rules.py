@@ -20,7 +20,7 @@ from rampgate.cli.options import (
 from rampgate.console import Format
 
 rules = typer.Typer(
-    help="The judges' rule files: what is wrong with them, what they say, and their copies in Opik.",
+    help="The judges' rule files: validate, list and compare them, and sync their copies in Opik.",
     no_args_is_help=True,
 )
 
@@ -75,9 +75,9 @@ def diff_command(
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
-    """What holds otherwise in the files than at a version in git: judges and values, not lines of text.
+    """Compare the files with a version in git, by judges and values instead of lines of text.
 
-    Exit code 0 if nothing does, 1 if something does. What Opik holds otherwise: rampgate rules sync --dry-run
+    Exit code 0 if nothing does, 1 if something does. For what differs in Opik: rampgate rules sync --dry-run
 
     Example: rampgate rules diff origin/main
     """
@@ -122,7 +122,7 @@ def create_command(
 ) -> None:
     """Sync one rule, without asking: created where it is not there, updated where it differs. PC5's own form.
 
-    The registry is the one the file lies in, and is validated as a whole.
+    The registry around the file is validated as a whole.
 
     Example: rampgate rules create --name response_quality --file configs/rules/response_quality.yaml
     """

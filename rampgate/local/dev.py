@@ -1,5 +1,7 @@
-"""The stack of `rampgate dev`: services, topics, a worker (and with DynamoDB a feed) as child processes, then their
-addresses. Everything is gone when it is closed, or when this process has died, however it died."""
+"""Starts the stack of `rampgate dev`: services, topics, a worker (and with DynamoDB a feed) as child processes.
+
+Everything is gone when the stack is closed, or when this process has died, however it died.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from rampgate.local.services.stack import AnyService, Name, Stack
 from schemas.topics import Topics
 
 READY_SECONDS = 90.0
-ELSEWHERE = (
+REAL_SERVICES = (
     "KAFKA_SECURITY",
     "OPIK_WORKSPACE",
     "OPIK_API_KEY",
@@ -39,7 +41,7 @@ ELSEWHERE = (
     "GRAFANA_TOKEN",
     "GRAFANA_TOKEN_FILE",
 )
-"""Settings that lead to somebody's real services, which nothing here may touch."""
+"""Settings that lead to real services, which a local stack must not touch."""
 
 
 class FixedPorts(Stack):
@@ -137,7 +139,7 @@ class DevStack:
     def _environment(self) -> dict[str, str]:
         """Over this process's own environment: it may tune the worker, and may not lead it elsewhere. A settings file
         is not read, since the children work in a folder of their own."""
-        for name in ELSEWHERE:
+        for name in REAL_SERVICES:
             os.environ.pop(f"RAMPGATE_{name}", None)
         paths = {
             name: path for name, path in os.environ.items() if name.startswith("RAMPGATE_") and name.endswith("_FILE")
@@ -184,8 +186,8 @@ class DevStack:
 
 
 def own_model() -> str | None:
-    """A judges' model of the user's own, if it is on this machine; None: the stand-in is started. One elsewhere costs
-    somebody's money."""
+    """A judges' model of the user's own, if it is on this machine; None: the stand-in is started. A model
+    elsewhere costs money."""
     url = os.environ.get("RAMPGATE_MODEL_URL", "")
     return url if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1") else None
 

@@ -1,7 +1,7 @@
-"""What a worker's probes say, from looks taken in the background: asking a probe costs nothing and waits for nobody.
+"""Answers a worker's probes from checks made in the background, so that a probe costs nothing and never waits.
 
-Alive means that a restart wouldn't help: the loop beats, and records that could be settled are being settled. A part
-out of reach makes a worker not ready, and never dead.
+Live: a restart would not help, because the loop runs and records that can be settled are being settled. A part out of
+reach makes a worker not ready, never dead.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 BEAT_SECONDS = 1.0
 KAFKA_SECONDS = 2.0
 OPIK_SECONDS = 30.0
-LOOK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 MISSED_BEATS = 15.0
-UNSEEN = Check(ok=False, detail="not looked at yet")
+UNCHECKED = Check(ok=False, detail="not checked yet")
 
 
 def fine() -> Check:
@@ -35,12 +35,12 @@ def fine() -> Check:
 
 
 class WorkerHealth:
-    """`run` looks until cancelled; `live` and `ready` answer from the last looks. Also keeps the gauges of lag."""
+    """`run` checks until cancelled; `live` and `ready` answer from the last checks. It also sets the gauges of lag."""
 
     def __init__(self, worker: Worker, stalled_after: float, registry: Callable[[], Check] = fine) -> None:
         self._worker, self._stalled_after, self._registry = worker, stalled_after, registry
         self._parts = worker.parts
-        self._checks = dict.fromkeys(("redis", "kafka", "opik"), UNSEEN)
+        self._checks = dict.fromkeys(("redis", "kafka", "opik"), UNCHECKED)
         self._beat = self._moved = time.monotonic()
         self._settled = -1
         self._lag: int | None = None
@@ -52,9 +52,9 @@ class WorkerHealth:
         self._parts.metrics.last_progress.set(time.time())
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._looking("redis", self._redis, BEAT_SECONDS, BEAT_SECONDS))
-                group.create_task(self._looking("kafka", self._kafka, KAFKA_SECONDS, BEAT_SECONDS))
-                group.create_task(self._looking("opik", self._opik, OPIK_SECONDS, KAFKA_SECONDS))
+                group.create_task(self._checking("redis", self._redis, BEAT_SECONDS, BEAT_SECONDS))
+                group.create_task(self._checking("kafka", self._kafka, KAFKA_SECONDS, BEAT_SECONDS))
+                group.create_task(self._checking("opik", self._opik, OPIK_SECONDS, KAFKA_SECONDS))
                 group.create_task(self._beating())
         finally:
             await self._offsets.close()
@@ -65,14 +65,14 @@ class WorkerHealth:
             self._progress()
             await asyncio.sleep(BEAT_SECONDS)
 
-    async def _looking(self, name: str, look: Callable[[], Awaitable[str]], pause: float, retry: float) -> None:
+    async def _checking(self, name: str, check: Callable[[], Awaitable[str]], pause: float, retry: float) -> None:
         while True:
             try:
-                self._checks[name] = Check(ok=True, detail=await asyncio.wait_for(look(), LOOK_SECONDS))
+                self._checks[name] = Check(ok=True, detail=await asyncio.wait_for(check(), CHECK_SECONDS))
             except Exception as error:
                 why = str(error) or type(error).__name__
                 if isinstance(error, TimeoutError):
-                    why = f"no answer within {LOOK_SECONDS:g} s"
+                    why = f"no answer within {CHECK_SECONDS:g} s"
                 self._checks[name] = Check(ok=False, detail=clean(why, 200))
             heed_cancel()
             await asyncio.sleep(pause if self._checks[name].ok else retry)
@@ -89,7 +89,7 @@ class WorkerHealth:
         return ""
 
     async def _kafka(self) -> str:
-        """Ask a broker for the ends of our partitions, over a connection of our own: the consumer may be stuck."""
+        """Ask a broker for the ends of our partitions over another connection, because the consumer's may be stuck."""
         consumer = self._consumer()
         held = sorted(consumer.assignment()) if consumer is not None else []
         beside = {(feed.name, TP(*tp)): done for feed in self._worker.side_feeds for tp, done in feed.done.items()}
@@ -127,13 +127,13 @@ class WorkerHealth:
             self._parts.metrics.last_progress.set(time.time())
 
     def _deciding(self, tp: TP) -> bool:
-        """Whether records of a partition wait for gates that run: those take minutes, and no restart would help."""
+        """Whether records of a partition wait for running gates: those take minutes, and no restart would help."""
         consumption = self._worker.consumption
         gates = consumption.gates if consumption is not None else None
         return gates is not None and bool(gates.running) and tp.topic == self._parts.topics["ramp-steps"]
 
     def _progress(self) -> None:
-        """Note when the worker last moved, or could not have: then the clock of a stall begins anew."""
+        """Note when the worker last made progress or could make none; the clock of a stall begins anew then."""
         consumption, consumer, settled = self._worker.consumption, self._consumer(), 0
         if consumption is not None and consumer is not None:
             settled = sum(consumer.unsettled_from(tp) or 0 for tp in consumer.assignment())

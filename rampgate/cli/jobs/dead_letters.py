@@ -31,7 +31,7 @@ from streams.dead_letters.replay import Outcome, Replay
 
 
 class ReplayTerms(NamedTuple):
-    """How to replay. `rate` in records a second; 0 for no limit, as for `limit`."""
+    """Limits of a replay. `rate` is in records a second; 0 means no limit, for `limit` too."""
 
     rate: float
     max_attempts: int

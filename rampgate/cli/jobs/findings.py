@@ -1,7 +1,7 @@
-"""What a validation found, in one of three forms: text for a person, JSON, or GitHub's annotations (PC5 AC-6).
+"""Writes a validation's findings as text for a person, as JSON, or as GitHub annotations (PC5 AC-6).
 
 The document of `--json` and the text go to stdout. Annotations are workflow commands on stderr, which GitHub reads
-too, so that they may stand beside a JSON document.
+too, so that they can accompany a JSON document.
 """
 
 from __future__ import annotations

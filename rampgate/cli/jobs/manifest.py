@@ -24,7 +24,7 @@ from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.cli.jobs.findings import as_dict, document, show_findings, show_text, tell
 from rampgate.cli.jobs.findings import show as show_result
 from rampgate.cli.jobs.registries import root_of, tree_of
-from rampgate.cli.jobs.rules import SyncAsked, chosen, sync_rules, told_on
+from rampgate.cli.jobs.rules import SyncAsked, chosen, progress_console, sync_rules
 from rampgate.console import Failure, Format, plain, print_json, run
 from rampgate.registry.dataset_check import DatasetCheck, look
 from rampgate.registry.file_writer import replace_file
@@ -115,7 +115,7 @@ def validate(path: Path | None, configs: Path | None, format: Format, as_json: b
 
 
 def _source(path: Path, roots: list[Path]) -> ValidationResult:
-    """Of a file that the manifest of one of these registries is made of. Raises Failure for any other."""
+    """The findings in a file that one of these registries makes its manifest of. Raises Failure for any other file."""
     for root in roots:
         tree = tree_of(root)
         shown = {os.path.realpath(root / name): tree.shown(name) for name in {*tree.files, *tree.refused}}
@@ -128,14 +128,14 @@ def _source(path: Path, roots: list[Path]) -> ValidationResult:
 
 
 def _around(path: Path) -> list[Path]:
-    """Folders of registries that a file may lie in or beside."""
+    """Folders of registries that may contain the file, or that it may be beside."""
     ups = path.absolute().parents
     return [folder for folder in (ups[0], *(up / "configs" for up in ups)) if (folder / "rules").is_dir()]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`word`: unchanged or written; stale, edited or unsound where nothing was written for it."""
+    """`word` is unchanged or written; stale, edited or unsound where nothing is written because of it."""
 
     word: str
     findings: tuple[Finding, ...]
@@ -160,7 +160,7 @@ def resolve(configs: Path | None, check: bool, force: bool, format: Format, as_j
 
 
 def decide(tree: Tree, resolution: Resolution, check: bool, force: bool) -> Outcome:
-    """What is to be done with the manifest of a tree: `written` says that it may be."""
+    """What to do with the manifest of a tree; `written` means that it may be written."""
     if not resolution.sound or resolution.text is None:
         return Outcome("unsound", resolution.findings)
     raw = tree.files.get(MANIFEST)
@@ -273,7 +273,7 @@ def sync(settings: Settings, asked: SyncAsked) -> int:
     about = [one for one in findings if one.file == manifest.document.file]
     warnings = ValidationResult.of(settings.configs, [*about, *found.findings])
     if not asked.as_json:
-        console = told_on(False)
+        console = progress_console(False)
         show_findings(warnings.findings, console)
         if found.error is not None:
             console.print(f"dataset {found.wanted.name}: can't be looked up: {found.error}", markup=False)

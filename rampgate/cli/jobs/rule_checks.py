@@ -1,4 +1,4 @@
-"""What `rules validate`, `list` and `diff` do: on files and git, with exit codes by contracts §5."""
+"""Validates rule files, lists the judges and compares them with a version in git; exit codes by contracts §5."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _below(registry: Path, path: Path) -> list[Finding]:
 
 
 def _counted(result: ValidationResult) -> Metrics:
-    """PC5 §10.2: what a validation in CI found, for whoever collects it."""
+    """The metrics of a validation in CI (PC5 §10.2)."""
     metrics = Metrics()
     for finding in {(one.file, one.field, one.check): one for one in result.findings}.values():
         if is_drift(finding):
@@ -115,8 +115,11 @@ def diff(ref: str, configs: Path | None, as_json: bool) -> int:
 
 
 def _judges(tree: Tree, what: str) -> list[Judge]:
-    """As the platform and each vertical see them. What the linter finds does not hinder: an earlier version was written
-    under earlier rules. A file that can't be read does: its judge would look as if it had gone."""
+    """The judges as the platform and each vertical see them.
+
+    Lint errors are ignored, because an earlier version was written under earlier checks. A file that can't be read is a
+    Failure, because its judge would look as if it were gone.
+    """
     files, findings = checked(tree, disk.today())
     first = next((str(finding) for finding in findings if finding.severity is Severity.ERROR), "")
     if files.unread:

@@ -1,4 +1,4 @@
-"""What `rules rollback` does (PC5 FR-10, NFR-6, AC-7, §5.7): files from git, validated, written, synced, timed."""
+"""Rolls a judge back: files from git, validated, written, synced, timed (PC5 FR-10, NFR-6, AC-7, §5.7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.findings import document, show_text
 from rampgate.cli.jobs.registries import read_registry, tree_of
 from rampgate.cli.jobs.rule_view import show_changes, show_plan
-from rampgate.cli.jobs.rules import agreed, chosen, finish, judges_named, told_on
+from rampgate.cli.jobs.rules import agreed, chosen, finish, judges_named, progress_console
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.metrics import every_view
@@ -75,7 +75,7 @@ def roll_back(settings: Settings, asked: Rollback) -> int:
     sync.parts = [part for part in sync.parts if not (part.absent and asked.vertical is None)]
     if trouble := [part.trouble for part in sync.parts if part.trouble]:
         raise Failure(f"nothing was changed: {'; '.join(dict.fromkeys(trouble))}")
-    console = told_on(asked.as_json)
+    console = progress_console(asked.as_json)
     found = _changes(now, registry)
     _show(console, wanted, commit, files, found)
     show_plan(sync.parts, console)
@@ -125,14 +125,14 @@ def _judges(tree: Tree) -> set[str]:
 
 
 def _as_at(now: Tree, then: Tree, files: Sequence[Path]) -> Tree:
-    """The files as they will be: those that change as they were then, all others as they are."""
+    """The files after the rollback: the changed ones as they were then, all others as they are now."""
     names = [file.as_posix() for file in files]
     kept = {name: content for name, content in now.files.items() if name not in names}
     return replace(now, files=kept | {name: then.files[name] for name in names if name in then.files})
 
 
 def _changes(now: Tree, after: Registry) -> tuple[Change, ...]:
-    """None where what is there now is too broken to be compared: that may be why it is rolled back."""
+    """What the rollback changes; empty where the files now are too broken to compare, perhaps the reason for it."""
     before, _ = read_registry(now)
     return changes(every_view(before), every_view(after)) if before is not None else ()
 
@@ -142,7 +142,7 @@ def _show(console: Console, judge: str, commit: str, files: Sequence[Path], foun
         console.print(f"the files of {plain(judge)} are as at {commit[:12]} already")
         return
     console.print(f"{plain(judge)} as at {commit[:12]}: " + plain(", ".join(map(str, files)), 1_000))
-    show_changes(found, "What will hold otherwise", console)
+    show_changes(found, "What will change", console)
 
 
 def _close(
@@ -155,7 +155,7 @@ def _close(
     console: Console,
     seconds: float,
 ) -> None:
-    """Say what state things are in, and how to go on."""
+    """Report the state of files and Opik, and how to go on."""
     names = " ".join((settings.configs / file).as_posix() for file in files)
     if sync.exit_code == 0:
         metrics = Metrics()

@@ -1,4 +1,4 @@
-"""Judges, their changes and the plan of a sync as tables and lines for a person."""
+"""Shows judges, their changes and the plan of a sync as tables and lines."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def show_judges(judges: Sequence[ServedJudge], vertical: str | None, category: s
     console = Console()
     console.width = console.width if console.is_terminal else WIDE
     console.print(table)
-    console.print("Thresholds and enforcement: pre_merge / pre_ramp / pre_full, one where all are alike", style="dim")
+    console.print("Thresholds and enforcement: pre_merge / pre_ramp / pre_full, one where all are equal", style="dim")
 
 
 def _each(values: Iterable[str]) -> str:
-    """By milestone; one where all are alike."""
+    """The values by milestone, or one where all are equal."""
     found = list(values)
     return found[0] if len(set(found)) == 1 else " / ".join(found)
 
@@ -55,7 +55,7 @@ def _score(value: bool | float) -> str:
 
 
 def show_changes(changes: Iterable[Change], title: str, console: Console | None = None) -> None:
-    """A line for each change of a value; what changes alike for the platform and for verticals is told once."""
+    """Print a line for each changed value; a change that platform and verticals share is printed once."""
     console = console or Console(soft_wrap=True, highlight=False)
     told: dict[tuple[str, str, str, str], list[str]] = {}
     for one in changes:
@@ -74,7 +74,7 @@ def show_changes(changes: Iterable[Change], title: str, console: Console | None 
 
 
 def _from_where_they_part(before: str, after: str) -> tuple[str, str]:
-    """Of two rubrics that begin alike, what differs, with some words before it."""
+    """The ends of two texts from where they differ, with a few characters before it."""
     alike = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
     start = alike - SHORT // 3
     return (f"…{before[start:]}", f"…{after[start:]}") if start > 0 else (before, after)

@@ -1,6 +1,6 @@
-"""What `rules sync` and `rules create` do: validate, show the plan, ask, write what differs, tell the worker.
+"""Syncs rules to Opik: validates, shows the plan, asks, writes what differs, tells the worker.
 
-`sync_rules` is for other commands too: `rampgate manifest sync` is a sync of all judges.
+`rampgate manifest sync` uses `sync_rules` too: it syncs all judges.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SyncAsked:
 
 def sync_rules(settings: Settings, asked: SyncAsked) -> int:
     """The exit code: 0 done or nothing to do, 1 the files hold an error or Opik refused a rule, 2 a vertical's project
-    can't be reached or written. Raises Failure where nobody is there to be asked."""
+    can't be reached or written. Raises Failure where it has to ask and there is no terminal."""
     began = time.monotonic()
     configure_logs(settings.log_level, settings.log_format)
     registry, result = read_registry(tree_of(settings.configs))
@@ -62,7 +62,7 @@ def sync_rules(settings: Settings, asked: SyncAsked) -> int:
         return 1
     sync = RuleSync(settings, registry, chosen(settings, asked.vertical), asked.only)
     run(sync.look)
-    console = told_on(asked.as_json)
+    console = progress_console(asked.as_json)
     show_plan(sync.parts, console)
     waited = 0.0
     worker = None
@@ -102,8 +102,10 @@ def create_rule(
     opik: str | None,
     metrics_file: Path | None,
 ) -> int:
-    """One rule, by its file in the registry (PC5 FR-9: files come first). Raises Failure for a file that is none of a
-    registry's, or another judge's."""
+    """Sync one rule by its file in the registry (PC5 FR-9: files come first).
+
+    Raises Failure for a file outside a registry's rules, or of another judge.
+    """
     if not file.is_file():
         raise Failure(f"--file {file}: no such file")
     root = registry_of(file)
@@ -139,8 +141,8 @@ def chosen(settings: Settings, name: str | None) -> list[Vertical]:
     return [verticals[name]]
 
 
-def told_on(as_json: bool) -> Console:
-    """Where plan and progress go: beside a JSON document, to stderr."""
+def progress_console(as_json: bool) -> Console:
+    """The console for plan and progress: on stderr where stdout carries a JSON document."""
     return Console(stderr=as_json, soft_wrap=True, highlight=False)
 
 
@@ -155,7 +157,7 @@ def agreed(yes: bool, question: str) -> tuple[bool, float]:
 
 
 def finish(settings: Settings, sync: RuleSync, registry: Registry, console: Console) -> dict[str, Any]:
-    """Tell what was done, and have a running worker read the files again (PC5 §5.7 step 4, AC-7)."""
+    """Report what was written, and have a running worker read the files again (PC5 §5.7 step 4, AC-7)."""
     if sync.empty and not any(part.trouble for part in sync.parts):
         console.print("[green]nothing to do[/]: Opik holds what the files say")
     else:
@@ -166,7 +168,7 @@ def finish(settings: Settings, sync: RuleSync, registry: Registry, console: Cons
 
 
 def refreshed(settings: Settings, config_hash: str) -> dict[str, Any]:
-    """What the worker at RAMPGATE_HTTP makes of it. None there is no failure: it may run elsewhere, or not yet."""
+    """The answer of the worker at RAMPGATE_HTTP. No worker there is no failure: it may run elsewhere, or not yet."""
     from rampgate.cli.jobs.refresh import request_refresh
 
     try:
@@ -186,7 +188,7 @@ def _otherwise(settings: Settings) -> str:
 
 
 def judges_named(names: Iterable[str], known: Collection[str]) -> frozenset[str]:
-    """Ids in their one spelling. Raises Failure for a judge that is none."""
+    """The judges' ids, normalized. Raises Failure for an unknown judge."""
     ids = frozenset(map(judge_id, names))
     for name in sorted(ids - set(known)):
         raise Failure(str(UnknownName("judge", name, known)))

@@ -1,4 +1,4 @@
-"""What `rampgate vertical scaffold` does: choose, look at the whole registry with the new files in it, then write."""
+"""Scaffolds a vertical: chooses the files, validates the whole registry with them, then writes them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from schemas.topics import Topics
 
 VERTICAL, PROJECT, AGENT = "rewards_assistant", "consumer-agent", "assistant"
 TRACES = 105
-"""Of each version; pre_ramp needs 100."""
+"""Traces of each version; pre_ramp needs 100."""
 HOUR_MS = 3_600_000
 ANSWERS = ("You have three offers.", "Your receipt went through.", "Oat milk is in aisle 4.", "Your list has 6 items.")
 JUDGES: Final = ("ux_quality",)
@@ -46,7 +46,7 @@ CANDIDATES: Final = (
 
 
 def shadow_traffic(seed: int, now_ms: int, topics: Topics) -> list[Message]:
-    """What the versions answered in the last hours beside the version that users saw."""
+    """Traces of the versions' answers in the last hours, beside the version that users saw."""
     rng = random.Random(f"{seed} candidates")  # noqa: S311 - traffic, not a secret
     return [
         Message(topics["traces"], event["response_id"].encode(), orjson.dumps(event))

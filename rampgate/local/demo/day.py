@@ -30,7 +30,7 @@ class Message:
 @dataclass
 class Day:
     """`messages` in order of time; `opik` are the traces that Opik holds; `told` counts what is in it; `orphan` is a
-    thumb whose trace nobody recorded."""
+    thumb whose trace was never recorded."""
 
     messages: list[Message] = field(default_factory=list)
     opik: list[dict[str, Any]] = field(default_factory=list)

@@ -18,11 +18,11 @@ from rampgate.local.demo.show import explained
 from rampgate.wiring import Parts
 
 SECONDS = 60.0
-"""For one verdict, on a slow machine too."""
+"""Longest wait for one verdict, on a slow machine too."""
 
 
 async def ask_gates(parts: Parts, seed: int) -> list[dict[str, Any]]:
-    """One after the other, as a controller would. The verdicts as they stand on their topic."""
+    """Ask for each version in turn, as a controller would; return the verdicts as they are on their topic."""
     consumer = AIOKafkaConsumer(
         parts.topics["verdicts"], bootstrap_servers=parts.settings.kafka, auto_offset_reset="earliest"
     )

@@ -1,5 +1,5 @@
-"""Runs the demo: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, and three
-ramp steps with their verdicts."""
+"""Runs `rampgate demo`: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, and
+three ramp steps with their verdicts."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Demo:
         self.console.print(
             explained(
                 "A dead letter, explained",
-                f"The user's thumb on [bold]{day.orphan}[/] has no trace: nobody recorded one, and after "
+                f"The user's thumb on [bold]{day.orphan}[/] has no trace: none was recorded, and after "
                 f"{WAIT_FOR_TRACE:.0f} s of looking it went to the dead-letter topic, bytes and all.\n"
                 "Now suppose the trace turns up in Opik. One command replays what it made possible:",
             )

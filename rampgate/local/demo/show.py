@@ -1,4 +1,4 @@
-"""What the demo shows while the day passes by, and what it says at the end."""
+"""Renders what the demo shows while the day passes by, and at its end."""
 
 from __future__ import annotations
 

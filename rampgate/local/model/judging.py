@@ -73,7 +73,7 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
 
 
 def wanted(prompt: str, response_format: Any) -> Wanted:
-    """By the schema of a structured answer where there is one, else by the prompt's words."""
+    """The score that is wanted, read from the schema of a structured answer, else from the prompt's words."""
     score, dimensions = _of_schema(response_format)
     tail = prompt[-1_500:]
     text = f"{score.get('description', '')} {tail}"
@@ -99,8 +99,8 @@ def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
 
 
 def _split(prompt: str) -> tuple[str, str]:
-    """What stands between tags, and all else. Where another speaker's turn seems to begin, tags end: some servers read
-    it so. A tag is whatever resembles one, in any width and with marks and unseen characters in it."""
+    """The text between tags, and the rest. Where another speaker's turn seems to begin, tags end: some servers read it
+    so. A tag is whatever resembles one, in any width and with marks and unseen characters in it."""
     pieces, outside = [], []
     first, *turns = _TURN.split(prompt if prompt.isascii() else _careless(prompt))
     at = 0

@@ -1,7 +1,4 @@
-"""Answers and refusals in the shape of OpenAI's chat completions.
-
-How the stand-in says what it is.
-"""
+"""Answers and refusals in the shape of OpenAI's chat completions, labelled as those of a stand-in."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ def told_to_fail(behaviour: Behaviour) -> web.Response:
 
 
 def refusal(status: int, message: str, code: str | None = None) -> web.Response:
-    """In the shape of OpenAI's errors."""
+    """An error in the shape of OpenAI's."""
     kind = "invalid_request_error" if status < 429 else "rate_limit_error" if status == 429 else "server_error"
     return web.json_response({"error": {"message": message, "type": kind, "param": None, "code": code}}, status=status)
 

@@ -1,4 +1,4 @@
-"""What a client asks before its first real request: health, version, access, workspace.
+"""Answers what a client asks before its first real request: health, version, access, workspace.
 
 `authorization` checks workspace and key as self-hosted Opik does. There is one workspace, `default`.
 """

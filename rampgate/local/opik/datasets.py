@@ -263,7 +263,7 @@ def _checked(item: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _dataset_of(store: Store, value: dict[str, Any], create: bool) -> str:
-    """From dataset_id or dataset_name; a missing name is created when writing, else Refusal 404."""
+    """The id from dataset_id or dataset_name. `create` makes the dataset of an unknown name; else Refusal 404."""
     if value.get("dataset_id"):
         identifier = parsed_id(value["dataset_id"], "dataset_id")
         if store.value("SELECT 1 FROM datasets WHERE id = ?", (identifier,)) is None:

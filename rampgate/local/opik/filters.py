@@ -161,7 +161,7 @@ def _json(column: str, operator: str, key: str, value: str) -> Condition:
 
 
 def _score(kind: str, project: str, operator: str, key: str, value: str) -> Condition:
-    """On the mean over authors, of the scores filed under that project. Not correlated with `t`: it runs once."""
+    """A condition on the mean over authors of the scores in that project. Not correlated with `t`: it runs once."""
     named = "SELECT s.entity_id FROM scores s WHERE s.kind = ? AND s.project_id = ? AND s.name = ? COLLATE NOCASE"
     if not key:
         raise bad_request("A filter on feedback scores needs a key: the score's name")

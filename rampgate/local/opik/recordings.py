@@ -1,4 +1,4 @@
-"""What traces and spans have in common: how one is checked and stored, changed, and shown.
+"""Checks, stores, changes and shows traces and spans, which are both recordings.
 
 A create replaces what is stored unless that is newer (`last_updated_at`); a change of an unknown id stores a partial
 row, which a later create completes. So start and end posts may come in any order.
@@ -85,7 +85,7 @@ def _field(name: str, value: Any, where: str) -> Any:
 
 
 def _duration(start: str | None, end: str | None) -> float | None:
-    """In milliseconds."""
+    """The time between start and end in milliseconds; None where one of them is missing."""
     if not start or not end:
         return None
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() * 1000

@@ -44,7 +44,7 @@ SORTABLE = ("id", "name", "start_time", "end_time", "duration", "ttft", "thread_
 
 
 def _span_figures(store: Store, traces: list[str]) -> dict[str, dict[str, Any]]:
-    """What a trace shows of its spans: how many, their usage summed, their cost, their providers."""
+    """By trace, figures of its spans: their number, usage, cost and providers."""
     rows = store.rows(
         "SELECT trace_id, type, provider, usage, total_estimated_cost FROM spans"
         " WHERE trace_id IN (SELECT value FROM json_each(?))",
@@ -83,7 +83,7 @@ def _present(
 
 
 def _where(kind: Kind, project: str, wanted: Any, asked: dict[str, Any]) -> filters.Condition:
-    """What list and search have in common: project, filters, from/to times, and for spans trace and type."""
+    """The condition that list and search share: project, filters, from/to times, and for spans trace and type."""
     sql, parameters = filters.conditions(filters.parse(wanted), kind.name, project, kind.columns, COMPUTED[kind.name])
     parts, values = ["t.project_id = ?", sql], [project, *parameters]
     for name, comparison in (("from_time", ">="), ("to_time", "<=")):
@@ -101,7 +101,7 @@ def _where(kind: Kind, project: str, wanted: Any, asked: dict[str, Any]) -> filt
 
 
 def _order(text: str | None) -> str:
-    """From `[{"field", "direction"}]` as JSON text; newest first when there is none. Refusal 400 otherwise."""
+    """The order that `[{"field", "direction"}]` as JSON text gives; newest first where it is empty. Or Refusal 400."""
     try:
         wanted = [(item["field"], str(item.get("direction", "ASC")).upper()) for item in orjson.loads(text or "[]")]
     except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
@@ -165,7 +165,7 @@ def search_handler(kind: Kind) -> Handler:
 
 
 def get_handler(kind: Kind) -> Handler:
-    """One with the scores of every project."""
+    """Answer one recording with its scores in every project."""
 
     async def handle(request: web.Request) -> web.Response:
         store, identifier = request.app[STORE], request.match_info["id"].lower()
@@ -222,7 +222,7 @@ def _update_batch(kind: Kind) -> Handler:
 
 
 def _delete(kind: Kind) -> Handler:
-    """By path or by `{"ids"}`; a trace takes its spans and scores along. Unknown ids are no error."""
+    """Delete by path or by `{"ids"}`, with a trace its spans and scores. Unknown ids are no error."""
 
     async def handle(request: web.Request) -> web.Response:
         store, named = request.app[STORE], request.match_info.get("id")

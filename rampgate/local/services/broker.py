@@ -22,7 +22,7 @@ from rampgate.local.services.service import Service
 from rampgate.local.services.topics import touch_topics
 
 PARTITIONS = 4
-"""What the mock gives every topic; there is no way to ask for another number."""
+"""Partitions of every topic of the mock, which takes no other number."""
 REMEDY = "install the wheel that carries it: pip install 'rampgate[local]'"
 
 

@@ -1,9 +1,4 @@
-"""The stand-in for Opik (`rampgate.local.opik`) as a child process.
-
-A server of Rampgate's own as a child process: a module that takes `--port` and answers a probe.
-
-The stand-in for a judges' model (`rampgate.local.model`) as a child process. It answers by rule, and says so.
-"""
+"""The stand-ins for Opik and for a judges' model as child processes: modules that take `--port` and answer a probe."""
 
 from __future__ import annotations
 

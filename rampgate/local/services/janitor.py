@@ -78,7 +78,7 @@ class Janitor:
             self._process.stdin.write(f"{sign}{thing}\n".encode())
             self._process.stdin.flush()
         except OSError:
-            self._process = None  # somebody killed it; the next `watch` starts another with the whole list
+            self._process = None  # it was killed; the next `watch` starts another with the whole list
 
 
 JANITOR = Janitor()

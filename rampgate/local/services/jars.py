@@ -39,7 +39,7 @@ def find_java() -> Path:
 
 
 def maven_environment() -> dict[str, str]:
-    """What Maven needs in its environment to run on the Java that `find_java` chose."""
+    """The environment that has Maven run on the Java that `find_java` chose."""
     java = find_java()
     if java != _wheel_java():
         return {}

@@ -19,7 +19,7 @@ _random = random.SystemRandom()
 
 
 def reserve_port(host: str = "127.0.0.1") -> int:
-    """A TCP port nobody listens on. It is ours until `release_port` or the end of this process.
+    """A free TCP port. It is ours until `release_port` or the end of this process.
 
     The reservation is a UDP socket bound to the same number: visible to other processes, gone with its owner.
     """

@@ -1,7 +1,5 @@
-"""A child process with a log file, a health check and signals. It never outlives its owner.
-
-The one error this package raises when a service can't be had.
-"""
+"""A child process with a log file, a health check and signals, which never outlives its owner; and the error for a
+service that can't be started."""
 
 from __future__ import annotations
 

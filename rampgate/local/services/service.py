@@ -1,4 +1,4 @@
-"""What all services of one process share: a folder, a start that waits, signals, an end that leaves nothing."""
+"""The base of all services: a folder, a start that waits until it answers, signals, an end that leaves nothing."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Service(ABC):
     def close(self) -> None:
         """Kills what runs and removes the folder. May be called at any time, also twice."""
         if self._process is not None:
-            self._process.kill()  # nobody needs the data any more, so there is nothing to wait for
+            self._process.kill()  # the data is not needed any more, so there is nothing to wait for
             self._process = None
         if self._folder is not None:
             remove_folder(self._folder)

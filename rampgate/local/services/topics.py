@@ -42,7 +42,7 @@ def touch_topics(bootstrap: str, names: Iterable[str]) -> None:
 
 
 def count_brokers(bootstrap: str) -> int:
-    """How many brokers the cluster has now; 0 while it has no controller. Raises OSError when nobody answers."""
+    """How many brokers the cluster has now; 0 while it has no controller. Raises OSError when no broker answers."""
 
     async def count(admin: AIOKafkaAdminClient) -> int:
         cluster = await admin.describe_cluster()
