@@ -6,7 +6,7 @@ nobody knows the verdict: the gate fails with `judge_unavailable`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -71,9 +71,9 @@ class _Gate:
 def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence) -> GateVerdict:
     """`judged` by judge id, or `judge.dimension`; a gate without judges fails, it has nothing to go by."""
     gate = _Gate(milestone)
-    _sample(gate, evidence)
-    if not judged:
-        gate.say(VerdictLevel.FAIL, Code.INVALID_REQUEST, "no judge to decide by")
+    for rule in GATE_RULES:
+        for broken in rule(milestone, judged, evidence):
+            gate.say(VerdictLevel.FAIL, broken.code, broken.message)
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
     # Of a sample that is too small anyway, nobody needs to hear that each judge had too little of it.
     least = evidence.scored if evidence.size >= evidence.minimum else 1
@@ -101,21 +101,49 @@ def combined(levels: list[VerdictLevel]) -> VerdictLevel:
     return max(levels, key=_ORDER.index, default=VerdictLevel.PASS)
 
 
-def _sample(gate: _Gate, evidence: Evidence) -> None:
+def dataset_is_the_manifests(
+    milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence
+) -> Iterator[Reason]:
     for mismatch in evidence.mismatches:
-        gate.say(VerdictLevel.FAIL, Code.DATASET_MISMATCH, mismatch)
-    if evidence.size < max(evidence.minimum, 1):
-        missing = max(evidence.minimum, 1) - evidence.size
-        message = f"the sample has {evidence.size} of the {max(evidence.minimum, 1)} items that {gate.milestone} needs"
-        gate.say(VerdictLevel.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}, {missing} are missing{_looked(evidence)}")
+        yield Reason(Code.DATASET_MISMATCH, mismatch)
+
+
+def sample_is_large_enough(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence) -> Iterator[Reason]:
+    """The sample has the manifest's minimum of items, and where production ones are asked for at least one of them."""
+    least = max(evidence.minimum, 1)
+    if evidence.size < least:
+        message = f"the sample has {evidence.size} of the {least} items that {milestone} needs"
+        message += f", {least - evidence.size} are missing{_looked(evidence)}"
+        yield Reason(Code.INSUFFICIENT_SAMPLE, message)
     elif evidence.production == 0:
-        message = f"none of the sample's {evidence.size} items is of production, and {gate.milestone} needs some"
-        gate.say(VerdictLevel.FAIL, Code.INSUFFICIENT_SAMPLE, f"{message}{_looked(evidence)}")
+        message = f"none of the sample's {evidence.size} items is of production, and {milestone} needs some"
+        yield Reason(Code.INSUFFICIENT_SAMPLE, f"{message}{_looked(evidence)}")
+
+
+def coverage_is_above_its_floor(
+    milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence
+) -> Iterator[Reason]:
     floor = evidence.coverage_floor
     if floor is not None and (evidence.coverage is None or not evidence.coverage >= floor):
         rate = "not known" if evidence.coverage is None else figure(evidence.coverage)
         message = f"the join's coverage is {rate}; the manifest's coverage_floor is {figure(floor)}"
-        gate.say(VerdictLevel.FAIL, Code.COVERAGE_TOO_LOW, message)
+        yield Reason(Code.COVERAGE_TOO_LOW, message)
+
+
+def a_judge_decides(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence) -> Iterator[Reason]:
+    if not judged:
+        yield Reason(Code.INVALID_REQUEST, "no judge to decide by")
+
+
+GateRule = Callable[[Milestone, Mapping[str, Judged], Evidence], Iterator[Reason]]
+"""Yields why the gate fails, whatever its judges say; nothing where the rule is kept."""
+GATE_RULES: tuple[GateRule, ...] = (
+    dataset_is_the_manifests,
+    sample_is_large_enough,
+    coverage_is_above_its_floor,
+    a_judge_decides,
+)
+"""The rules of every gate, in the order in which a verdict gives their reasons. A new rule is a line here."""
 
 
 def _looked(evidence: Evidence) -> str:

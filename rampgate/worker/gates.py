@@ -116,7 +116,7 @@ class Gates:
             parts.ports.dead_letters,
             RampCounting(parts.store, parts.clock, parts.policy.lookback, partial(observe, parts)),
             parts.clock,
-            consumer=lambda: consumption.consumer,
+            consumer=partial(getattr, consumption, "consumer"),
             fatal=consumption.fatal,
             decided=partial(verdict_published, parts.metrics),
         )
