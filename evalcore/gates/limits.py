@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special  # not scipy.stats, which takes each process a second to import
-
 from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone, Score
 from schemas.verdicts import Code, VerdictLevel
@@ -57,12 +55,16 @@ def _interval(answers: Answers, scale: tuple[float, float], boolean: bool) -> tu
         return None
     spread = math.fsum(w * (v - mean) ** 2 for v, w in zip(answers.values, answers.weights, strict=True)) / total
     error = math.sqrt(spread / (effective - 1))
+    from scipy import special  # half a second of CPU, and most processes never decide
+
     half = float(special.stdtrit(effective - 1, (1 + CONFIDENCE) / 2)) * error
     low, high = scale
     return max(mean - half, low), min(mean + half, high)
 
 
 def _wilson(rate: float, n: float) -> tuple[float, float]:
+    from scipy import special
+
     z = float(special.ndtri((1 + CONFIDENCE) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
