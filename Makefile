@@ -17,9 +17,11 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 TOOLS := .cache/tools
 PYTEST_ARGS ?=
-# `make test` runs so many tests at a time, a file's in one process, in the order of the folders. Each process has
-# services of its own. Long tests wait for something much of their time. 0: all in this process.
+# So many tests run at a time, the longest folders first: the tests of a file in one process, except those in tests/fault,
+# which are long and share nothing. Each process has services of its own. Long tests wait for something much of their time.
+# 0: all in this process.
 PROCESSES ?= 3
+SPREAD = -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
 # Everything that reads a lock or the project file writes one of these, so a second run does nothing.
 STAMP_BASE := $(VENV)/.stamp-base
 STAMP_RUN := $(VENV)/.stamp-runtime
@@ -29,8 +31,8 @@ PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup setup-dev demo test check lint format types contract unit stream faults mutants bench lock docs tools jars \
-	secrets compose-check clean
+.PHONY: help setup setup-dev demo test check lint format types contract unit stream faults slow nightly mutants bench lock \
+	docs tools jars secrets compose-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -62,8 +64,8 @@ $(STAMP_DEV): $(STAMP_BASE) requirements-dev.lock pyproject.toml
 demo: setup ## a seeded day of traffic through everything, embedded
 	@$(BIN)/rampgate demo
 
-test: setup-dev jars tools check ## what CI runs: checks, then every test but the long fault runs
-	@$(PY) -m pytest -m "not slow" -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+test: setup-dev jars tools check ## what CI runs: checks, then every test but the long runs
+	@$(PY) -m pytest -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
 check: lint types contract ## lint, types and import contract
 
@@ -81,14 +83,19 @@ types: setup-dev ## mypy, strict
 contract: setup-dev ## imports go one way
 	@$(BIN)/lint-imports --no-logo
 
-unit: setup-dev ## tests that need no service
-	@$(PY) -m pytest tests/unit $(PYTEST_ARGS)
+unit: setup-dev tools ## tests that need no service
+	@$(PY) -m pytest tests/unit -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
 stream: setup-dev jars ## tests on real Kafka and Redis
-	@$(PY) -m pytest tests/contract tests/stream -m "not slow" $(PYTEST_ARGS)
+	@$(PY) -m pytest tests/stream tests/contract -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
-faults: setup-dev jars ## parts killed on purpose; long
-	@$(PY) -m pytest tests/fault $(PYTEST_ARGS)
+faults: setup-dev jars ## parts killed on purpose, the short form of each
+	@$(PY) -m pytest tests/fault -m "not slow" $(SPREAD) $(PYTEST_ARGS)
+
+slow: setup-dev jars tools ## the long runs, of faults and of properties
+	@$(PY) -m pytest -m slow $(SPREAD) $(PYTEST_ARGS)
+
+nightly: slow mutants ## what `make test` leaves out: the long runs, and every mutant
 
 mutants: setup-dev jars ## changes to decisions, joins, commits that tests must notice; long; MUTANTS_ARGS='--subject commit'
 	@$(PY) -m tests.mutants $(MUTANTS_ARGS)

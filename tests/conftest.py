@@ -31,6 +31,18 @@ settings.register_profile("side by side", deadline=None, suppress_health_check=[
 settings.load_profile("side by side")
 
 
+FAULT = Path(__file__).parent / "fault"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, a file's tests run in one process, since they may share a rig. Those in tests/fault share nothing
+    and are the longest: each goes wherever a process is free, so that the end waits for no file of theirs."""
+    for item in items:
+        if FAULT not in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(FAULT.parent))))
+
+
 @pytest.fixture(scope="session")
 def registry_of_today(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped one's configuration folder, where it is not past the day on which its seeds are due."""

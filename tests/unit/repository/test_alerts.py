@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from tests.giving_up import missing
 from tests.root import ROOT
 
 FOLDER = ROOT / "configs/prometheus"
@@ -25,10 +25,7 @@ def load(name: str) -> dict[str, list[dict[str, object]]]:
 def promtool() -> str:
     found = shutil.which("promtool") or shutil.which("promtool", path=str(ROOT / ".cache/tools"))
     if found is None:
-        message = "no promtool on PATH or in .cache/tools: run `make tools`"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        missing("promtool", "no promtool on PATH or in .cache/tools: run `make tools`")
     return found
 
 

@@ -17,6 +17,7 @@ from rampgate.cli import app
 from tests.root import ROOT
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+SUITES = ("contract", "fault", "stream", "unit")
 NOT_YET = {"check inversion"}
 """Commands of contracts §5 that a workflow names before they are there; until then its run fails."""
 WRITES = {
@@ -95,13 +96,32 @@ def test_judges_are_held_against_people_every_quarter() -> None:
     assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in steps)
 
 
+def folders(target: str) -> set[str]:
+    """The test folders that a target of the Makefile runs, and whether it takes or leaves out the slow tests."""
+    recipe = re.search(rf"^{target}:.*\n\t(.*pytest.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe, target
+    slow = "slow" if "-m slow" in recipe[1] else "quick"
+    return {f"{slow} {name}" for name in re.findall(r"tests/(\w+)", recipe[1]) or SUITES}
+
+
+def test_the_jobs_of_ci_run_every_quick_test_once_and_the_nightly_ones_every_slow_test() -> None:
+    (job,) = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"].values()
+    targets = " ".join(job["strategy"]["matrix"]["part"]).split()
+    assert sorted(name for target in set(targets) - {"check"} for name in folders(target)) == sorted(folders("test"))
+    assert "check" in targets
+    assert folders("test") == {f"quick {name}" for name in SUITES}
+    (nightly,) = load(ROOT / ".github" / "workflows" / "nightly.yml")["jobs"].values()
+    assert nightly["strategy"]["matrix"]["part"] == ["slow", "mutants"]
+    assert folders("slow") == {f"slow {name}" for name in SUITES}
+
+
 @pytest.mark.parametrize(("workflow", "name", "job"), jobs())
 def test_a_job_may_do_what_it_needs_and_no_more(workflow: str, name: str, job: dict[str, Any]) -> None:
     top = load(ROOT / ".github" / "workflows" / f"{workflow}.yml")["permissions"]
     assert top == {"contents": "read"}
     granted = {what for what, level in job.get("permissions", {}).items() if level == "write"}
     assert granted == WRITES.get((workflow, name), set())
-    assert int(job["timeout-minutes"]) <= 30
+    assert int(job["timeout-minutes"]) <= (180 if workflow == "nightly" else 30)
 
 
 @pytest.mark.parametrize(("workflow", "name", "job"), jobs())
