@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from rampgate.local.services.http_services import LocalModel
 from tests.fault.held import PARTITIONS
@@ -103,14 +103,7 @@ class GateRig:
         return self.rig.conservation().get("ramp_step", Counter())
 
     def _ends(self) -> dict[int, int]:
-        topic = f"{self.rig.prefix}ramp-steps"
-        consumer = Consumer({"bootstrap.servers": self.rig.kafka.bootstrap, "group.id": "nobody", "log_level": 0})
-        try:
-            return {
-                p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in range(PARTITIONS)
-            }
-        finally:
-            consumer.close()
+        return {partition: end for (_, partition), end in self.rig.ends("ramp-steps").items()}
 
     def acknowledged(self) -> bool:
         """Every request on the topic."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from rampgate.local.services.kafka import KafkaCluster
 
@@ -21,12 +21,15 @@ class Held:
 
     def __init__(self, kafka: KafkaCluster, state: redis.Redis, prefix: str) -> None:
         self.kafka, self.state, self.prefix = kafka, state, prefix
+        # One client for all questions: opening one costs tens of milliseconds of a core, and rigs ask often.
+        self._admin = AdminClient(
+            {"bootstrap.servers": kafka.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 500}
+        )
         self.group = prefix + "group"
 
     def committed(self) -> dict[tuple[str, int], int]:
-        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
         asked = [ConsumerGroupTopicPartitions(self.group)]
-        (answer,) = admin.list_consumer_group_offsets(asked, request_timeout=30).values()
+        (answer,) = self._admin.list_consumer_group_offsets(asked, request_timeout=30).values()
         found = answer.result(30).topic_partitions
         return {(tp.topic.removeprefix(self.prefix), tp.partition): tp.offset for tp in found if tp.offset >= 0}
 
@@ -35,16 +38,15 @@ class Held:
         marks: Any = self.state.mget([f"{self.prefix}w:{self.prefix}{t}:{p}" for t, p in places])
         return {place: int(mark) for place, mark in zip(places, marks, strict=True) if mark}
 
-    def ends(self) -> dict[tuple[str, int], int]:
-        consumer = Consumer({"bootstrap.servers": self.kafka.bootstrap, "group.id": "nobody", "log_level": 0})
-        try:
-            return {
-                (topic, p): consumer.get_watermark_offsets(TopicPartition(self.prefix + topic, p), timeout=10)[1]
-                for topic in TOPICS
-                for p in range(PARTITIONS)
-            }
-        finally:
-            consumer.close()
+    def ends(self, *topics: str) -> dict[tuple[str, int], int]:
+        """The offset after the last record of each partition; of the signals' topics unless others are named."""
+        asked = {
+            TopicPartition(self.prefix + topic, p): OffsetSpec.latest()
+            for topic in topics or TOPICS
+            for p in range(PARTITIONS)
+        }
+        answers = self._admin.list_offsets(asked, request_timeout=10)
+        return {(tp.topic.removeprefix(self.prefix), tp.partition): e.result(10).offset for tp, e in answers.items()}
 
     def drained(self) -> bool:
         """Every record is settled and committed."""
@@ -124,8 +126,7 @@ class Held:
 
     def sharing(self, topic: str) -> int:
         """Members of the group that hold partitions of a topic; 0 while these are being shared out."""
-        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
-        group = admin.describe_consumer_groups([self.group], request_timeout=30)[self.group].result(30)
+        group = self._admin.describe_consumer_groups([self.group], request_timeout=30)[self.group].result(30)
         if group.state.name != "STABLE":
             return 0
         held = [{tp.topic for tp in one.assignment.topic_partitions} for one in group.members if one.assignment]

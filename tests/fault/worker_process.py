@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.root import ROOT
-
-PROGRAM = "from rampgate.cli import main; main()"
+from tests.fork_server import Forked
 
 
 def environment(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -27,15 +23,7 @@ class WorkerProcess:
     def __init__(self, settings: Mapping[str, Any], log: Path) -> None:
         self.log_file = log
         self._out = log.open("ab")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "worker"],
-            env=environment(settings),
-            stdout=self._out,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=ROOT,
-            start_new_session=True,
-        )
+        self.process = Forked(["worker"], environment(settings), self._out, self._out)
 
     @property
     def running(self) -> bool:

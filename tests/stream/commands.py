@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +15,7 @@ from rampgate.cli import app
 from rampgate.cli.jobs import dead_letters
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
-from tests.fault.worker_process import PROGRAM, ROOT
+from tests.fork_server import Forked
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,15 @@ class Ran:
 
 
 def in_process_of_its_own(environment: dict[str, str], *arguments: str) -> Ran:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        env=environment,
-        cwd=ROOT,
-        capture_output=True,
-        timeout=90,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr.decode())
+    with TemporaryFile() as out, TemporaryFile() as err:
+        ran = Forked(arguments, environment, out, err)
+        try:
+            code = ran.wait(90)
+        finally:
+            ran.kill()
+        out.seek(0)
+        err.seek(0)
+        return Ran(code, out.read(), err.read().decode())
 
 
 def letters_in_this_process(environment: dict[str, str], *arguments: str) -> Ran:

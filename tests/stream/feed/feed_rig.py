@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +14,8 @@ import uuid6
 
 from rampgate.local.services.dynamodb import DynamoDBLocal
 from tests.fault.rig import Rig
-from tests.fault.worker_process import PROGRAM, ROOT, environment
+from tests.fault.worker_process import environment
+from tests.fork_server import Forked
 from tests.stream.commands import Ran, in_process_of_its_own
 
 PROJECT = "feed-eval"
@@ -29,7 +29,7 @@ class FeedRig(Rig):
 
     def attach(self, dynamodb: DynamoDBLocal) -> FeedRig:
         self.dynamodb, self.table = dynamodb, self.prefix + "thumbs-table"
-        self._feeds: list[subprocess.Popen[bytes]] = []
+        self._feeds: list[Forked] = []
         self.db = dynamodb.client()
         dynamodb.create_thumbs_table(self.table)
         self._settings |= {"thumbs_table": self.table, "dynamodb_endpoint": dynamodb.endpoint}
@@ -89,17 +89,14 @@ class FeedRig(Rig):
         """`rampgate …` to its end."""
         return in_process_of_its_own(self.environment(**settings), *arguments)
 
-    def feed(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def feed(self, *arguments: str) -> Forked:
         log = (self.folder / f"feed-{len(self._feeds)}.log").open("ab")
-        command = [sys.executable, "-c", PROGRAM, "feed", "dynamodb", *arguments]
-        feed = subprocess.Popen(
-            command, env=self.environment(), stdout=log, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True
-        )
+        feed = Forked(["feed", "dynamodb", *arguments], self.environment(), log, log)
         log.close()
         self._feeds.append(feed)
         return feed
 
-    def end(self, feed: subprocess.Popen[bytes]) -> int:
+    def end(self, feed: Forked) -> int:
         """Its exit code. A call to DynamoDB that is under way may take 15 s before the feed gives it up."""
         feed.send_signal(signal.SIGTERM)
         try:
