@@ -1,6 +1,6 @@
-"""The judgement, as a library: registry, thresholds, validation and gates (PC5 §5.4).
+"""The judgement as a library: registry, thresholds, validation and gates (PC5 §5.4).
 
-Names are imported on first use, so that who validates files does not wait for opik.
+A name is imported when it is first used, so that validating files does not load opik.
 """
 
 from __future__ import annotations

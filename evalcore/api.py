@@ -1,7 +1,7 @@
-"""The eval-config API (PC5 §5.4): judges, thresholds and the manifest of the registry that serves.
+"""The eval-config API (PC5 §5.4): judges, thresholds and the manifest of the serving registry.
 
-Each call reads what is in memory (PC5 NFR-1); the first one of a process reads the files, and the first one that needs
-a metric imports opik. Nothing here asks Opik anything. Each takes `vertical`, for that vertical's thresholds, floor,
+A call reads memory (PC5 NFR-1). The first call of a process reads the files, and the first call that needs a metric
+imports opik; no call asks Opik anything. Each function takes `vertical`, for that vertical's thresholds, floor,
 tolerance and filter; a vertical without files of its own sees what the platform sees.
 """
 

@@ -1,4 +1,6 @@
-"""Which verticals use what a change touches, so that their owners are asked (PF-9 Decisions 17 and 18, §5.6). Pure."""
+"""Names the verticals that use what a change touches, so that their owners review it (PF-9 Decisions 17 and 18, §5.6).
+Pure.
+"""
 
 from __future__ import annotations
 

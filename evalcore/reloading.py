@@ -1,10 +1,8 @@
-"""The registry that serves: read once, kept in memory, swapped whole (PC5 NFR-1, FR-10, §5.7). An edge: it reads files
-and the clock.
+"""The serving registry: read once, kept in memory, replaced as a whole (PC5 NFR-1, FR-10, §5.7). An edge: it reads
+files and the clock.
 
-A version with an error in it is never served. Lookups read one attribute: they touch no file, and they go on with what
-serves while a refresh is under way.
-
-What is said of a registry's version that can't be served (PC5 §5.7, FR-9).
+A version with an error is never served; findings then say what keeps serving. A lookup reads one attribute and touches
+no file, and it uses the served version while a refresh runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The files a new vertical begins with (PF-9 FR-8, §5.5, §5.10; PC5 §5.6): valid as they are, meant to be filled in.
+"""Makes the files that a new vertical begins with (PF-9 FR-8, §5.5, §5.10; PC5 §5.6).
 
-What a new vertical starts with: its name, its sub-agents, its categories and judges (PF-9 FR-8, §5.5, §5.10).
+From a name, sub-agents, categories and judges, chosen by the caller or from the registry, it writes files that are
+valid as they are and that the vertical fills in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Validation of a registry, or of one file as it stands in its registry (PC5 FR-8, FR-14, AC-6, AC-10)."""
+"""Validates a registry, or one file within its registry (PC5 FR-8, FR-14, AC-6, AC-10)."""
 
 from __future__ import annotations
 

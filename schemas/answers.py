@@ -132,7 +132,7 @@ class EvalConfig(Answer):
     judges: list[ServedJudge]
 
 
-class FindingAnswer(Answer):
+class Finding(Answer):
     """What is wrong with a file of the registry: `line` and `column` from 1, 0 where there is none."""
 
     file: str
@@ -158,5 +158,5 @@ class Refresh(Answer):
     judges: int
     error_count: int
     warning_count: int
-    errors: list[FindingAnswer]
-    warnings: list[FindingAnswer]
+    errors: list[Finding]
+    warnings: list[Finding]

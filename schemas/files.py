@@ -1,5 +1,4 @@
-"""What the models of configuration files are made of. Unknown fields are errors; text is text and numbers are numbers,
-nothing is converted."""
+"""The base of models of configuration files: unknown fields are errors, and no value is converted to another type."""
 
 from __future__ import annotations
 

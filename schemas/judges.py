@@ -1,11 +1,8 @@
-"""Judge rule files and what belongs to them, as files hold them (PC5 §5.2, PF-9 §5.2, §5.3). Unknown fields are errors.
+"""Judge rule files as their models (PC5 §5.2; PF-9 §5.2, §5.3): provenance, filters, and the rule itself. Unknown
+fields are errors.
 
-The models say what a file may look like; what its values may be, seen together with other files, is the linter's
-business (`evalcore.lint.check`).
-
-Which traces a judge fires on (PC5 §5.2, PF-9 FR-5).
-
-Where a threshold comes from and until when it holds (PF-9 FR-3, FR-4, §5.3).
+The models say which fields and types a file may have. What values may be beside other files is for the linter
+(`evalcore.lint.checks`).
 """
 
 from __future__ import annotations

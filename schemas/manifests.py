@@ -1,7 +1,5 @@
-"""The evaluation manifest and the files a vertical extends it with (PC5 §5.3, PF-9 §5.5, §5.6). Unknown fields are
-errors.
-
-The address of a candidate, with places for the agent's id and version (contracts §3).
+"""The evaluation manifest and the files with which a vertical extends it (PC5 §5.3, PF-9 §5.5, §5.6). Unknown fields
+are errors. A candidate's address has places for the agent's id and version (contracts §3).
 """
 
 from __future__ import annotations

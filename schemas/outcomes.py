@@ -1,6 +1,6 @@
-"""What each cause of a dead letter means and what to do: the one table that the commands and the documentation read.
+"""Closed lists: the five counted states, their reasons, and the causes of a dead letter (contracts §1, §2).
 
-The five counted states, their reasons, and the causes of a dead letter (contracts §1, §2). Closed lists.
+The table of causes says what each means and what to do; commands and documentation read it.
 """
 
 from __future__ import annotations

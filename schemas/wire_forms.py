@@ -1,6 +1,6 @@
-"""Forms on the wire that no code of ours has to check: what we write ourselves, and what producers may send besides.
+"""Forms on the wire that our code does not check: what we write, and what producers may send besides.
 
-Published with the others (`schemas.publish.contracts`); a test holds them against what is really written.
+They are published with the others (`schemas.publish.contracts`); a test compares them with what is really written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The variables of a prompt and where each context reads them (PC5 §5.2, AC-9; PF-9 R-4)."""
+"""Checks the variables of a prompt and where each context reads them (PC5 §5.2, AC-9; PF-9 R-4)."""
 
 from __future__ import annotations
 

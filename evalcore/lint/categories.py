@@ -1,6 +1,7 @@
-"""A vertical's judge selection: quality judges by category; safety judges are inherited (PF-9 §5.5, §5.10).
+"""Checks categories and the judges that verticals select for them.
 
-Categories are shared: declared once, reused by name, updated by pull request (PF-9 Decisions 17 and 18).
+A category is shared: declared once, reused by name, updated by pull request (PF-9 Decisions 17 and 18). A selection
+lists quality judges; safety judges are inherited (PF-9 §5.5, §5.10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The linter: everything the documents demand of the files, each demand a named check with its clause."""
+"""Defines a check of the linter: a named function with the clause that demands it."""
 
 from __future__ import annotations
 

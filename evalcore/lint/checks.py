@@ -1,4 +1,4 @@
-"""All checks by subject, and the linter that runs them. `python -m evalcore.lint.checks` prints their page."""
+"""Lists all checks by subject and runs them. `python -m evalcore.lint.checks` prints their page."""
 
 from __future__ import annotations
 

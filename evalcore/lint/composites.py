@@ -1,4 +1,4 @@
-"""Composites: groups of judges with one aggregate (PF-9 §3.1, FR-10)."""
+"""Checks composites: groups of judges with one aggregate (PF-9 §3.1, FR-10)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The adversarial set of pre_full: another dataset than the golden one, with a candidate to answer it (PC5 §5.5).
+"""Checks what the manifest says of datasets.
 
-The shape of a dataset item: each field of the manifest's `schema` says what it holds (PC5 FR-4, §5.3).
+Each field of the manifest's `schema` says what an item holds (PC5 FR-4, §5.3). The adversarial set of pre_full is
+another dataset than the golden one, and a candidate answers it (PC5 §5.5).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The manifest and the rule files name the same judges, in both directions (PC5 R-3, FR-14)."""
+"""Checks that the manifest and the rule files name the same judges, in both directions (PC5 R-3, FR-14)."""
 
 from __future__ import annotations
 

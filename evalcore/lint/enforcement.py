@@ -1,4 +1,4 @@
-"""Who may let a failing judge only warn: the classification's default, or an audited override (PC5 §5.2)."""
+"""Checks who may let a failing judge only warn: the classification's default, or an audited override (PC5 §5.2)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Thresholds, floors and tolerances on the judge's own scale (PC5 FR-6, §9.5; PF-9 §5.10).
+"""Checks thresholds, floors and tolerances against the judge's own scale (PC5 FR-6, §9.5; PF-9 §5.10).
 
-What the checks ask of thresholds and floors: which file states them, where, and what holds without a vertical's own.
-
-Numbers of a BOOLEAN judge are pass rates: `true` is 1.0 (contracts §3).
+Its first half finds each stated limit with its file and field; other checks use it too. Numbers of a BOOLEAN judge are
+pass rates: `true` is 1.0 (contracts §3).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""How many rules there are (PC5 NFR-4).
+"""Checks names: judge ids, score names, verticals, and paths in files.
 
-Names that belong to users' signals, and names that two judges must not share (PF-9 R-4, AC-15).
-
-Whether a judge's id, its file's name and the registry agree on who it is (PF-9 §5.2; PC5 FR-9).
-
-Names and paths in files that become paths on disk stay inside their folder.
+A judge's id, its file's name and the registry agree (PF-9 §5.2; PC5 FR-9). Names of user signals are reserved, and two
+judges share no name (PF-9 R-4, AC-15). Names that become paths stay inside their folder. There are fewer than 50 rule
+files (PC5 NFR-4).
 """
 
 from __future__ import annotations

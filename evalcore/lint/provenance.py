@@ -1,6 +1,7 @@
-"""Until when a threshold holds: 90 days for a seed, 180 for a calibration (PF-9 FR-3, FR-4, AC-9).
+"""Checks where a threshold comes from and until when it holds.
 
-Where a threshold comes from, and what each source has to state (PF-9 FR-3, §5.3; PC5 §5.2).
+Each source has facts that it must state (PF-9 FR-3, §5.3; PC5 §5.2). A seed holds for 90 days, a calibration for 180
+(PF-9 FR-3, FR-4, AC-9).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Safety judges hold a baseline that no file relaxes (PF-9 FR-2, §5.2; contracts §3)."""
+"""Checks that no file relaxes a safety judge's baseline (PF-9 FR-2, §5.2; contracts §3)."""
 
 from __future__ import annotations
 

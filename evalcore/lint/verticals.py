@@ -1,4 +1,4 @@
-"""What a vertical may say of a central judge: it tightens and never loosens (PF-9 §5.2, Decision 10)."""
+"""Checks that a vertical's file tightens a central judge and never loosens it (PF-9 §5.2, Decision 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who declares which category, and with which judges: the platform first, then the verticals by name (PF-9 §5.6)."""
+"""Collects who declares which category with which judges: the platform first, then verticals by name (PF-9 §5.6)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether the dataset in Opik is the one the manifest is about (PC5 §5.3, §9.3, R-1). Nothing is judged here.
+"""Compares the dataset in Opik with the one that the manifest describes (PC5 §5.3, §9.3, R-1). Judges nothing.
 
-All of it are warnings: the dataset is the vertical's, a gate that meets another one says so itself.
+Every finding is a warning: the vertical owns the dataset, and a gate that meets another dataset reports it.
 """
 
 from __future__ import annotations

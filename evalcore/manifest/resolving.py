@@ -1,7 +1,7 @@
-"""The resolved manifest, made from what is declared elsewhere (PF-9 FR-7, §5.6, Decisions 8 and 17).
+"""Resolves the manifest from its sources (PF-9 FR-7, §5.6, Decisions 8 and 17).
 
-Base manifest, prompt components and every vertical's extension and selection give one text, the same for any order of
-the files. Safety judges are inherited by every category and are not written here (PF-9 §5.5).
+The base manifest, the prompt components and every vertical's extension and selection give one text, the same for any
+order of the files. Every category inherits the safety judges, so the text does not list them (PF-9 §5.5).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether the manifest that is there is the one its sources give (PF-9 FR-7, §5.6, §10.3).
+"""Compares the manifest file with what its sources give (PF-9 FR-7, §5.6, §10.3).
 
-A manifest that is not serves all the same: it may be kept by hand. So this is a warning where files are validated, and
-an error where somebody asks for the resolved manifest (`rampgate manifest resolve --check`).
+A stale manifest still serves, since it may be kept by hand. Validation of files therefore warns, and
+`rampgate manifest resolve --check` fails.
 """
 
 from __future__ import annotations

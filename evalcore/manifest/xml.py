@@ -1,5 +1,7 @@
-"""XML read safely, with the place of every element. No DTD, no entities but XML's own five, no processing
-instructions, UTF-8 only, and limits on size, depth and number."""
+"""Reads XML safely, with the line and column of every element.
+
+No DTD, no entities but XML's own five, no processing instructions, UTF-8 only; size, depth and number are limited.
+"""
 
 from __future__ import annotations
 

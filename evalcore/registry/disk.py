@@ -1,4 +1,4 @@
-"""Edge: reads the files of a registry from a disk, and says what day it is. Nothing is understood here."""
+"""Reads a registry's files from disk and the day from the clock. An edge: it parses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failing judge does at each milestone: block or warn (PC5 §5.2, PF-9 §5.2, Decision 10)."""
+"""Says what a failing judge does at each milestone, block or warn (PC5 §5.2, PF-9 §5.2, Decision 10)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The files out of a registry's files, with everything that keeps a file out of it. Pure.
+"""The files of a registry, as bytes (`Tree`) and parsed (`RegistryFiles`). Pure.
 
-The files of a registry by name, as they lie around its configuration folder.
-
-All files of a registry, parsed: what the linter looks at and the registry is made of.
+The linter checks the parsed files, and the registry is built from them. `assemble` parses a tree and reports every
+file that does not fit its model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A judge as one vertical sees it: the central rule, the vertical's file over it, the manifest between the two."""
+"""Resolves a judge for one vertical: the central rule, the manifest over it, the vertical's file over both."""
 
 from __future__ import annotations
 

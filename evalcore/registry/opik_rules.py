@@ -1,11 +1,9 @@
-"""What a sync has to do so that a vertical's Opik project holds its judges as the files say (PC5 FR-7, FR-9, AC-8).
+"""Plans what a sync changes in a vertical's Opik project, so that it holds its judges as the files say (PC5 FR-7, FR-9,
+AC-8). Pure.
 
-Files are the source of truth; Opik holds copies. A rule there is ours if it carries our metadata.
-
-A judge as an automation rule of Opik (PC5 FR-7, AC-8), as far as we write it.
-
-Opik has no field for floor, tolerance, classification and provenance, so they travel as JSON in a variable that no
-prompt mentions: Opik keeps it and the judge's model never sees it, which it would in a message.
+The files are the source of truth; Opik holds copies as automation rules. A rule in Opik is ours if it carries our
+metadata. Opik has no field for floor, tolerance, classification and provenance, so they travel as JSON in a variable
+that no prompt mentions: Opik keeps it, and the judge's model never sees it.
 """
 
 from __future__ import annotations

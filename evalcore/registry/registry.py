@@ -1,4 +1,4 @@
-"""The registry: one frozen view of all judges, categories and thresholds; lookups are dictionary reads (PC5 NFR-1)."""
+"""The registry: one frozen view of all judges, categories and thresholds; a lookup reads a dictionary (PC5 NFR-1)."""
 
 from __future__ import annotations
 

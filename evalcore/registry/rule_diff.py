@@ -1,5 +1,7 @@
-"""What changed between two versions of the judges, as the values that hold and not as lines of text: a threshold that
-moved from the manifest into a rule file changes nothing (PC5 NFR-5)."""
+"""Compares two versions of the judges by the values that hold, not by lines of text (PC5 NFR-5).
+
+A threshold that moves from the manifest into a rule file changes nothing.
+"""
 
 from __future__ import annotations
 

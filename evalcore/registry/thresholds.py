@@ -1,7 +1,7 @@
-"""Which threshold holds for a judge at a milestone, and whether it fits the judge's scale (PC5 FR-6, FR-8, §9.5).
+"""Resolves the threshold of a judge at a milestone and checks it against the judge's scale (PC5 FR-6, FR-8, §9.5).
 
-Sources come most specific first: the vertical's rule file, the manifest, the central rule. Each speaks for a milestone
-by name, else with its single value (or `default`). The floor holds where none of them says anything.
+The most specific source comes first: the vertical's rule file, the manifest, the central rule. Each source gives a
+value for a milestone by name, else its single value (or `default`). The floor holds where no source gives a value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Per field of a configuration file: the clause that demands it, what it says, and how it is written."""
+"""Says for each field of a configuration file which clause demands it, what it means and how it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file: structured, with place, rule and remedy (PC5 AC-6)."""
+"""A finding: what is wrong with a file, with place, rule and fix (PC5 AC-6)."""
 
 from __future__ import annotations
 

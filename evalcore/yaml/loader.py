@@ -1,13 +1,14 @@
-"""A YAML file as data with the place of every field. No anchors, no merge keys, no tags, no duplicate keys.
+"""Loads a YAML file as plain data with the place of every field.
 
-Bytes of a configuration file as text: UTF-8 without a byte order mark, of a sensible size, printable.
-
-What a plain scalar of YAML means here: YAML 1.2's core schema without its surprises, and days.
+Three steps: bytes become text (UTF-8 without a byte order mark, printable, limited in size); libyaml's events become
+data; each plain scalar becomes a value. What YAML allows and a configuration must not use is refused: anchors, aliases,
+merge keys, tags, duplicate keys, several documents.
 
 Only `true` and `false` are booleans (`yes`, `on` and `off` are text), numbers are decimal (`0644`, `0x1F`, `1_000` and
-`12:30` are text), `2026-08-22` is a day. A field that wants another type then says so, with its place.
+`12:30` are text), `2026-08-22` is a day. A field that expects another type reports it.
 
-Events of libyaml's parser become data with places; what YAML can do and configuration must not is refused here.
+The events are composed here, since a YAML library stops at the first error and a person wants all errors of a file at
+once. libyaml reads a rule file in 0.2 ms, a pure Python parser in 14 or more.
 """
 
 from __future__ import annotations

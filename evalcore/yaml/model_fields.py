@@ -1,4 +1,4 @@
-"""What a model allows at a place of a file: which fields, and whether empty means something there."""
+"""Looks up which fields a model allows at a place of a file, and where an empty value means something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file as its model, or everything that keeps it from being one (PC5 AC-6)."""
+"""Reads a file as its model, or reports everything that keeps it from being one (PC5 AC-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data of a file with the place of every field: what findings point at."""
+"""A file's data with the line and column of every field, for findings to point at."""
 
 from __future__ import annotations
 

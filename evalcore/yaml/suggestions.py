@@ -1,7 +1,4 @@
-"""Names that are not in the registry, each with the one that was probably meant.
-
-Near misses: which known word was probably meant.
-"""
+"""Suggests the known name that was probably meant, and the errors for unknown names that carry it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What pydantic says of a file, as findings: one per field, with its place, the clause, the near miss and the fix.
-
-Sentences about a value that does not fit its field: what is wrong, and what to write instead.
-"""
+"""Turns pydantic's errors about a file into findings: one per field, with place, clause, suggestion and fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns a file by a CODEOWNERS file, as GitHub reads it: the last pattern that matches decides."""
+"""Names the owners of a file by a CODEOWNERS file, as GitHub reads it: the last pattern that matches decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest's dataset, looked up in the Opik project that holds it. An edge: it reads and never writes."""
+"""Looks up the manifest's dataset in the Opik project that holds it. An edge: it reads and never writes."""
 
 from __future__ import annotations
 

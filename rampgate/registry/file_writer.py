@@ -1,4 +1,4 @@
-"""Files of the registry are written whole or not at all: a reader, or a crash, never meets half of one."""
+"""Writes registry files whole or not at all: a reader, or a crash, never meets half of one."""
 
 from __future__ import annotations
 

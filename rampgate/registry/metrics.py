@@ -1,4 +1,4 @@
-"""What the metrics say of the registry (PC5 §10.2, PF-9 §10.2)."""
+"""Reports the registry in metrics (PC5 §10.2, PF-9 §10.2)."""
 
 from __future__ import annotations
 

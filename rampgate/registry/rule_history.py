@@ -1,8 +1,7 @@
-"""A registry's files as they were at an earlier version, read from git and never checked out (PC5 FR-10, §5.7).
+"""Reads an earlier version of the registry's files from git and puts it into the working tree (PC5 FR-10, §5.7).
 
-An earlier version of the registry's files, taken from git into the working tree (PC5 FR-10, §5.7).
-
-History is read and never rewritten: nothing here commits, resets or moves a branch. The next commit records the change.
+It reads history and never rewrites it: nothing here commits, resets or moves a branch. The next commit records the
+change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The sync of a registry's judges into each vertical's own Opik project (PC5 FR-7, FR-9, AC-8, §5.7; PF-9 §5.5).
+"""Syncs a registry's judges into each vertical's own Opik project (PC5 FR-7, FR-9, AC-8, §5.7; PF-9 §5.5).
 
-First `look`, which only reads and plans; then `carry_out`, which writes what differs, goes on after a rule that Opik
-refuses, and reads all of it back. One vertical's trouble is not another's.
+`look` reads and plans. `carry_out` writes what differs, continues after a rule that Opik refuses, and reads everything
+back. A failing vertical does not stop the others.
 """
 
 from __future__ import annotations

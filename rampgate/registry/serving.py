@@ -1,5 +1,6 @@
 """The registry as a process serves it: loaded at start, refreshed by an operator or by time, never half-loaded (PC5
-FR-10, §5.7). Broken files leave what served before in place, and every way of looking says so."""
+FR-10, §5.7). Broken files leave the served version in place, and every answer says so.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from evalcore.registry.registry import Registry
 from evalcore.yaml.findings import Finding, ValidationResult
 from rampgate.registry.metrics import RegistryMetrics
 from rampgate.registry.view import eval_config, finding_answers, no_category
-from schemas.answers import Check, EvalConfig, FindingAnswer, Refresh
+from schemas.answers import Check, EvalConfig, Refresh
+from schemas.answers import Finding as FindingAnswer
 from schemas.dead_letters import clean
 from streams.metrics import Metrics
 from streams.stopping import heed_cancel

@@ -1,4 +1,4 @@
-"""The registered verticals: one YAML file each in `configs/verticals/`, read as the registry's other files are."""
+"""Reads the registered verticals: one YAML file each in `configs/verticals/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers from the registry: what `/eval-config` shows of it, and what it says to a question it can't answer."""
+"""Answers questions about the registry: what `/eval-config` shows, and the error for an unknown name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from evalcore.registry.registry import Judge, Registry, UnknownCategory
 from evalcore.yaml.findings import Finding
 from rampgate.console import BadQuery
-from schemas.answers import EvalConfig, FindingAnswer, ServedJudge
+from schemas.answers import EvalConfig, ServedJudge
+from schemas.answers import Finding as FindingAnswer
 from schemas.dead_letters import clean
 
 MOST_FINDINGS = 100

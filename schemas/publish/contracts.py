@@ -1,5 +1,5 @@
-"""The contracts as published: a JSON Schema of every form on a topic or in an answer, an AsyncAPI document, and the
-JSON Schemas of the registry's files (`schemas.publish.file_schemas`).
+"""Publishes the contracts: a JSON Schema of every form on a topic or in an answer, an AsyncAPI document, and the JSON
+Schemas of the registry's files (`schemas.publish.file_schemas`).
 
 `python -m schemas.publish.contracts [FOLDER]` writes `schemas/*.json` and `asyncapi.yaml` into the folder (default
 `docs`).

@@ -1,7 +1,4 @@
-"""An example of every published form; a test holds each against its schema and, where we read it, against the codec.
-
-Examples of the forms of gates: a ramp-step request, its verdict, and a list of verdicts.
-"""
+"""Gives an example of every published form; a test checks each against its schema and, where we read it, the codec."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from evalcore.yaml.findings import Finding, Severity
 from rampgate.cli.jobs.findings import show_findings
 from rampgate.console import Failure, plain
 from rampgate.settings import Settings
-from schemas.answers import FindingAnswer, Refresh
+from schemas.answers import Finding as FindingAnswer
+from schemas.answers import Refresh
 
 TIMEOUT_SECONDS = 60.0
 CONNECT_SECONDS = 5.0

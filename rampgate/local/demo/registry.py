@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from evalcore.registry.files import OVERRIDES
 from rampgate.console import Failure
@@ -49,11 +49,10 @@ def seeded(folder: Path, today: date) -> Path:
 
 
 def _excepted(configs: Path, today: date) -> None:
-    yaml = YAML()
     rule_file = configs / "rules" / f"{WARNS}.yaml"
-    rule: Any = yaml.load(rule_file)
+    rule: Any = yaml.safe_load(rule_file.read_text())
     rule["enforcement"]["pre_ramp"] = "warn"
-    yaml.dump(rule, rule_file)
+    rule_file.write_text(yaml.safe_dump(rule, sort_keys=False, allow_unicode=True))
     overrides: Any = {
         "overrides": [
             {
@@ -68,4 +67,4 @@ def _excepted(configs: Path, today: date) -> None:
             }
         ]
     }
-    yaml.dump(overrides, configs / OVERRIDES)
+    (configs / OVERRIDES).write_text(yaml.safe_dump(overrides, sort_keys=False))

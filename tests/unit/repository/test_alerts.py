@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from tests.giving_up import missing
 from tests.root import ROOT
@@ -16,7 +16,7 @@ FOLDER = ROOT / "configs/prometheus"
 
 
 def load(name: str) -> dict[str, list[dict[str, object]]]:
-    content = YAML(typ="safe").load((FOLDER / name).read_text())
+    content = yaml.safe_load((FOLDER / name).read_text())
     assert isinstance(content, dict)
     return content
 

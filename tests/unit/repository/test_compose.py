@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from evalcore.registry.files import COMPONENTS, VERTICALS
 from rampgate.settings import Settings
@@ -28,7 +28,7 @@ EXACT = re.compile(r"^[a-z0-9][a-z0-9./_-]*:v?\d+\.\d+\.\d+(-[a-z0-9]+)*$")
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    content = YAML(typ="safe").load(FILE.read_text())
+    content = yaml.safe_load(FILE.read_text())
     assert isinstance(content, dict)
     return content
 

@@ -84,7 +84,7 @@ def test_what_the_scaffold_writes_names_its_schemas_and_fits_them() -> None:
     registry = build(checked(read_tree(CONFIGS), date(2026, 11, 21))[0])
     judges = [registry.judge(name) for name in ("response_quality", "fetch_legal")]
     begun = Start("shopping", "p", "default", ("shopping",), "conversation", ("a",), (), "general_qa", (), "PLT-1")
-    written = scaffold.files(begun, judges, [], date(2026, 11, 21))
+    written = scaffold.scaffolded_files(begun, judges, [], date(2026, 11, 21))
     assert len(written) == 6
     for name, text in written.items():
         if name.endswith(".yaml"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from ruamel.yaml import YAML
+import yaml
 
 from schemas.outcomes import Cause, Kind, State
 from streams.metric_set import as_markdown
@@ -75,8 +75,8 @@ def test_the_documentation_is_the_generated_page() -> None:
 
 def test_alerts_name_only_metrics_that_exist() -> None:
     folder = ROOT / "configs/prometheus"
-    rules = YAML(typ="safe").load((folder / "alerts.yml").read_text())
-    cases = YAML(typ="safe").load((folder / "alerts_test.yml").read_text())
+    rules = yaml.safe_load((folder / "alerts.yml").read_text())
+    cases = yaml.safe_load((folder / "alerts_test.yml").read_text())
     texts = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
     texts += [series["series"] for case in cases["tests"] for series in case["input_series"]]
     found = {name for text in texts for name in NAME.findall(text)}
@@ -91,6 +91,6 @@ def test_the_dashboard_draws_only_metrics_that_exist_with_unique_panels() -> Non
     assert len(expressions) > 20
     assert {name for text in expressions for name in NAME.findall(text)} <= exposed_names()
     assert len({panel["id"] for panel in panels}) == len(panels)
-    source = YAML(typ="safe").load((ROOT / "configs/grafana/provisioning/datasources/prometheus.yaml").read_text())
+    source = yaml.safe_load((ROOT / "configs/grafana/provisioning/datasources/prometheus.yaml").read_text())
     uids = {panel["datasource"]["uid"] for panel in panels if "datasource" in panel}
     assert uids == {source["datasources"][0]["uid"]}

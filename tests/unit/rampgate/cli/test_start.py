@@ -27,7 +27,7 @@ HEAVY = (
         "markdown_it",
         "mode",
     ),
-    *("numpy", "opik", "prometheus_client", "redis", "ruamel", "scipy", "stamina", "yaml", "asyncio"),
+    *("numpy", "opik", "prometheus_client", "redis", "scipy", "stamina", "yaml", "asyncio"),
 )
 OWN = ("rampgate.settings", "rampgate.wiring", "rampgate.queries", "rampgate.cli.jobs", "rampgate.local")
 PROGRAM = """

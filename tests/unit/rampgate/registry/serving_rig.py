@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp.test_utils import TestClient, TestServer
-from ruamel.yaml import YAML
 
 from evalcore.registry.files import RegistryFiles
 from evalcore.registry.registry import Registry, build
@@ -57,7 +57,7 @@ def registry(due: date = TODAY, **manifest: Any) -> Registry:
     """Of some of the shipped judges, each due on a day."""
 
     def rule(name: str) -> Parsed[RuleFile]:
-        data = YAML(typ="safe").load((RULES / f"{name}.yaml").read_text()) | {"recalibration_due": due}
+        data = yaml.safe_load((RULES / f"{name}.yaml").read_text()) | {"recalibration_due": due}
         return Parsed(Document(name, data), RuleFile.model_validate(data))
 
     content = deepcopy(MANIFEST) | manifest
