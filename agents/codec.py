@@ -21,8 +21,9 @@ from schemas.dead_letters import Record, clean
 from schemas.outcomes import Cause, FilterReason
 
 
-class Thumb(msgspec.Struct, gc=False):
-    """`value` 1, -1, or 0 for a withdrawal. `observed` is set for a reading of the table: when it was read (ms)."""
+class SignalEvent(msgspec.Struct, gc=False):
+    """An event of a declared user signal. `value`: 1, -1, or 0 for a withdrawal. `seq`, `tie`: as in
+    `agents.join.turn.Signal`. `observed` is set for a reading of the table: when it was read (ms)."""
 
     index: int
     response_id: str
@@ -33,15 +34,9 @@ class Thumb(msgspec.Struct, gc=False):
     observed: int = 0
 
 
-class Reroll(msgspec.Struct, gc=False):
-    index: int
-    response_id: str
-    time: int
-    tie: int = 0
-
-
 class TraceFacts(msgspec.Struct, gc=False):
-    """A trace as far as the join needs it. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms."""
+    """A trace as far as the join needs it. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms.
+    `wrote`: kind of signal -> code of the score that Opik holds, where the trace was read from there."""
 
     response_id: str
     trace: bytes
@@ -54,8 +49,7 @@ class TraceFacts(msgspec.Struct, gc=False):
     judged: bool
     session: str = ""
     said: bytes = b""
-    thumbs: int = 0
-    reroll: int = 0
+    wrote: dict[str, int] = {}
     index: int = -1
     agent: str = ""
     agent_version: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.codec import Dropped, Thumb, quoted, time_ms
+from agents.codec import Dropped, SignalEvent, quoted, time_ms
 from agents.join.turn import sequence_bytes
 from agents.policy import Policy
 from schemas.events import Image, StreamRecord
@@ -16,7 +16,7 @@ MAX_NESTED = 10_000
 MAX_DEPTH = 8
 
 
-def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Thumb | Dropped:
+def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> SignalEvent | Dropped:
     """One stream record. INSERT and MODIFY set, REMOVE withdraws, REMOVE by time-to-live changes nothing."""
     change, names = record["dynamodb"], policy.attributes
     removed = record["eventName"] == "REMOVE"
@@ -35,7 +35,7 @@ def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Thu
     response_id = scalar(image, names.response_id)
     if not response_id or len(response_id) > 512:
         raise ValueError(f"dynamodb image: attribute {names.response_id} is missing or no usable string")
-    return Thumb(
+    return SignalEvent(
         index,
         response_id,
         0 if removed else thumb_value(image, names.thumbs),

@@ -238,7 +238,7 @@ class RampCounting:
             spans = counted(int(mark), held)
             # A record that was read again may wait beside itself.
             fresh = {one.record.offset: one for one in many if not inside(one.record.offset, spans)}.values()
-            tallies: dict[tuple[Kind, int, str], int] = {}
+            tallies: dict[tuple[str, int, str], int] = {}
             report = Report()
             for one in fresh:
                 hour = arrival(one.record, now, self._lookback) // HOUR

@@ -1,24 +1,22 @@
-"""Reroll events from the history middleware (PF-9 §5.4). The score goes to the turn rerolled away from."""
+"""SignalEvent events from the history middleware (PF-9 §5.4). The score goes to the turn rerolled away from."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
 
-from agents.codec import Bad, Decoded, Dropped, Reroll, load, time_ms, validate
-from agents.join.batches import Agent, Batch, MergeResult
-from agents.join.join import merge_reroll
-from agents.join.step import StepContext
+from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, time_ms, validate
+from agents.join.batches import signal_agent
 from agents.policy import Policy
-from agents.ports import Ports
 from schemas.dead_letters import Record
 from schemas.events import REROLLS, RerollEvent
-from schemas.outcomes import Cause, FilterReason, Kind
+from schemas.outcomes import Cause, FilterReason
+from schemas.signals import REROLL
 
 
-def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Reroll]:
+def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[SignalEvent]:
     """A reroll slower than the vertical's window is none: filtered as `out_of_window`, like one before the lookback."""
-    out: Decoded[Reroll] = Decoded()
+    out: Decoded[SignalEvent] = Decoded()
     rows = []
     for index, event in load(enumerate(records), policy, out.bad):
         if isinstance(event, dict) and ("response_id" in event or "new_response_id" in event):
@@ -27,7 +25,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Rerol
             out.bad.append(Bad(index, Cause.UNKNOWN_SCHEMA, "not a reroll event: response_id is missing"))
     earliest = now - policy.lookback
 
-    def build(index: int, event: RerollEvent) -> Reroll | None:
+    def build(index: int, event: RerollEvent) -> SignalEvent | None:
         time = time_ms(event["occurred_at"], "occurred_at", now, policy)
         elapsed = event["elapsed_seconds"] * 1000
         if not 0 <= elapsed < 1e15:
@@ -37,20 +35,11 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Rerol
         if time < earliest or elapsed > policy.window_of(event.get("vertical") or ""):
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, time))
             return None
-        return Reroll(index, event["response_id"], time, zlib.crc32(event["event_id"].encode()) & 0xFFFF)
+        tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
+        return SignalEvent(index, event["response_id"], 1, time, tie=tie)
 
     validate(REROLLS, rows, out.bad, build, out)
     return out
 
 
-async def merge(batch: Batch, items: Sequence[Reroll], context: StepContext, ports: Ports) -> list[MergeResult]:
-    out = []
-    for item in items:
-        snapshot = context.turns[item.response_id]
-        won = merge_reroll(snapshot.turn, item, batch.partition, batch.records[item.index].offset)
-        snapshot.touched |= won
-        out.append(MergeResult(item.index, item.time, snapshot, snapshot.turn.reroll if won else None))
-    return out
-
-
-AGENT = Agent(Kind.REROLL, decode, merge)
+AGENT = signal_agent(REROLL, decode)

@@ -9,22 +9,20 @@ from typing import Any
 
 import msgspec
 
-from agents.codec import Bad, Decoded, Dropped, Thumb, load, time_ms, validate
+from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, time_ms, validate
 from agents.dynamodb import VALUES, of_change, sequence_of, unwrap
-from agents.join.batches import Agent, Batch, MergeResult
+from agents.join.batches import signal_agent
 from agents.join.fast_path import prepare
-from agents.join.join import merge_thumb
-from agents.join.step import StepContext
 from agents.policy import Policy
-from agents.ports import Ports
 from schemas.dead_letters import Record, clean
 from schemas.events import PLAIN_THUMBS, STREAM_RECORDS, ExactThumb, PlainThumb, StreamRecord
-from schemas.outcomes import Cause, FilterReason, Kind
+from schemas.outcomes import Cause, FilterReason
+from schemas.signals import THUMBS
 
 
-def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Thumb]:
+def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[SignalEvent]:
     """Every record becomes thumbs, a bad one or a dropped one. A wrapper that holds several changes gives several."""
-    out: Decoded[Thumb] = Decoded()
+    out: Decoded[SignalEvent] = Decoded()
     others = decode_exact(records, now, policy, out.items)
     if others:
         found = decode_at_length(others, now, policy)
@@ -33,9 +31,9 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Thumb
     return out
 
 
-def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Policy) -> Decoded[Thumb]:
+def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Policy) -> Decoded[SignalEvent]:
     """The same for any form, right or wrong; each record with its index in the batch."""
-    out: Decoded[Thumb] = Decoded()
+    out: Decoded[SignalEvent] = Decoded()
     plain: list[tuple[int, Any]] = []
     changes: list[tuple[int, Any]] = []
     for index, event in load(records, policy, out.bad):
@@ -49,10 +47,10 @@ def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Po
                 out.bad.append(Bad(index, Cause.UNKNOWN_SCHEMA, unknown(event)))
     earliest = now - policy.lookback
 
-    def from_plain(index: int, event: PlainThumb) -> Thumb | None:
+    def from_plain(index: int, event: PlainThumb) -> SignalEvent | None:
         time = time_ms(event["occurred_at"], "occurred_at", now, policy)
         observed = event.get("observed_at")
-        thumb = Thumb(
+        thumb = SignalEvent(
             index,
             event["response_id"],
             VALUES[event["value"]],
@@ -64,7 +62,7 @@ def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Po
             thumb.tie = zlib.crc32(event["event_id"].encode()) & 0xFFFF
         return keep(thumb, out, earliest)
 
-    def from_change(index: int, record: StreamRecord) -> Thumb | None:
+    def from_change(index: int, record: StreamRecord) -> SignalEvent | None:
         found = of_change(index, record, now, policy)
         if isinstance(found, Dropped):
             out.dropped.append(found)
@@ -76,7 +74,9 @@ def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Po
     return out
 
 
-def decode_exact(records: Sequence[Record], now: int, policy: Policy, items: list[Thumb]) -> list[tuple[int, Record]]:
+def decode_exact(
+    records: Sequence[Record], now: int, policy: Policy, items: list[SignalEvent]
+) -> list[tuple[int, Record]]:
     """Append the thumbs of records that are plain thumbs in every way as expected; return the other records, which are
     judged at length. Takes nothing that the long way would not take, and makes the same of it."""
     limit, earliest = policy.max_record_bytes, now - policy.lookback
@@ -93,7 +93,7 @@ def decode_exact(records: Sequence[Record], now: int, policy: Policy, items: lis
             else:
                 if time >= earliest:
                     tie = 0 if seq else zlib.crc32(event.event_id.encode()) & 0xFFFF
-                    items.append(Thumb(index, event.response_id, VALUES[event.value], time, seq, tie))
+                    items.append(SignalEvent(index, event.response_id, VALUES[event.value], time, seq, tie))
                     continue
         others.append((index, record))
     return others
@@ -102,7 +102,7 @@ def decode_exact(records: Sequence[Record], now: int, policy: Policy, items: lis
 _exact = msgspec.json.Decoder(ExactThumb).decode
 
 
-def keep(thumb: Thumb, out: Decoded[Thumb], earliest: int) -> Thumb | None:
+def keep(thumb: SignalEvent, out: Decoded[SignalEvent], earliest: int) -> SignalEvent | None:
     if thumb.time < earliest:
         out.dropped.append(Dropped(thumb.index, FilterReason.OUT_OF_WINDOW, thumb.time))
         return None
@@ -117,17 +117,4 @@ def unknown(event: Any) -> str:
     return clean(f"neither a DynamoDB stream record nor a plain thumb: {kind}")
 
 
-async def merge(batch: Batch, items: Sequence[Thumb], context: StepContext, ports: Ports) -> list[MergeResult]:
-    """The highest version of an item wins, whatever the order of arrival."""
-    turns, records, partition = context.turns, batch.records, batch.partition
-    out = []
-    for item in items:
-        snapshot = turns[item.response_id]
-        won = merge_thumb(snapshot.turn, item, partition, records[item.index].offset)
-        if won:
-            snapshot.touched = True
-        out.append(MergeResult(item.index, item.time, snapshot, snapshot.turn.thumbs if won else None))
-    return out
-
-
-AGENT = Agent(Kind.THUMBS, decode, merge, prepare)
+AGENT = signal_agent(THUMBS, decode, prepare)

@@ -21,9 +21,9 @@ from agents.ports import Ports
 from schemas.dead_letters import Record
 from schemas.events import TRACES, TraceEvent
 from schemas.outcomes import Cause, FilterReason, Kind, State
+from schemas.signals import DECLARED
 
 RESERVED = "user_signal_"
-LEGACY = frozenset({"thumbs", "reroll"})
 TEXT_LIMIT = 128
 
 
@@ -74,7 +74,8 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
 
 def is_judge_score(name: str, source: str | None) -> bool:
     """Whether a feedback score is a judge's: not a user signal's name, and not set by a person in Opik's own pages."""
-    return not name.startswith(RESERVED) and name not in LEGACY and source != "ui"
+    legacy = any(name == signal.legacy_name for signal in DECLARED.values())
+    return not name.startswith(RESERVED) and not legacy and source != "ui"
 
 
 def input_hash(value: Any) -> bytes:

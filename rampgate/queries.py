@@ -18,7 +18,7 @@ from schemas.answers import Conservation, CoverageAnswer, TurnView
 from schemas.dead_letter_answers import LetterList
 from schemas.outcomes import Cause
 from schemas.settings import parse_moment, parse_seconds
-from schemas.topics import CONSUMED, PRODUCED, Topics
+from schemas.topics import PRODUCED, Topics, consumed
 from streams.dead_letters.listing import Listing
 from streams.dead_letters.reader import LetterFilter, read_letters
 from streams.dead_letters.replay_ledger import ReplayLedger
@@ -164,7 +164,7 @@ def _moment(text: str | None, parameter: str) -> int | None:
 
 def full_topic_name(topics: Topics, name: str) -> str:
     """One of our topics, given by its short name, with the prefix; any other name as it is."""
-    return topics[name] if name in CONSUMED + PRODUCED else name
+    return topics[name] if name in consumed() + PRODUCED else name
 
 
 def parse_replay_id(text: str) -> str:

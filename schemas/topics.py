@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.outcomes import Kind
+from schemas.signals import DECLARED
 
-CONSUMED = ("thumbs", "rerolls", "traces", "ramp-steps")
 PRODUCED = ("verdicts", "dead-letters", "ramp-commands")
+
+
+def consumed() -> tuple[str, ...]:
+    """The topics we consume, without the prefix: those of the declared signals, traces and ramp steps."""
+    return (*(signal.topic for signal in DECLARED.values()), "traces", "ramp-steps")
 
 
 @dataclass(frozen=True)
@@ -18,15 +23,17 @@ class Topics:
     audit: str = "ps5.query_audit"
 
     def __getitem__(self, name: str) -> str:
-        if name not in CONSUMED + PRODUCED:
-            raise KeyError(f"no topic called {name!r}; there are {', '.join(CONSUMED + PRODUCED)}")
+        known = consumed() + PRODUCED
+        if name not in known:
+            raise KeyError(f"no topic called {name!r}; there are {', '.join(known)}")
         return self.prefix + name
 
     @property
     def all(self) -> list[str]:
-        return [self.prefix + name for name in CONSUMED + PRODUCED] + [self.audit]
+        return [self.prefix + name for name in consumed() + PRODUCED] + [self.audit]
 
-    def of(self, kind: Kind) -> str:
+    def of(self, kind: str) -> str:
         """The topic a kind of record is consumed from."""
-        names = {Kind.THUMBS: "thumbs", Kind.REROLL: "rerolls", Kind.TRACE: "traces", Kind.RAMP_STEP: "ramp-steps"}
-        return self.prefix + names[kind]
+        if kind in DECLARED:
+            return self.prefix + DECLARED[kind].topic
+        return self.prefix + {Kind.TRACE.value: "traces", Kind.RAMP_STEP.value: "ramp-steps"}[kind]

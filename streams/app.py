@@ -131,7 +131,7 @@ def consume(
     policy: Policy,
     start_offsets: StartOffsets,
     *,
-    observe: Callable[[Agent, Report, FetchedBatch], None],
+    observe: Callable[[Report], None],
     ready: Callable[[], Any],
     gates: Callable[[Consumption], RampRequests] | None = None,
 ) -> Consumption:

@@ -144,4 +144,4 @@ class Maintenance:
 
 def has_withheld(blob: bytes) -> bool:
     turn = decode_turn(blob)
-    return any(signal is not None and signal.mark == Mark.WITHHELD for signal in (turn.thumbs, turn.reroll))
+    return any(signal.mark == Mark.WITHHELD for _, signal in turn.signals())

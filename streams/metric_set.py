@@ -5,7 +5,6 @@ Metrics that are declared before they count: what each is called, what it means 
 
 from __future__ import annotations
 
-import bisect
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from typing import Final
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from schemas.outcomes import Cause, FilterReason, Kind, ParkReason, State
+from schemas.outcomes import Cause, FilterReason, ParkReason, State
+from schemas.signals import kinds
 
 Values = tuple[str, ...]
 OPEN: Final[Values] = ()
@@ -40,16 +40,6 @@ class MetricSet:
         prometheus_client.disable_created_metrics()
         self.registry = registry or CollectorRegistry(auto_describe=True)
         self.specs: list[MetricSpec] = []
-
-    def observe_many(self, histogram: Histogram, milliseconds: list[int]) -> None:
-        """Many observations for the price of one sort: a batch has thousands, and one `observe` costs a microsecond."""
-        ordered, last = sorted(milliseconds), 0
-        for bound, bucket in zip(histogram._upper_bounds, histogram._buckets, strict=True):
-            upto = bisect.bisect_right(ordered, bound * 1000)
-            if upto > last:
-                bucket.inc(upto - last)
-                last = upto
-        histogram._sum.inc(sum(ordered) / 1000)
 
     def exposition(self) -> bytes:
         """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""
@@ -99,9 +89,7 @@ def as_markdown(specs: Iterable[MetricSpec]) -> str:
     return "\n".join(lines) + "\n"
 
 
-SIGNALS: Final[Values] = tuple(kind.value for kind in Kind)
 STATES: Final[Values] = tuple(state.value for state in State)
-WRITTEN: Final[Values] = (Kind.THUMBS.value, Kind.REROLL.value)
 CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
 MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
 VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
@@ -131,6 +119,6 @@ def record_states() -> Iterable[Values]:
         State.PARKED: tuple(reason.value for reason in ParkReason),
         State.FILTERED: tuple(reason.value for reason in FilterReason),
     }
-    for signal, state in itertools.product(SIGNALS, State):
+    for signal, state in itertools.product(kinds(), State):
         for reason in reasons.get(state, ("",)):
             yield signal, state.value, reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -64,7 +65,7 @@ class Pipeline:
         in_flight: int,
         bad_in_a_row: int,
         consumer: Callable[[], Consumer],
-        observe: Callable[[Agent, Report, FetchedBatch], None],
+        observe: Callable[[Report], None],
         lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
         ready: Callable[[], Awaitable[None]],
@@ -74,7 +75,8 @@ class Pipeline:
         self._lanes: dict[TP, deque[Flight]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._bad: dict[TP, tuple[int, int, int]] = {}
-        self._stopping = False
+        self._stopping = self._begun = False
+        self._made_at = time.monotonic()
         self._bad_limit = bad_in_a_row
         self._consumer, self._observe, self._lost, self._fatal, self._ready = consumer, observe, lost, fatal, ready
 
@@ -195,7 +197,11 @@ class Pipeline:
             floor=min(flight.floor, batch.base),
             earlier_recorded=earlier_recorded,
         )
-        self._observe(self.agent, report, flight.batch)
+        self._observe(report)
+        if not self._begun:
+            self._begun = True
+            seconds = round(time.monotonic() - self._made_at, 3)
+            log.info("first_batch_settled", topic=batch.topic, seconds_from_start=seconds)
 
     async def _divide(self, flight: Flight, batch: Batch, doubtful: bool) -> None:
         """Something in the batch breaks us: halve it until one record is alone, and dead-letter that one."""

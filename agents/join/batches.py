@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agents.codec import Decoded
+from agents.codec import Decoded, SignalEvent
 from agents.join.counting import CONSUMED, DONE, HOUR, field_of
 from agents.join.dead_letters import letters_for, send_letters
+from agents.join.join import merge_signal
 from agents.join.step import (
     ATTEMPTS,
     Report,
@@ -26,7 +27,8 @@ from agents.keys import WATERMARK, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from schemas.dead_letters import DeadLetter, Record
-from schemas.outcomes import Kind, State
+from schemas.outcomes import State
+from schemas.signals import UserSignal
 from schemas.topics import Topics
 
 FOREVER = 1 << 46
@@ -79,14 +81,38 @@ class MergeResult(NamedTuple):
 class Agent:
     """What makes a topic's agent: its codec, and how its items merge into turns (which may read more of the state).
 
-    `prepare` is the fast path of the topic's common case: it takes what it can from what was read and returns the
-    items that go the general way.
+    `signal`: the user signal that the topic carries, if any. `prepare` is the fast path of the topic's common case: it
+    takes what it can from what was read and returns the items that go the general way.
     """
 
-    kind: Kind
+    kind: str
     decode: Callable[[Sequence[Record], int, Policy], Decoded[Any]]
     merge: Callable[[Batch, Sequence[Any], StepContext, Ports], Awaitable[list[MergeResult]]]
     prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None
+    signal: UserSignal | None = None
+
+
+def signal_agent(
+    declared: UserSignal,
+    decode: Callable[[Sequence[Record], int, Policy], Decoded[SignalEvent]],
+    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None,
+) -> Agent:
+    """The agent of a declared signal's topic: its events merge as the signal's rule says."""
+
+    async def merge(
+        batch: Batch, items: Sequence[SignalEvent], context: StepContext, ports: Ports
+    ) -> list[MergeResult]:
+        turns, records, partition = context.turns, batch.records, batch.partition
+        out = []
+        for item in items:
+            snapshot = turns[item.response_id]
+            won = merge_signal(snapshot.turn, declared, item, partition, records[item.index].offset)
+            snapshot.touched |= won
+            signal = snapshot.turn.signal(declared.kind) if won else None
+            out.append(MergeResult(item.index, item.time, snapshot, signal))
+        return out
+
+    return Agent(declared.kind, decode, merge, prepare, declared)
 
 
 async def handle(
@@ -196,13 +222,13 @@ def finder(batch: Batch) -> Callable[[str, int, int], Record | None]:
     return in_batch
 
 
-def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], context: StepContext, kind: Kind) -> None:
+def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], context: StepContext, kind: str) -> None:
     """Count each record as consumed, and in exactly one state (promise 3)."""
     records = batch.records
     ended = []
     for _, time, snapshot, signal, otherwise in results:
         turn = snapshot.turn
-        if signal is not None and (signal is turn.thumbs or signal is turn.reroll):
+        if signal is not None and any(signal is one for _, one in turn.signals()):
             otherwise = field_of(signal.mark, signal.cause)
         ended.append((time // HOUR, otherwise))
     tally = Counter(ended)

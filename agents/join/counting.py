@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.join.turn import CAUSES, Mark, Origin, Signal, Turn
+from agents.join.turn import CAUSES, Mark, Turn
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE
 from agents.ports import Change
-from schemas.outcomes import Kind
 from schemas.verticals import UNKNOWN
 
 HOUR: Final = 3_600_000
@@ -19,7 +18,6 @@ DONE: Final = "done"
 EDGE_SECONDS: Final = 300
 _DEAD: Final = Mark.DEAD
 _FIELDS: Final = ("", "parked:no_trace", "parked:withheld", DONE)
-_CARRIED_BY: Final[dict[int, Kind]] = {Origin.THUMBS: Kind.THUMBS, Origin.REROLLS: Kind.REROLL}
 
 
 Standing = tuple[str, str, int]
@@ -29,20 +27,11 @@ NOWHERE: Final[Standing] = ("", "", 0)
 
 def standing(turn: Turn) -> Standing:
     """Which of the three coverage classes a turn is in, for which vertical, and when."""
-    thumbs, reroll = turn.thumbs, turn.reroll
-    said = thumbs is not None and thumbs.value != 0
+    times = [signal.time for _, signal in turn.signals() if signal.value]
     if turn.trace:
-        name = BOTH if said or reroll is not None else MISSING_SIGNAL if turn.judged else ""
+        name = BOTH if times else MISSING_SIGNAL if turn.judged else ""
         return (name, turn.vertical, turn.time) if name else NOWHERE
-    times = [thumbs.time] if thumbs is not None and said else []
-    if reroll is not None:
-        times.append(reroll.time)
     return (MISSING_TRACE, UNKNOWN, min(times)) if times else NOWHERE
-
-
-def carried_by(signal: Signal) -> Kind | None:
-    """The kind of record that carried a signal; None for a derived one, which has no record of its own."""
-    return _CARRIED_BY.get(signal.origin)
 
 
 def field_of(mark: int, cause: int) -> str:
@@ -82,7 +71,7 @@ def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int
             change.count(COVERAGE_EDGE.key(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
 
 
-def count_tallies(change: Change, tallies: dict[tuple[Kind, int, str], int], now: int, lookback: int) -> None:
+def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now: int, lookback: int) -> None:
     """Count (kind, hour, field) increments of conservation."""
     for (kind, hour, field), by in tallies.items():
         expires = expiry(hour, lookback)

@@ -9,6 +9,7 @@ from agents.join.step import Refused, RetryState
 from agents.join.turn import Origin
 from agents.ports import Ports
 from schemas.dead_letters import DeadLetter, Record
+from schemas.signals import DECLARED
 from schemas.topics import Topics
 
 
@@ -33,14 +34,12 @@ async def letters_for(
     stage: str,
 ) -> list[DeadLetter]:
     """Dead letters of signals, each with the bytes of the record it came from: in the batch, or read back."""
-    names = {
-        Origin.THUMBS: topics["thumbs"],
-        Origin.REROLLS: topics["rerolls"],
-        Origin.TRACES: topics["traces"],
-        Origin.SWEPT_THUMBS: topics["thumbs"],
-        Origin.SWEPT_REROLLS: topics["rerolls"],
-    }
-    places = [(names[Origin(s.origin)], s.partition, s.offset) if s.origin else None for _, s, _ in refused]
+    names = {Origin.TRACES: topics["traces"]}
+    for declared in DECLARED.values():
+        names[declared.origin] = topics[declared.topic]
+        if declared.swept_origin is not None:
+            names[declared.swept_origin] = topics[declared.topic]
+    places = [(names[s.origin], s.partition, s.offset) if s.origin else None for _, s, _ in refused]
     records = [place and in_batch(*place) for place in places]
     missing = [place for place, record in zip(places, records, strict=True) if place and record is None]
     fetched = dict(zip(missing, await ports.records.fetch(missing), strict=True)) if missing else {}

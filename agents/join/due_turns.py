@@ -14,6 +14,7 @@ from agents.keys import turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
 from schemas.outcomes import Cause
+from schemas.signals import DECLARED
 from schemas.topics import Topics
 
 FRACTIONS = (30, 4, 1)
@@ -53,7 +54,8 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
         for snapshot in (context.turns[response_id] for response_id in retry_state.forced):
             if not snapshot.turn.trace:
                 # The state was lost after we had written: what Opik is said to hold may have been read before that.
-                snapshot.turn.wrote_thumbs = snapshot.turn.wrote_reroll = MAYBE
+                for kind in DECLARED:
+                    snapshot.turn.note(kind, MAYBE)
         given_up = merge_found(context, found, judged)
         refused = given_up + await write_scores(context, ports)
         if refused:
@@ -75,7 +77,7 @@ def merge_found(context: StepContext, found: dict[str, TraceFacts], judged: set[
         if response_id in judged and not turn.judged:
             turn.judged, snapshot.touched = 1, True
         if turn.trace:
-            if any(s is not None and s.mark in (Mark.PARKED, Mark.WITHHELD) for s in (turn.thumbs, turn.reroll)):
+            if any(signal.mark in (Mark.PARKED, Mark.WITHHELD) for _, signal in turn.signals()):
                 snapshot.touched = True
             if not turn.judged:
                 due[response_id] = next_check(now, turn.time, policy)
@@ -93,7 +95,7 @@ def merge_found(context: StepContext, found: dict[str, TraceFacts], judged: set[
 
 
 def waiting(turn: Turn) -> list[Signal]:
-    return [s for s in (turn.thumbs, turn.reroll) if s is not None and s.mark == Mark.PARKED]
+    return [signal for _, signal in turn.signals() if signal.mark == Mark.PARKED]
 
 
 def waits(turn: Turn) -> bool:

@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agents.codec import Thumb
+from agents.codec import SignalEvent
 from agents.join.batches import Batch
 from agents.join.counting import BOTH, HOUR, MISSING_SIGNAL
-from agents.join.join import LABELS, REROLL, THUMBS
 from agents.join.step import PreparedTurns, StepContext
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
 from agents.keys import turn_key
 from agents.ports import Write
+from schemas.signals import DECLARED, REROLL, THUMBS
 
-_THUMBS_LABEL, _REROLL_LABEL = LABELS[THUMBS], LABELS[REROLL]
+_THUMBS, _REROLL = THUMBS.score, REROLL.score
+_THUMBS_LABEL, _REROLL_LABEL = THUMBS.label, REROLL.label
+_KINDS = (THUMBS.kind, REROLL.kind)
+"""A first thumb is scored, and so is the absence of a reroll beside it."""
 _SCORES = {1: 1.0, -1: -1.0}
 
 
-def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], context: StepContext) -> Sequence[Thumb]:
+def prepare(
+    batch: Batch, items: Sequence[SignalEvent], read: dict[str, bytes], context: StepContext
+) -> Sequence[SignalEvent]:
     """Prepare what is common (as `context.prepared`) and take it out of `read`; the thumbs that go the general way are
     returned."""
+    if any(one.implied_by == THUMBS.kind and one is not REROLL for one in DECLARED.values()):
+        return items
     heard = [item.response_id for item in items]
     counts = Counter(heard) if len(set(heard)) < len(heard) else None
     now, lookback = context.now, context.policy.lookback
     records, partition = batch.records, batch.partition
-    prepared = PreparedTurns()
+    prepared = PreparedTurns(kinds=_KINDS)
     ids, writes, since, hours = prepared.ids, prepared.writes, prepared.since, prepared.hours
     keys, before, after, expires = prepared.swaps.columns
     moves, written = prepared.moves, prepared.written
@@ -45,8 +52,8 @@ def prepare(batch: Batch, items: Sequence[Thumb], read: dict[str, bytes], contex
             others.append(item)
             continue
         trace_id, project, ended, vertical = turn.trace_id, turn.project, turn.time, turn.vertical
-        writes.append(Write(trace_id, project, THUMBS, _SCORES[value], _THUMBS_LABEL))
-        writes.append(Write(trace_id, project, REROLL, 0.0, _REROLL_LABEL))
+        writes.append(Write(trace_id, project, _THUMBS, _SCORES[value], _THUMBS_LABEL))
+        writes.append(Write(trace_id, project, _REROLL, 0.0, _REROLL_LABEL))
         last = ended if ended > time else time
         ids.append(response_id)
         keys.append(turn_key(response_id))

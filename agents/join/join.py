@@ -6,49 +6,58 @@ from typing import Final
 
 import msgspec
 
-from agents.codec import Reroll, Thumb, TraceFacts
-from agents.join.turn import CAUSES, MAYBE, Mark, Origin, Signal, Turn
+from agents.codec import SignalEvent, TraceFacts
+from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn
 from schemas.outcomes import Cause
+from schemas.signals import DECLARED, MergeRule, UserSignal
 
-THUMBS: Final = "user_signal_thumbs"
-REROLL: Final = "user_signal_reroll"
-LEGACY_NAMES: Final = {THUMBS: "thumbs", REROLL: "reroll"}
-LABELS: Final = {THUMBS: "user_mobile", REROLL: "history_middleware"}
-REROLL_VALUES: Final = (None, 0.0, 1.0)
 SNAPSHOT_GUARD_MS: Final = 5_000
 MISSING_TRACE: Final = CAUSES.index(Cause.MISSING_TRACE)
 
 
 class Wanted(msgspec.Struct, gc=False):
-    """A difference between what Opik should hold and what it holds. `code` is noted once it is written."""
+    """A difference between what Opik should hold and what it holds. `owner` asks for the score; `code` is noted in the
+    turn once it is written."""
 
     owner: Signal
-    name: str
+    kind: str
     value: float | None
     code: int
 
 
-def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int, origin: Origin = Origin.THUMBS) -> bool:
-    """Whether this thumb is the turn's winning version now; False leaves the turn as it was."""
+def merge_signal(
+    turn: Turn, declared: UserSignal, event: SignalEvent, partition: int, offset: int, origin: int | None = None
+) -> bool:
+    """Whether this event is the turn's signal of its kind now; False leaves the turn as it was. `origin` is the
+    signal's own unless the event came another way."""
+    merge = merge_latest if declared.rule is MergeRule.LATEST else merge_once
+    return merge(turn, declared, event, partition, offset, declared.origin if origin is None else origin)
+
+
+def merge_latest(
+    turn: Turn, declared: UserSignal, event: SignalEvent, partition: int, offset: int, origin: int
+) -> bool:
+    """The winning version counts, whatever the order of arrival."""
     signal = Signal(
-        thumb.value,
-        thumb.time,
-        thumb.seq,
+        event.value,
+        event.time,
+        event.seq,
         origin=origin,
         partition=partition,
         offset=offset,
-        tie=thumb.tie,
-        asof=max(thumb.observed - SNAPSHOT_GUARD_MS - thumb.time, 0) if thumb.observed else 0,
+        tie=event.tie,
+        asof=max(event.observed - SNAPSHOT_GUARD_MS - event.time, 0) if event.observed else 0,
     )
-    now = turn.thumbs
+    now = turn.signal(declared.kind)
     if now is not None:
-        if thumb.observed:
-            if now.origin == Origin.SWEPT_THUMBS and origin == Origin.THUMBS and signal.same_version(now):
+        if event.observed:
+            if now.origin == declared.swept_origin and origin == declared.origin and signal.same_version(now):
                 # A sweep brought this very reading through; here comes its record, to be counted.
-                signal.seq, turn.thumbs = now.seq, signal
+                signal.seq = now.seq
+                turn.put(declared.kind, signal)
                 return True
-            again = now.mark == Mark.DEAD and now.value == thumb.value
-            if not again and (now.value == thumb.value or not signal.newer_than(now)):
+            again = now.mark == Mark.DEAD and now.value == event.value
+            if not again and (now.value == event.value or not signal.newer_than(now)):
                 return False
             signal.seq = now.seq
         elif signal.same_version(now):
@@ -56,32 +65,33 @@ def merge_thumb(turn: Turn, thumb: Thumb, partition: int, offset: int, origin: O
                 return False
         elif not signal.newer_than(now):
             return False
-    turn.thumbs = signal
+    turn.put(declared.kind, signal)
     if not signal.value:
-        doubt(turn)
+        doubt(turn, declared.kind)
     return True
 
 
-def doubt(turn: Turn) -> None:
+def doubt(turn: Turn, kind: str) -> None:
     """After a withdrawal, what isn't known to be in Opik may still be: from a step that was never recorded, or from
     before the state was lost. Then it is deleted, there or not."""
-    turn.wrote_thumbs = turn.wrote_thumbs or MAYBE
-    turn.wrote_reroll = turn.wrote_reroll or MAYBE
+    for declared in DECLARED.values():
+        if kind in (declared.kind, declared.implied_by):
+            turn.note(declared.kind, turn.wrote(declared.kind) or MAYBE)
 
 
-def merge_reroll(turn: Turn, reroll: Reroll, partition: int, offset: int, origin: Origin = Origin.REROLLS) -> bool:
-    """A reroll, once known, stands. An event takes over from a derived one, a dead one, and a later parked one."""
-    now = turn.reroll
+def merge_once(turn: Turn, declared: UserSignal, event: SignalEvent, partition: int, offset: int, origin: int) -> bool:
+    """A signal, once known, stays. An event takes over from a derived one, a dead one, and a later parked one."""
+    now = turn.signal(declared.kind)
     if now is not None:
-        earlier = (reroll.time, reroll.tie) < (now.time, now.tie)
+        earlier = (event.time, event.tie) < (now.time, now.tie)
         takes_over = (
-            (now.origin != Origin.REROLLS and origin == Origin.REROLLS)
-            or (now.mark == Mark.DEAD and origin in (Origin.REROLLS, now.origin))
+            (now.origin != declared.origin and origin == declared.origin)
+            or (now.mark == Mark.DEAD and origin in (declared.origin, now.origin))
             or (now.mark in (Mark.PARKED, Mark.WITHHELD, Mark.NEW) and origin == now.origin and earlier)
         )
         if not takes_over:
             return False
-    turn.reroll = Signal(1, reroll.time, origin=origin, partition=partition, offset=offset, tie=reroll.tie)
+    turn.put(declared.kind, Signal(1, event.time, origin=origin, partition=partition, offset=offset, tie=event.tie))
     return True
 
 
@@ -91,10 +101,13 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
         same = turn.trace == facts.trace
         if turn.trace and not same:
-            turn.wrote_thumbs = turn.wrote_reroll = turn.judged = 0
+            turn.judged = 0
+            for declared in DECLARED.values():
+                turn.note(declared.kind, 0)
             turn.vertical = turn.sub_agent = turn.category = ""
-            if turn.thumbs is not None and not turn.thumbs.value:
-                doubt(turn)
+            for kind, signal in turn.signals():
+                if not signal.value:
+                    doubt(turn, kind)
         turn.trace, turn.project = facts.trace, facts.project
         turn.time = max(facts.ended, turn.time) if same else facts.ended
         turn.vertical = facts.vertical or turn.vertical
@@ -103,10 +116,9 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
         if facts.judged:
             turn.judged = 1
         # What Opik is known to hold, from a read of the trace itself.
-        if facts.thumbs and not turn.wrote_thumbs:
-            turn.wrote_thumbs = facts.thumbs
-        if facts.reroll and not turn.wrote_reroll:
-            turn.wrote_reroll = facts.reroll
+        for kind, code in facts.wrote.items():
+            if not turn.wrote(kind):
+                turn.note(kind, code)
     after = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged)
     return before != after
 
@@ -119,15 +131,16 @@ def wanted(turn: Turn, force: bool = False) -> list[Wanted]:
     """
     if not turn.trace:
         return []
-    thumbs, reroll = turn.thumbs, turn.reroll
     out = []
-    value = thumbs.value if thumbs is not None else 0
-    if thumbs is not None and (force or value != turn.wrote_thumbs) and not buried(thumbs):
-        out.append(Wanted(thumbs, THUMBS, float(value) if value else None, value))
-    code = 2 if reroll is not None else 1 if value else 0
-    owner = reroll if reroll is not None else thumbs
-    if owner is not None and (force or code != turn.wrote_reroll) and not buried(owner):
-        out.append(Wanted(owner, REROLL, REROLL_VALUES[code], code))
+    for declared in DECLARED.values():
+        owner = turn.signal(declared.kind)
+        code = owner.value if owner is not None else 0
+        if declared.implied_by:
+            beside = turn.signal(declared.implied_by)
+            code = 2 if owner is not None else 1 if beside is not None and beside.value else 0
+            owner = owner if owner is not None else beside
+        if owner is not None and (force or code != turn.wrote(declared.kind)) and not buried(owner):
+            out.append(Wanted(owner, declared.kind, declared.score_of(code), code))
     return out
 
 
@@ -138,17 +151,11 @@ def buried(signal: Signal) -> bool:
 def distrust(turn: Turn, pending: list[Wanted]) -> None:
     """What is wanted by force and written later must not be passed over then, because the state says it is there."""
     for want in pending:
-        if want.name == THUMBS:
-            turn.wrote_thumbs = MAYBE
-        else:
-            turn.wrote_reroll = MAYBE
+        turn.note(want.kind, MAYBE)
 
 
 def note_written(turn: Turn, want: Wanted) -> None:
-    if want.name == THUMBS:
-        turn.wrote_thumbs = want.code
-    else:
-        turn.wrote_reroll = want.code
+    turn.note(want.kind, want.code)
 
 
 def bury(signal: Signal, cause: Cause) -> None:
@@ -161,8 +168,8 @@ def rest(turn: Turn, now: int, pending: list[Wanted]) -> bool:
     Returns whether a signal was parked just now, so that its trace has to be sought.
     """
     parked = False
-    for signal in (turn.thumbs, turn.reroll):
-        if signal is None or (signal.mark == Mark.DONE and not pending):
+    for _, signal in turn.signals():
+        if signal.mark == Mark.DONE and not pending:
             continue
         if signal.mark == Mark.DEAD and (not turn.trace or buried(signal)):
             continue

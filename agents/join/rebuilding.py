@@ -12,22 +12,24 @@ from agents.join.turn import Mark, Signal
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
+from schemas.signals import DECLARED
 
 
 async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> int:
     """Note what these traces carry as written. A signal known only from Opik yields to any version from the topics."""
     now = ports.clock.now_ms()
-    facts = {f.response_id: f for f in found if f.ended >= now - policy.lookback and (f.thumbs or f.reroll)}
+    facts = {f.response_id: f for f in found if f.ended >= now - policy.lookback and f.wrote}
     for _ in range(ATTEMPTS):
         context = StepContext(now, policy)
         context.load(list(facts), await ports.store.read(turn_keys(facts)))
         for response_id, snapshot in context.turns.items():
             turn, seen = snapshot.turn, facts[response_id]
             snapshot.touched |= merge_trace(turn, seen)
-            if turn.thumbs is None and seen.thumbs:
-                turn.thumbs, snapshot.touched = known(seen.thumbs, seen.ended), True
-            if turn.reroll is None and seen.reroll == 2:
-                turn.reroll, snapshot.touched = known(1, seen.ended), True
+            for kind, code in seen.wrote.items():
+                value = DECLARED[kind].value_of(code)
+                if value and turn.signal(kind) is None:
+                    turn.put(kind, known(value, seen.ended))
+                    snapshot.touched = True
         if await record(context, ports):
             return len(facts)
     raise exhausted()

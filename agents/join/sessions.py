@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agents.codec import Reroll, TraceFacts
+from agents.codec import SignalEvent, TraceFacts
 from agents.join.batches import Batch
-from agents.join.join import merge_reroll
+from agents.join.join import merge_signal
 from agents.join.step import StepContext
 from agents.join.turn import Origin, Session
 from agents.keys import SESSION, turn_keys
 from agents.ports import Ports
+from schemas.signals import REROLL
 
 SAID = 8
 PREFIX = "resp_"
@@ -114,8 +115,8 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], context: StepContext
         context.load(others, await ports.store.read(turn_keys(others)))
     for rid, time, offset in found:
         snapshot = context.turns[rid]
-        reroll = Reroll(-1, rid, time)
-        snapshot.touched |= merge_reroll(snapshot.turn, reroll, batch.partition, offset, Origin.TRACES)
+        event = SignalEvent(-1, rid, 1, time)
+        snapshot.touched |= merge_signal(snapshot.turn, REROLL, event, batch.partition, offset, Origin.TRACES)
 
 
 def is_reroll(before: Session, after: Session) -> bool:

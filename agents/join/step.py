@@ -6,33 +6,34 @@ record fails its checks: then the step reads and decides again, and writes only 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agents.join.counting import HOUR, NOWHERE, carried_by, count_moves, count_tallies, field_of, move, standing
-from agents.join.join import LABELS, LEGACY_NAMES, REROLL, THUMBS, Wanted, bury, distrust, note_written, rest, wanted
+from agents.join.counting import HOUR, NOWHERE, count_moves, count_tallies, field_of, move, standing
+from agents.join.join import Wanted, bury, distrust, note_written, rest, wanted
 from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
 from agents.keys import turn_ids, turn_key
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Swaps, Unavailable, Write
-from schemas.outcomes import Kind, State
+from schemas.outcomes import State
+from schemas.signals import DECLARED, kind_of_origin
 
 ATTEMPTS = 50
 AFTER_REPLAY_MS = 3_000
 """How long a write that a replay holds back waits before it is looked at again."""
-SCORES_EACH = 2
-"""A turn that hears its first thumb gets `user_signal_thumbs` and `user_signal_reroll`."""
 Refused = tuple[str, Signal, Refusal]
 """(response id, the signal that asked for the score, why Opik has not got it)."""
 
 
 @dataclass
 class Report:
-    """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state."""
+    """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state. `written`:
+    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the later of signal and trace to Opik."""
 
-    counts: dict[tuple[Kind, str], int] = field(default_factory=dict)
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    lags_ms: list[int] = field(default_factory=list)
+    lags_ms: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -43,12 +44,14 @@ class PreparedTurns:
     They hold if Opik takes every score and no one else changed a turn meanwhile. Else the whole step is decided again
     by the general way, which ends in the same state.
 
-    `writes` has SCORES_EACH to a turn. `since`: when the later of signal and trace came (ms), for the lag. `hours`: of
-    the records' times, for conservation; all end as done. `moves`: as in `agents.join.counting`. `written`: (vertical,
-    sub-agent, category) -> turns. `outcomes`: of `writes`, once they are made.
+    `kinds`: of the signals scored, first the one that was heard; `writes` has one score of each for every turn.
+    `since`: when the later of signal and trace came (ms), for the lag. `hours`: of the records' times, for
+    conservation; all end as done. `moves`: as in `agents.join.counting`. `written`: (vertical, sub-agent, category) ->
+    turns. `outcomes`: of `writes`, once they are made.
     """
 
     ids: list[str] = field(default_factory=list)
+    kinds: tuple[str, ...] = ()
     writes: list[Write] = field(default_factory=list)
     swaps: Swaps = field(default_factory=Swaps)
     since: list[int] = field(default_factory=list)
@@ -59,18 +62,15 @@ class PreparedTurns:
 
 
 class TurnSnapshot:
-    """A turn as it was read (`stored`, `thumbs`, `reroll` and their marks), and as it is becoming (`turn`)."""
+    """A turn as it was read (`stored`; `signals`: kind, signal, mark and cause of each), and as it becomes (`turn`)."""
 
-    __slots__ = ("before", "reroll", "reroll_mark", "stored", "thumbs", "thumbs_mark", "touched", "turn")
+    __slots__ = ("before", "signals", "stored", "touched", "turn")
 
     def __init__(self, stored: bytes, touched: bool) -> None:
         self.stored = stored
         self.touched = touched
         self.turn = turn = decode_turn(stored) if stored else Turn()
-        self.thumbs = thumbs = turn.thumbs
-        self.reroll = reroll = turn.reroll
-        self.thumbs_mark = (thumbs.mark, thumbs.cause) if thumbs is not None else (0, 0)
-        self.reroll_mark = (reroll.mark, reroll.cause) if reroll is not None else (0, 0)
+        self.signals = [(kind, signal, (signal.mark, signal.cause)) for kind, signal in turn.signals()]
         self.before = standing(turn) if stored else NOWHERE
 
 
@@ -82,7 +82,7 @@ Planned = list[tuple[str, TurnSnapshot, list[Wanted]]]
 class RetryState:
     """What survives a repetition of a step.
 
-    `outcomes`: the scores that Opik took or refused already. `forced`: turns whose score Opik may hold wrongly.
+    `outcomes`: (response id, kind, score) -> what Opik said. `forced`: turns whose score Opik may hold wrongly.
     `read`: the turns as the last attempt read them. `lettered`: the places of dead letters that were sent.
     """
 
@@ -93,9 +93,9 @@ class RetryState:
 
     def overtaken(self, response_ids: set[str]) -> None:
         """Note that others changed these turns: what we wrote for them may have replaced what they wrote."""
-        for response_id, name, value in [key for key in self.outcomes if key[0] in response_ids]:
-            if self.outcomes.pop((response_id, name, value)) is None:
-                self.forced.add(response_id)
+        for key in [key for key in self.outcomes if key[0] in response_ids]:
+            if self.outcomes.pop(key) is None:
+                self.forced.add(key[0])
 
 
 @dataclass
@@ -113,7 +113,7 @@ class StepContext:
     turns: dict[str, TurnSnapshot] = field(default_factory=dict)
     change: Change = field(default_factory=Change)
     report: Report = field(default_factory=Report)
-    tallies: dict[tuple[Kind, int, str], int] = field(default_factory=dict)
+    tallies: dict[tuple[str, int, str], int] = field(default_factory=dict)
     planned: Planned = field(default_factory=list)
     outcomes: list[Refusal | None] = field(default_factory=list)
     prepared: PreparedTurns | None = None
@@ -132,7 +132,7 @@ class StepContext:
         for response_id, stored in zip(response_ids, stored_turns, strict=True):
             turns[response_id] = TurnSnapshot(stored, response_id in forced)
 
-    def count(self, kind: Kind, time: int, name: str, by: int = 1) -> None:
+    def count(self, kind: str, time: int, name: str, by: int = 1) -> None:
         """Count records of that time into (or out of) a state of conservation."""
         key = (kind, time // HOUR, name)
         self.tallies[key] = self.tallies.get(key, 0) + by
@@ -175,7 +175,8 @@ async def send(context: StepContext, ports: Ports, planned: Planned) -> list[Ref
             turn = snapshot.turn
             trace_id, project = turn.trace_id, turn.project
             for want in pending:
-                writes.append(Write(trace_id, project, want.name, want.value, LABELS[want.name]))
+                declared = DECLARED[want.kind]
+                writes.append(Write(trace_id, project, declared.score, want.value, declared.label))
         found = await ports.scores.write(writes)
         if prepared is None:
             return found
@@ -186,12 +187,14 @@ async def send(context: StepContext, ports: Ports, planned: Planned) -> list[Ref
     for response_id, snapshot, pending in planned:
         turn = snapshot.turn
         for want in pending:
-            name, value = want.name, want.value
-            names = (name, LEGACY_NAMES[name]) if legacy else (name,)
-            if (response_id, name, value) not in known:
-                writes += [Write(turn.trace_id, turn.project, each, value, LABELS[name]) for each in names]
+            declared, value = DECLARED[want.kind], want.value
+            names = [declared.score]
+            if legacy and declared.legacy_name:
+                names.append(declared.legacy_name)
+            if (response_id, want.kind, value) not in known:
+                writes += [Write(turn.trace_id, turn.project, name, value, declared.label) for name in names]
                 places += [len(outcomes)] * len(names)
-            outcomes.append(known.get((response_id, name, value)))
+            outcomes.append(known.get((response_id, want.kind, value)))
     for place, refusal in zip(places, await ports.scores.write(writes) if writes else (), strict=True):
         outcomes[place] = outcomes[place] or refusal
     return outcomes
@@ -202,21 +205,20 @@ def note_outcomes(
 ) -> list[Refused]:
     """Note in each turn what Opik took; bury the signals of what it refused, and return them."""
     report, stored_at, now = context.report, ports.clock.now_ms(), context.now
-    lags = report.lags_ms
-    tally: dict[tuple[str, str, str], list[int]] = {}
+    written, lags = report.written, report.lags_ms
     refused: list[Refused] = []
     at = 0
     for response_id, snapshot, pending in planned:
         turn = snapshot.turn
         dimensions = (turn.vertical, turn.sub_agent, turn.category)
-        counts = tally.get(dimensions) or tally.setdefault(dimensions, [0, 0])
         buried: list[Signal] = []
         for want in pending:
             refusal = outcomes[at]
             at += 1
             if refusal is None:
                 note_written(turn, want)
-                counts[want.name is REROLL] += 1
+                key = (*dimensions, want.kind)
+                written[key] = written.get(key, 0) + 1
                 continue
             signal = want.owner
             if not any(signal is other for other in buried):
@@ -225,18 +227,14 @@ def note_outcomes(
                     refused.append((response_id, signal, refusal))
                 bury(signal, refusal.cause)
         if not buried:
-            lags.append(max(stored_at - max(pending[0].owner.time, turn.time), 0))
+            lag = max(stored_at - max(pending[0].owner.time, turn.time), 0)
+            lags.setdefault(pending[0].kind, []).append(lag)
         rest(turn, now, [])
     if (prepared := context.prepared) is not None:
-        lags += [max(stored_at - since, 0) for since in prepared.since]
+        lags.setdefault(prepared.kinds[0], []).extend([max(stored_at - since, 0) for since in prepared.since])
         for dimensions, by in prepared.written.items():
-            counts = tally.setdefault(dimensions, [0, 0])
-            counts[0] += by
-            counts[1] += by
-    for dimensions, counts in tally.items():
-        for name, by in zip((THUMBS, REROLL), counts, strict=True):
-            if by:
-                report.written[*dimensions, name] = report.written.get((*dimensions, name), 0) + by
+            for kind in prepared.kinds:
+                written[*dimensions, kind] = written.get((*dimensions, kind), 0) + by
     return refused
 
 
@@ -256,11 +254,8 @@ async def record(context: StepContext, ports: Ports) -> bool:
         if not snapshot.touched:
             continue
         turn = snapshot.turn
-        thumbs, reroll = turn.thumbs, turn.reroll
-        if snapshot.thumbs is not None:
-            account(context, snapshot.thumbs, snapshot.thumbs_mark, thumbs)
-        if snapshot.reroll is not None:
-            account(context, snapshot.reroll, snapshot.reroll_mark, reroll)
+        for kind, was, marked in snapshot.signals:
+            account(context, was, marked, turn.signal(kind))
         stored = encode_turn(turn)
         if stored == snapshot.stored:
             if response_id not in forced or not turn.trace:
@@ -272,11 +267,7 @@ async def record(context: StepContext, ports: Ports) -> bool:
         move(moves, snapshot.before, standing(turn))
         key = turn_key(response_id)
         checks[key] = snapshot.stored
-        last = turn.time
-        if thumbs is not None and thumbs.time > last:
-            last = thumbs.time
-        if reroll is not None and reroll.time > last:
-            last = reroll.time
+        last = max([turn.time, *[signal.time for _, signal in turn.signals()]])
         sets[key] = (stored, max(last + lookback, now) + HOUR)
     count_moves(change, moves, now, lookback)
     count_tallies(change, context.tallies, now, lookback)
@@ -296,11 +287,12 @@ def remember(context: StepContext, stale: set[str]) -> None:
     outcomes = iter(context.outcomes)
     for response_id, _, pending in context.planned:
         for want in pending:
-            retry_state.outcomes[response_id, want.name, want.value] = next(outcomes)
+            retry_state.outcomes[response_id, want.kind, want.value] = next(outcomes)
     read = {response_id: snapshot.stored for response_id, snapshot in context.turns.items()}
     if (prepared := context.prepared) is not None:
-        for at, (write, outcome) in enumerate(zip(prepared.writes, prepared.outcomes, strict=True)):
-            retry_state.outcomes[prepared.ids[at // SCORES_EACH], write.name, write.value] = outcome
+        scored = itertools.product(prepared.ids, prepared.kinds)
+        for (response_id, kind), write, outcome in zip(scored, prepared.writes, prepared.outcomes, strict=True):
+            retry_state.outcomes[response_id, kind, write.value] = outcome
         read.update(zip(prepared.ids, prepared.swaps.before, strict=True))
     retry_state.overtaken(stale)
     retry_state.read = read
@@ -311,7 +303,7 @@ def account(context: StepContext, was: Signal, marked: tuple[int, int], signal: 
 
     A step counts its own new records in `agents.join.batches`.
     """
-    kind = carried_by(was)
+    kind = kind_of_origin(was.origin)
     if kind is None:
         return
     if signal is was:

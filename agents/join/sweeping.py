@@ -10,25 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.codec import Reroll, Thumb, TraceFacts
+from agents.codec import SignalEvent, TraceFacts
 from agents.join.dead_letters import letters_for, send_letters
-from agents.join.join import merge_reroll, merge_thumb, merge_trace
+from agents.join.join import merge_signal, merge_trace
 from agents.join.step import ATTEMPTS, Report, RetryState, StepContext, exhausted, record, write_scores
-from agents.join.turn import Mark, Origin, Turn, decode_turn
+from agents.join.turn import Mark, Turn, decode_turn
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record
+from schemas.signals import UserSignal
 from schemas.topics import Topics
-
-Item = Thumb | Reroll
 
 
 @dataclass(frozen=True)
 class Placed:
     """An item and the record that carries it, as it stands in Kafka."""
 
-    item: Item
+    item: SignalEvent
     record: Record
 
 
@@ -41,19 +40,21 @@ class Known:
     waits: bool
 
 
-async def peek(items: Sequence[Item], ports: Ports) -> list[Known]:
+async def peek(items: Sequence[SignalEvent], signal: UserSignal, ports: Ports) -> list[Known]:
     """Ask the join itself, and change nothing. A reading that no thumb stands is no news where none is known."""
     blobs = await ports.store.read(turn_keys(item.response_id for item in items))
     out = []
     for item, blob in zip(items, blobs, strict=True):
         turn = decode_turn(blob) if blob else Turn()
         waits = waiting(turn)
-        nothing = isinstance(item, Thumb) and not item.value and turn.thumbs is None
-        out.append(Known(not nothing and merge(turn, item, 0, 0), waits))
+        nothing = not item.value and turn.signal(signal.kind) is None
+        out.append(Known(not nothing and merge_signal(turn, signal, item, 0, 0, signal.swept_origin), waits))
     return out
 
 
-async def bring(placed: Sequence[Placed], ports: Ports, policy: Policy, topics: Topics) -> tuple[Report, set[str]]:
+async def bring(
+    placed: Sequence[Placed], signal: UserSignal, ports: Ports, policy: Policy, topics: Topics
+) -> tuple[Report, set[str]]:
     """Join and write. Returns what was done, and the response ids of turns that wait for something."""
     retry_state = RetryState()
     response_ids = list({one.item.response_id for one in placed})
@@ -63,7 +64,8 @@ async def bring(placed: Sequence[Placed], ports: Ports, policy: Policy, topics: 
         context.load(response_ids, await ports.store.read(turn_keys(response_ids)))
         for one in placed:
             snapshot = context.turns[one.item.response_id]
-            snapshot.touched |= merge(snapshot.turn, one.item, one.record.partition, one.record.offset)
+            place = (one.record.partition, one.record.offset)
+            snapshot.touched |= merge_signal(snapshot.turn, signal, one.item, *place, signal.swept_origin)
         refused = await write_scores(context, ports)
         if refused:
 
@@ -96,15 +98,8 @@ async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topi
     raise exhausted()
 
 
-def merge(turn: Turn, item: Item, partition: int, offset: int) -> bool:
-    if isinstance(item, Thumb):
-        return merge_thumb(turn, item, partition, offset, Origin.SWEPT_THUMBS)
-    return merge_reroll(turn, item, partition, offset, Origin.SWEPT_REROLLS)
-
-
 def waiting(turn: Turn) -> bool:
-    signals = (turn.thumbs, turn.reroll)
-    return any(signal is not None and signal.mark in (Mark.PARKED, Mark.WITHHELD) for signal in signals)
+    return any(signal.mark in (Mark.PARKED, Mark.WITHHELD) for _, signal in turn.signals())
 
 
 def still_waiting(blobs: Sequence[bytes]) -> int:

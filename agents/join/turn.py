@@ -5,13 +5,13 @@ Kept small, since there is one for each turn of the lookback window. Times are m
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 import msgspec
 from msgspec.structs import astuple
 
 from schemas.outcomes import Cause
+from schemas.signals import REROLL, THUMBS
 
 
 class Mark:
@@ -24,16 +24,13 @@ class Mark:
     DEAD: Final = 4
 
 
-class Origin(IntEnum):
-    """What a signal came from. A derived one has no record of its own and is not counted as consumed; a swept one has
-    a record that no consumer has come to yet, and whoever does takes over from it and counts it."""
+class Origin:
+    """What a signal came from; the other numbers are those of `schemas.signals`. A derived one has no record of its own
+    and is not counted as consumed; a swept one has a record that no consumer has come to yet, and whoever does takes
+    over from it and counts it."""
 
-    DERIVED = 0
-    THUMBS = 1
-    REROLLS = 2
-    TRACES = 3
-    SWEPT_THUMBS = 4
-    SWEPT_REROLLS = 5
+    DERIVED: Final = 0
+    TRACES: Final = 3
 
 
 CAUSES: Final = tuple(Cause)
@@ -72,6 +69,17 @@ class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
         return (self.time + self.asof, self.tie) == (other.time + other.asof, other.tie)
 
 
+class OtherSignal(msgspec.Struct, array_like=True, gc=False):
+    """A signal without a field of its own, and the code of its score in Opik."""
+
+    wrote: int = 0
+    signal: Signal | None = None
+
+
+OWN_FIELDS: Final = {THUMBS.kind: "wrote_thumbs", REROLL.kind: "wrote_reroll"}
+"""The signals with fields of their own in a turn, which cost fewer bytes; every other one is in `others`."""
+
+
 class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known.
 
@@ -93,6 +101,42 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     thumbs: Signal | None = None
     reroll: Signal | None = None
     rewritten: int = 0
+    others: dict[str, OtherSignal] = {}
+
+    def signal(self, kind: str) -> Signal | None:
+        if kind in OWN_FIELDS:
+            return self.thumbs if kind == "thumbs" else self.reroll
+        other = self.others.get(kind)
+        return other.signal if other is not None else None
+
+    def signals(self) -> list[tuple[str, Signal]]:
+        """Kind and signal of each that is known, withdrawn ones included."""
+        found = [("thumbs", self.thumbs)] if self.thumbs is not None else []
+        if self.reroll is not None:
+            found.append(("reroll", self.reroll))
+        if self.others:
+            found += [(kind, other.signal) for kind, other in self.others.items() if other.signal is not None]
+        return found
+
+    def put(self, kind: str, signal: Signal) -> None:
+        if kind in OWN_FIELDS:
+            setattr(self, kind, signal)
+        else:
+            self.others.setdefault(kind, OtherSignal()).signal = signal
+
+    def wrote(self, kind: str) -> int:
+        """The code of the kind's score in Opik: 0 for none, MAYBE where one may be there of which we know nothing."""
+        if kind in OWN_FIELDS:
+            return self.wrote_thumbs if kind == "thumbs" else self.wrote_reroll
+        other = self.others.get(kind)
+        return other.wrote if other is not None else 0
+
+    def note(self, kind: str, code: int) -> None:
+        """Note the code of the kind's score in Opik."""
+        if kind in OWN_FIELDS:
+            setattr(self, OWN_FIELDS[kind], code)
+        elif code or kind in self.others:
+            self.others.setdefault(kind, OtherSignal()).wrote = code
 
     @property
     def trace_id(self) -> str:
@@ -102,7 +146,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     @property
     def active(self) -> bool:
         """Whether the user has said anything that still stands."""
-        return (self.thumbs is not None and self.thumbs.value != 0) or self.reroll is not None
+        return any(signal.value for _, signal in self.signals())
 
 
 class Session(msgspec.Struct, array_like=True, gc=False):
@@ -123,7 +167,7 @@ def encode_turn(turn: Turn) -> bytes:
     """A turn as stored: one msgpack array without the unset fields at its end, and so are its signals."""
     fields = astuple(turn)
     if turn.thumbs is not None or turn.reroll is not None:
-        fields = (*fields[:9], _stored(turn.thumbs), _stored(turn.reroll), turn.rewritten)
+        fields = (*fields[:9], _stored(turn.thumbs), _stored(turn.reroll), *fields[11:])
     return _pack(_trimmed(fields, 0))
 
 
@@ -154,7 +198,7 @@ def with_first_thumb(blob: bytes, value: int, time: int, seq: bytes, tie: int, p
 
 _JUDGED: Final = b"\x97"
 _UNSIGNALLED: Final = (b"\x96", _JUDGED)
-_THUMBS = int(Origin.THUMBS)
+_THUMBS: Final = THUMBS.origin
 _WROTE = {1: b"\x01\x01", -1: b"\xff\x01"}
 
 decode_turn = msgspec.msgpack.Decoder(Turn).decode

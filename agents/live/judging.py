@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from agents import thumbs, traces
-from agents.codec import Thumb, TraceFacts
+from agents.codec import SignalEvent, TraceFacts
 from agents.join.turn import Turn, decode_turn
 from agents.keys import turn_keys
 from agents.live.scores import Mark, keep, mark_key, note_judged, read_marks
@@ -147,7 +147,7 @@ class LiveJudging:
         known yet, to be handed in again. Raises Unavailable."""
         registry, now = self._serving(), self._ports.clock.now_ms()
         decoded = thumbs.decode(records, now, self._policy)
-        down: dict[str, Thumb] = {item.response_id: item for item in decoded.items if item.value < 0}
+        down: dict[str, SignalEvent] = {item.response_id: item for item in decoded.items if item.value < 0}
         turns = await self._turns(list(down))
         marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
         todo, waiting = [], []

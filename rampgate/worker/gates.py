@@ -21,7 +21,6 @@ from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
-from rampgate.worker.observing import observe
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers
 from streams.gates.metrics import JudgeAnswers, verdict_published
@@ -114,7 +113,12 @@ class Gates:
             self.verdicts,
             PublishLeases(parts.store.redis, parts.store.prefix),
             parts.ports.dead_letters,
-            RampCounting(parts.store, parts.clock, parts.policy.lookback, partial(observe, parts)),
+            RampCounting(
+                parts.store,
+                parts.clock,
+                parts.policy.lookback,
+                partial(parts.metrics.observe_report, registered=parts.verticals),
+            ),
             parts.clock,
             consumer=partial(getattr, consumption, "consumer"),
             fatal=consumption.fatal,

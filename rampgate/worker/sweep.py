@@ -15,7 +15,6 @@ from agents.keys import WITHHELD
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
-from rampgate.worker.observing import observe
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
 from streams.sweep.log import SweepLog, start
@@ -108,7 +107,7 @@ def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
         parts.topics,
         since,
         dry=dry,
-        observe=lambda report: observe(parts, report),
+        observe=lambda report: parts.metrics.observe_report(report, parts.verticals),
     )
 
 

@@ -7,17 +7,15 @@ import signal
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import structlog
 
-from agents.join.batches import Agent, FetchedBatch
-from agents.join.step import Report
 from agents.ports import Unauthorized, Unavailable
 from rampgate.wiring import AGENTS, Parts
 from rampgate.worker.gates import Gates
 from rampgate.worker.live_judging import LiveJudges
-from rampgate.worker.observing import observe
 from rampgate.worker.operators import Operators
 from streams.app import Consumption, consume
 from streams.kafka.delayed_consumer import SideFeed
@@ -40,7 +38,6 @@ class Worker:
         self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
         self.operators = Operators(parts)
         self.started_at = time.time()
-        self.first_event_at: float | None = None
         self._stop = asyncio.Event()
         self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuilding)
         self.consumption: Consumption | None = None
@@ -66,6 +63,7 @@ class Worker:
         wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters", *(GATE_TOPICS if self.gates else ()))]
         if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
             return 0
+        observe = partial(parts.metrics.observe_report, registered=parts.verticals)
         in_flight = parts.tuning.records_in_flight
         start_offsets = StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
         self.consumption = consumption = consume(
@@ -76,12 +74,12 @@ class Worker:
             parts.ports,
             parts.policy,
             start_offsets,
-            observe=self._observe_batch,
+            observe=observe,
             ready=self.rebuild.ready,
             gates=self.gates.requests if self.gates is not None else None,
         )
         maintenance = Maintenance(
-            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, self.observe, self.replaying
+            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, observe, self.replaying
         )
         task: asyncio.Task[None] | None = None
         if self.gates is not None:
@@ -151,13 +149,3 @@ class Worker:
         self.parts.metrics.state_rebuilding.set(running)
         if running:
             self.parts.metrics.state_rebuilds.inc()
-
-    def _observe_batch(self, agent: Agent, report: Report, batch: FetchedBatch) -> None:
-        if self.first_event_at is None:
-            self.first_event_at = time.time()
-            log.info("first_batch_settled", seconds_from_start=round(self.first_event_at - self.started_at, 3))
-        self.observe(report)
-
-    def observe(self, report: Report) -> None:
-        """Move the process's counters by what a step recorded."""
-        observe(self.parts, report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agents.codec import Decoded, Reroll, Thumb, TraceFacts
+from agents.codec import Decoded, SignalEvent, TraceFacts
 from agents.join.batches import Agent
 from agents.join.turn import Mark, Signal, Turn, decode_turn
 from agents.keys import turn_keys
@@ -14,7 +14,8 @@ from agents.ports import Clock, Store
 from schemas.dead_letter_answers import Letter, LetterState
 from schemas.dead_letters import CUTS
 from schemas.outcomes import Cause
-from schemas.topics import CONSUMED, Topics
+from schemas.signals import MergeRule, UserSignal
+from schemas.topics import Topics, consumed
 from streams.dead_letters.replay_ledger import ReplayLedger
 
 
@@ -57,7 +58,8 @@ class LetterStates:
         if self._ledger is not None:
             places = await self._ledger.replayed([letters[index].identity for index in asked])
         for index, place in zip(asked, places, strict=True):
-            out[index] = standing_of(letters[index], decoded[index], turns, place)
+            letter = letters[index]
+            out[index] = standing_of(letter, self._agents.get(letter.topic), decoded[index], turns, place)
         return [standing or Standing(LetterState.OPEN) for standing in out]
 
     def _decode(self, letter: Letter, now: int) -> Decoded[Any] | None:
@@ -75,17 +77,20 @@ def refusal(letter: Letter, topics: Topics) -> Standing | None:
         why = "it came from the dead-letter topic itself"
     elif letter.lost:
         why = "Kafka had dropped the record already; only its key is known"
-    elif letter.topic not in {topics[name] for name in CONSUMED}:
+    elif letter.topic not in {topics[name] for name in consumed()}:
         why = f"{letter.topic or 'no topic'} is none of the topics that are consumed under the prefix {topics.prefix}"
     elif not letter.replay_id or not letter.attempts:
         why = "its headers rampgate.replay-id and rampgate.attempts are missing: it was not written by a worker"
     return Standing(LetterState.NOT_REPLAYABLE, why) if why else None
 
 
-def standing_of(letter: Letter, decoded: Decoded[Any] | None, turns: Mapping[str, Turn], place: str) -> Standing:
+def standing_of(
+    letter: Letter, agent: Agent | None, decoded: Decoded[Any] | None, turns: Mapping[str, Turn], place: str
+) -> Standing:
     """What the state says of a letter that could be replayed. `place`: where the ledger says it was republished."""
     items = decoded.items if decoded else []
-    ends = [settled(item, turns.get(item.response_id), letter.cause) for item in items]
+    signal = agent.signal if agent is not None else None
+    ends = [settled(item, signal, turns.get(item.response_id), letter.cause) for item in items]
     if ends and all(ends):
         return Standing(LetterState.RESOLVED, ends[0])
     if place:
@@ -99,7 +104,7 @@ def standing_of(letter: Letter, decoded: Decoded[Any] | None, turns: Mapping[str
     return Standing(LetterState.OPEN)
 
 
-def settled(item: Thumb | Reroll | TraceFacts, turn: Turn | None, cause: Cause | None) -> str:
+def settled(item: SignalEvent | TraceFacts, declared: UserSignal | None, turn: Turn | None, cause: Cause | None) -> str:
     """How the turn already has what this event asked for, or something newer; "" if it has not."""
     if turn is None or cause is Cause.JUDGE_UNAVAILABLE:
         return ""  # the join has done its part; what a live judge could not score is open
@@ -108,18 +113,19 @@ def settled(item: Thumb | Reroll | TraceFacts, turn: Turn | None, cause: Cause |
         refused = cause in (Cause.OPIK_REJECTED, Cause.OPIK_UNAVAILABLE)
         known = bool(turn.trace) and (turn.trace == item.trace or turn.time > item.ended)
         return "the turn has its trace" if known and not refused else ""
-    if isinstance(item, Reroll):
-        return rest_of(turn.reroll, "reroll") if turn.reroll is not None else ""
-    now = turn.thumbs
-    if now is None:
+    now = turn.signal(declared.kind) if declared is not None else None
+    if declared is None or now is None:
         return ""
+    newer_stands = f"a newer {declared.name} stands"
+    if declared.rule is MergeRule.ONCE:
+        return rest_of(now, declared.name)
     if item.observed:
         newer = now.value != item.value and now.time + now.asof > item.observed
-        return "a newer thumb stands" if newer else rest_of(now, "thumb") if now.value == item.value else ""
+        return newer_stands if newer else rest_of(now, declared.name) if now.value == item.value else ""
     signal = Signal(item.value, item.time, item.seq, tie=item.tie)
     if signal.same_version(now):
-        return rest_of(now, "thumb")
-    return "" if signal.newer_than(now) else "a newer thumb stands"
+        return rest_of(now, declared.name)
+    return "" if signal.newer_than(now) else newer_stands
 
 
 def rest_of(signal: Signal, name: str) -> str:

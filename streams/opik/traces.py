@@ -16,10 +16,10 @@ import structlog
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
-from agents.join.join import REROLL, THUMBS
 from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
+from schemas.signals import DECLARED
 from streams.opik.client import ApiError, OpikClient, OutOfTries, persist
 
 log = structlog.get_logger(__name__)
@@ -101,8 +101,8 @@ class OpikTraces:
     async def scored(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
         """Every trace since then that carries one of our scores, in pages; for a rebuild (promise 2)."""
         for project in await self.projects():
-            for name in (THUMBS, REROLL):
-                filters = [_where(field="feedback_scores", key=name, operator="is_not_empty", value="")]
+            for signal in DECLARED.values():
+                filters = [_where(field="feedback_scores", key=signal.score, operator="is_not_empty", value="")]
                 async for page in self._search(project, filters, since_ms - SLACK_MS, None):
                     yield page
 
@@ -222,7 +222,6 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
         return None
     held = {str(score.get("name")): score.get("value") for score in trace.get("feedback_scores") or ()}
     started = moment(trace.get("start_time"))
-    thumbs, reroll = held.get(THUMBS), held.get(REROLL)
     return TraceFacts(
         response_id=metadata["response_id"],
         trace=trace_bytes(str(trace["id"])),
@@ -233,8 +232,11 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
         started=started,
         ended=moment(trace.get("end_time")) or started,
         judged=has_judge_score(trace),
-        thumbs=0 if thumbs is None else 1 if thumbs > 0 else -1,
-        reroll=0 if reroll is None else 2 if reroll > 0 else 1,
+        wrote={
+            signal.kind: signal.code_of(held[signal.score])
+            for signal in DECLARED.values()
+            if held.get(signal.score) is not None
+        },
     )
 
 

@@ -8,7 +8,8 @@ from agents.join.counting import CONSUMED, HOUR
 from agents.keys import CONSERVATION
 from agents.ports import Store
 from schemas.answers import Balance, Conservation
-from schemas.outcomes import Kind, State
+from schemas.outcomes import State
+from schemas.signals import kinds
 
 WITH_REASONS = (State.DEAD_LETTERED, State.PARKED, State.FILTERED)
 
@@ -17,10 +18,10 @@ async def conservation(store: Store, now_ms: int, window_seconds: int, future_ms
     """Totals of the hours that overlap (now - window, now], and of those up to `future_ms` ahead: a producer's clock
     may run ahead of ours, and its records are consumed all the same. Raises Unavailable."""
     first, last = (now_ms - window_seconds * 1000 + 1000) // HOUR, (now_ms + future_ms) // HOUR
-    keys = [(kind, CONSERVATION.key(hour, kind)) for kind in Kind for hour in range(first, last + 1)]
+    keys = [(kind, CONSERVATION.key(hour, kind)) for kind in kinds() for hour in range(first, last + 1)]
     found = await store.counts([key for _, key in keys])
     signals = {
-        kind.value: balance(fields for (of, _), fields in zip(keys, found, strict=True) if of == kind) for kind in Kind
+        kind: balance(fields for (of, _), fields in zip(keys, found, strict=True) if of == kind) for kind in kinds()
     }
     balanced = all(one.difference == 0 for one in signals.values())
     return Conservation(window_seconds=window_seconds, balanced=balanced, signals=signals)

@@ -21,6 +21,7 @@ from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, Unavailable
 from schemas.dead_letters import clean
+from schemas.signals import REROLL, THUMBS, UserSignal
 from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
 from streams.opik.traces import OpikTraces
@@ -85,7 +86,7 @@ class Sweep:
         events = [reroll_event(pair, sessions.vertical(pair.before.response_id), topic) for pair in sessions.rerolls()]
         self.tally.rerolls_found = len(events)
         for start in range(0, len(events), PAGE):
-            new = await self._take(rerolls.AGENT, events[start : start + PAGE])
+            new = await self._take(rerolls.AGENT, REROLL, events[start : start + PAGE])
             self.tally.rerolls_published += new
 
     async def scan(self, segment: int, segments: int, place: Place) -> None:
@@ -119,10 +120,10 @@ class Sweep:
             except (ValueError, AttributeError) as error:
                 tally.bad += 1
                 log.warning("sweep_bad_item", reason=clean(str(error)))
-        new = await self._take(thumbs.AGENT, events)
+        new = await self._take(thumbs.AGENT, THUMBS, events)
         tally.published += new  # not in one line with the await: segments run side by side
 
-    async def _take(self, agent: Agent, events: Sequence[Unsent]) -> int:
+    async def _take(self, agent: Agent, signal: UserSignal, events: Sequence[Unsent]) -> int:
         """Publish what the state does not have and bring it through the join; returns how many that were."""
         decoded = agent.decode(events, self.ports.clock.now_ms(), self.policy)
         for bad in decoded.bad:
@@ -130,7 +131,7 @@ class Sweep:
             log.warning("sweep_bad_item", reason=bad.detail)
         items = [item for item in decoded.items if item.time >= self.since]
         self.tally.older += len(decoded.dropped) + len(decoded.items) - len(items)
-        known = await peek(items, self.ports)
+        known = await peek(items, signal, self.ports)
         self.waiting |= {item.response_id for item, one in zip(items, known, strict=True) if one.waits}
         news = [item for item, one in zip(items, known, strict=True) if one.news]
         self.tally.unchanged += len(items) - len(news)
@@ -141,7 +142,7 @@ class Sweep:
                 Placed(item, replace(record, partition=partition, offset=offset))
                 for item, record, (_, partition, offset) in zip(news, sent, at, strict=True)
             ]
-            report, waiting = await bring(placed, self.ports, self.policy, self.topics)
+            report, waiting = await bring(placed, signal, self.ports, self.policy, self.topics)
             self.waiting |= waiting
             self._note(report)
         return len(news)

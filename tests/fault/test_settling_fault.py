@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from agents.codec import TraceFacts
 from agents.join.due_turns import revisit
-from agents.join.turn import Mark, Origin, Signal, Turn, decode_turn, encode_turn
+from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
 from agents.policy import Policy
 from agents.ports import Ports
+from schemas.signals import THUMBS
 from schemas.topics import Topics
 from tests.memory_ports import ManualClock, MemoryLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
 
@@ -21,8 +22,8 @@ async def test_a_trace_that_arrives_during_a_search_is_still_asked_for_its_judge
     clock = ManualClock()
     store = MemoryStore(clock)
     then = clock.ms - 3_600_000
-    thumb = Signal(0, then, b"\\1", mark=Mark.DONE, origin=Origin.THUMBS)
-    parked = Turn(thumbs=Signal(1, then, b"\\1", mark=Mark.PARKED, origin=Origin.THUMBS, parked_at=clock.ms))
+    thumb = Signal(0, then, b"\\1", mark=Mark.DONE, origin=THUMBS.origin)
+    parked = Turn(thumbs=Signal(1, then, b"\\1", mark=Mark.PARKED, origin=THUMBS.origin, parked_at=clock.ms))
     trace = bytes.fromhex("01a1fd3723eb73ae8cdfcff83f22a3c5")
     arrived = Turn(trace=trace, project="p", vertical="v", time=then, thumbs=thumb)
     store.values["t:r"] = (encode_turn(parked), FOREVER)

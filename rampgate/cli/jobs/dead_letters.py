@@ -24,7 +24,7 @@ from rampgate.queries import (
 from rampgate.settings import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.dead_letter_answers import Letter, ReplayAnswer, read_letter
-from schemas.topics import CONSUMED
+from schemas.topics import consumed
 from streams.dead_letters.listing import Listing, answer_of
 from streams.dead_letters.reader import LetterFilter, Progress, partitions_of, read_letters
 from streams.dead_letters.replay import Outcome, Replay
@@ -96,7 +96,7 @@ async def replay_dead_letters(
 
 async def run_replay(parts: Parts, wanted: LetterFilter, terms: ReplayTerms, *, shown: bool) -> Outcome:
     """One pass over the letters. Raises Failure when a part goes away, saying how far it came."""
-    partitions = await partitions_of(parts.access, [parts.topics[name] for name in CONSUMED])
+    partitions = await partitions_of(parts.access, [parts.topics[name] for name in consumed()])
     replay = Replay(
         parts.producer,
         dead_letter_ledger(parts),

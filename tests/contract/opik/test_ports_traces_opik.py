@@ -40,7 +40,9 @@ async def scored(traces: OpikTraces, since_ms: int) -> dict[str, tuple[int, int]
     """response id -> what of ours its trace carries."""
     found = {}
     async for page in traces.scored(since_ms):
-        found.update({facts.response_id: (facts.thumbs, facts.reroll) for facts in page})
+        found.update(
+            {facts.response_id: (facts.wrote.get("thumbs", 0), facts.wrote.get("reroll", 0)) for facts in page}
+        )
     return found
 
 

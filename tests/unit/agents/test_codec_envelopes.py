@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.codec import Decoded, Thumb
+from agents.codec import Decoded, SignalEvent
 from agents.policy import Attributes, Policy
 from agents.thumbs import decode
 from schemas.outcomes import Cause, FilterReason, Kind
@@ -17,11 +17,11 @@ from tests.unit.agents.join.world import World
 TTL = {"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}}
 
 
-def read(*events: Any, policy: Policy | None = None) -> Decoded[Thumb]:
+def read(*events: Any, policy: Policy | None = None) -> Decoded[SignalEvent]:
     return decode([Rec(json.dumps(e).encode(), offset=n) for n, e in enumerate(events)], NOW, policy or Policy())
 
 
-def facts(out: Decoded[Thumb]) -> list[tuple[str, int, bytes]]:
+def facts(out: Decoded[SignalEvent]) -> list[tuple[str, int, bytes]]:
     assert not out.bad, out.bad
     return [(item.response_id, item.value, item.seq) for item in out.items]
 

@@ -53,7 +53,7 @@ class Traces:
     async def scored(self, since: int) -> AsyncIterator[list[TraceFacts]]:
         self.reads += 1
         for number, rid in enumerate(("a", "b"), 1):
-            yield [msgspec.structs.replace(found_trace(rid), thumbs=1)]
+            yield [msgspec.structs.replace(found_trace(rid), wrote={"thumbs": 1})]
             if self.reads == 1 and number == self._lost_after:
                 self._world.store.flush()
                 self._keys.held.clear()

@@ -26,9 +26,9 @@ def recount(events: list[tuple[Kind, dict[str, Any]]]) -> Expected:
     thumbs: dict[str, list[tuple[int, float]]] = {}
     rerolled: set[str] = set()
     for kind, event in events:
-        if kind is Kind.TRACE:
+        if kind == Kind.TRACE:
             traces.setdefault(event["response_id"], []).append(event)
-        elif kind is Kind.REROLL:
+        elif kind == Kind.REROLL:
             if event["elapsed_seconds"] <= 300:
                 rerolled.add(event["response_id"])
         elif "dynamodb" in event:

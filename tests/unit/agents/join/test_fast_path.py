@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from agents import thumbs
 from agents.join.batches import Batch
 from agents.join.step import Report
-from agents.join.turn import Mark, Origin, Signal, Turn, decode_turn, encode_turn, unsignalled, with_first_thumb
+from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, unsignalled, with_first_thumb
 from agents.policy import Policy
 from agents.ports import Refusal, Write
 from schemas.outcomes import Cause, Kind
+from schemas.signals import THUMBS
 from tests.unit.agents.builders import HOUR, MINUTE, NOW, SECOND, Rec, change, encode, reroll, thumb, trace
 from tests.unit.agents.join.world import AGENTS, World
 from tests.unit.agents.test_codec_arbitrary import JSON, KEYS
@@ -106,7 +107,7 @@ async def test_the_common_thumb_does_take_the_short_way() -> None:
 
     async def merge(batch: Any, items: Any, work: Any, ports: Any) -> Any:
         merged.extend(items)
-        return await thumbs.merge(batch, items, work, ports)
+        return await thumbs.AGENT.merge(batch, items, work, ports)
 
     records = world.send(Kind.THUMBS, *[in_text(thumb(rid)) for rid in RIDS])
     batch = Batch("rampgate.thumbs", 0, 0, records)
@@ -154,7 +155,7 @@ def test_the_stored_turn_is_the_one_the_encoder_makes(
     blob = encode_turn(turn)
     assert unsignalled(blob)
     made = with_first_thumb(blob, value, time, seq, tie, *place)
-    turn.thumbs = Signal(value, time, seq, Mark.DONE, Origin.THUMBS, tie, 0, *place)
+    turn.thumbs = Signal(value, time, seq, Mark.DONE, THUMBS.origin, tie, 0, *place)
     turn.wrote_thumbs, turn.wrote_reroll = value, 1
     assert made == encode_turn(turn)
     assert decode_turn(made) == turn

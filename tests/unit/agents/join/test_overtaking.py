@@ -111,9 +111,9 @@ class Stage:
         assert not self.fatal
 
 
-def held(**scores: int) -> TraceFacts:
+def held(**wrote: int) -> TraceFacts:
     """What a rebuild reads in Opik, with these scores."""
-    return msgspec.structs.replace(found_trace("r"), **scores)
+    return msgspec.structs.replace(found_trace("r"), wrote=wrote)
 
 
 async def begun() -> Stage:

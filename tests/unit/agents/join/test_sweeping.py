@@ -11,9 +11,9 @@ from agents import rerolls, thumbs
 from agents.codec import TraceFacts
 from agents.join.batches import Agent
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
-from agents.join.turn import Origin
 from agents.policy import Policy
 from schemas.outcomes import Kind
+from schemas.signals import DECLARED
 from streams.sweep.events import Sessions, reroll_event
 from tests.unit.agents.builders import DAY, HOUR, MINUTE, NOW, SECOND, change, reroll, thumb, trace, trace_id
 from tests.unit.agents.join.world import World
@@ -30,11 +30,11 @@ async def sweep(world: World, event: dict[str, Any], kind: Kind = Kind.THUMBS) -
     agent: Agent = thumbs.AGENT if kind == Kind.THUMBS else rerolls.AGENT
     (record,) = world.send(kind, event)
     (item,) = agent.decode([record], world.clock.ms, world.policy).items
-    (known,) = await peek([item], world.ports)
+    (known,) = await peek([item], DECLARED[kind], world.ports)
     if not known.news:
         world.logs[kind, 0].pop()
         return False
-    await bring([Placed(item, record)], world.ports, world.policy, world.topics)
+    await bring([Placed(item, record)], DECLARED[kind], world.ports, world.policy, world.topics)
     return True
 
 
@@ -49,7 +49,7 @@ async def test_a_sweep_alone_writes_and_its_record_is_counted_once_when_a_consum
     assert len(world.scores.log) == writes, "the consumer's copy writes nothing"
     assert world.conservation(Kind.THUMBS) == {"consumed": 1, "done": 1}
     assert world.turn("r").thumbs is not None
-    assert world.turn("r").thumbs.origin == Origin.THUMBS
+    assert world.turn("r").thumbs.origin == DECLARED[Kind.THUMBS].origin
     world.balance()
 
 
@@ -168,7 +168,7 @@ async def test_traces_read_from_opik_settle_signals_count_in_coverage_and_are_no
     found = [
         facts("waits"),
         facts("judged", judged=True),
-        facts("known", thumbs=-1, reroll=1),
+        facts("known", wrote={"thumbs": -1, "reroll": 1}),
         facts("ancient", at=NOW - 8 * DAY, judged=True),
     ]
     await notice(found, world.ports, world.policy, world.topics)

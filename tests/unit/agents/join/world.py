@@ -20,11 +20,12 @@ from agents.keys import turn_key
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.outcomes import Kind
+from schemas.signals import kinds
 from schemas.topics import Topics
 from tests.memory_ports import ManualClock, MemoryLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
 from tests.unit.agents.builders import MINUTE, NOW, REROLL_SCORE, SECOND, THUMBS_SCORE, Rec, encode, thumb, trace_id
 
-AGENTS: dict[Kind, Agent] = {Kind.THUMBS: thumbs.AGENT, Kind.REROLL: rerolls.AGENT, Kind.TRACE: traces.AGENT}
+AGENTS: dict[str, Agent] = {agent.kind: agent for agent in (thumbs.AGENT, rerolls.AGENT, traces.AGENT)}
 WAIT = 15 * MINUTE
 """The default wait for a missing trace."""
 
@@ -40,8 +41,8 @@ class World:
     letters: MemoryLetters = field(default_factory=MemoryLetters)
     log: MemoryLog = field(default_factory=MemoryLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
-    logs: dict[tuple[Kind, int], list[Rec]] = field(default_factory=dict)
-    committed: dict[tuple[Kind, int], int] = field(default_factory=dict)
+    logs: dict[tuple[str, int], list[Rec]] = field(default_factory=dict)
+    committed: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
@@ -49,7 +50,7 @@ class World:
 
     # What producers and time do.
 
-    def send(self, kind: Kind, *events: Any, partition: int = 0, headers: Any = ()) -> list[Rec]:
+    def send(self, kind: str, *events: Any, partition: int = 0, headers: Any = ()) -> list[Rec]:
         """Append events (dicts, raw bytes or None) to a partition's log."""
         log = self.logs.setdefault((kind, partition), [])
         topic, sent = self.topics.of(kind), []
@@ -65,7 +66,7 @@ class World:
 
     # What a worker does.
 
-    async def run(self, kind: Kind, partition: int = 0, count: int | None = None, doubtful: bool = False) -> Report:
+    async def run(self, kind: str, partition: int = 0, count: int | None = None, doubtful: bool = False) -> Report:
         """Handle the next `count` records (all by default) as one batch and commit."""
         at = (kind, partition)
         base, log = self.committed.get(at, 0), self.logs.get(at, [])
@@ -92,12 +93,12 @@ class World:
         for kind, partition in sorted(self.logs):
             await self.run(kind, partition)
 
-    async def tell(self, kind: Kind, *events: Any, partition: int = 0) -> Report:
+    async def tell(self, kind: str, *events: Any, partition: int = 0) -> Report:
         """Send, and handle at once."""
         self.send(kind, *events, partition=partition)
         return await self.run(kind, partition)
 
-    def rewind(self, kind: Kind, partition: int = 0, by: int = 1) -> None:
+    def rewind(self, kind: str, partition: int = 0, by: int = 1) -> None:
         """Records come again: their offset was not committed before the worker went away."""
         at = (kind, partition)
         self.committed[at] = max(self.committed.get(at, 0) - by, 0)
@@ -152,7 +153,7 @@ class World:
         assert +whole == +edges, "hours and seconds must tell the same"
         return {key: by for key, by in whole.items() if by}
 
-    def conservation(self, kind: Kind) -> dict[str, int]:
+    def conservation(self, kind: str) -> dict[str, int]:
         """Field -> records, over all hours; without what has gone to 0."""
         total: Counter[str] = Counter()
         for key, (_, fields) in self.store.counters.items():
@@ -164,7 +165,7 @@ class World:
         """Promise 3: each record consumed is in one state, none twice, and no counter is below zero."""
         for key, (_, fields) in self.store.counters.items():
             assert all(by >= 0 for by in fields.values()), f"{key} has a negative counter: {fields}"
-        for kind in Kind:
+        for kind in kinds():
             counted = self.conservation(kind)
             consumed = counted.pop(CONSUMED, 0)
             assert consumed == sum(counted.values()), (kind, consumed, counted)

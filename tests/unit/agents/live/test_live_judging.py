@@ -204,8 +204,8 @@ async def test_a_model_that_is_down_makes_a_dead_letter_and_its_replay_is_judged
     assert rig.written(event) == {}
     facts = trace_codec.decode([rig.world.letters.letters[0].record], rig.world.clock.ms, rig.world.policy).items[0]
     turn = rig.world.turn("r")
-    assert settled(facts, turn, Cause.MISSING_TRACE), "the join has the trace"
-    assert settled(facts, turn, Cause.JUDGE_UNAVAILABLE) == "", "yet what judges owe is open, and may be replayed"
+    assert settled(facts, None, turn, Cause.MISSING_TRACE), "the join has the trace"
+    assert settled(facts, None, turn, Cause.JUDGE_UNAVAILABLE) == "", "yet what judges owe is open, and may be replayed"
     rig.model = Willing()
     await rig.traces(event)
     assert "helpfulness" in rig.written(event)

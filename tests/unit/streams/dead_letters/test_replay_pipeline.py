@@ -72,7 +72,7 @@ async def test_a_record_that_breaks_our_code_is_lettered_alone() -> None:
     async def breaks(batch: Batch, items: Any, work: Any, ports: Any) -> Any:
         if any(item.response_id == "r13" for item in items):
             raise ZeroDivisionError("a secret of the user's")
-        return await thumbs.merge(batch, items, work, ports)
+        return await thumbs.AGENT.merge(batch, items, work, ports)
 
     sent = world.send(Kind.THUMBS, *(thumb(f"r{n}") for n in range(20)))
     assert await settle(world, replace(thumbs.AGENT, merge=breaks, prepare=None)) == []
