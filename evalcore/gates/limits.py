@@ -14,6 +14,9 @@ from schemas.judges import Enforcement, Milestone, Score
 from schemas.verdicts import Code, VerdictLevel
 
 CONFIDENCE = 0.95
+LARGEST_QUANTILE = 1e6
+"""Of Student's t. Beyond it one item outweighs all others by so much that the scored items say nothing of the mean; the
+figure itself is no longer reliable there."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,11 @@ def _interval(answers: Answers, scale: tuple[float, float], boolean: bool) -> tu
     error = math.sqrt(spread / (effective - 1))
     from scipy import special  # half a second of CPU, and most processes never decide
 
-    half = float(special.stdtrit(effective - 1, (1 + CONFIDENCE) / 2)) * error
     low, high = scale
+    quantile = float(special.stdtrit(effective - 1, (1 + CONFIDENCE) / 2))
+    if quantile > LARGEST_QUANTILE:
+        return low, high
+    half = quantile * error
     return max(mean - half, low), min(mean + half, high)
 
 

@@ -32,7 +32,7 @@ PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-o", "timeout=120", "--tb=line"
 LONGEST = 600.0
 """Seconds for one mutant's tests."""
 OURS = ("schemas", "evalcore", "agents", "streams", "rampgate", "tests", "conftest")
-FAILED = re.compile(r"^FAILED (\S+)(?: - (.*))?$", re.MULTILINE)
+FAILED = re.compile(r"^FAILED (.+?)(?: - (.*))?$", re.MULTILINE)
 NO_CATCH = re.compile(r"(SyntaxError|IndentationError|NameError|ImportError|ModuleNotFoundError|UnboundLocalError)\b")
 _moments = count(int(time.time()))
 

@@ -172,10 +172,11 @@ async def test_a_batch_that_is_not_ours_is_not_begun() -> None:
     async with Stage() as stage:
         stale = stage.batch(0)
         stage.generation += 1
-        await stage.pipeline.submit(stale, lambda: stage.acked.append(0))
+        await stage.pipeline.submit(stale, lambda: stage.acked.append(5))
         await stage.submit(0)
         await stage.end()
         assert (stage.abandoned, stage.acked, stage.recorded) == ([0], [0], 1)
+        assert stage.scores.begun == [trace_id("r0")], "only the second one writes"
 
 
 async def test_no_more_than_so_many_batches_are_in_flight() -> None:
@@ -227,7 +228,7 @@ async def test_a_part_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch
         assert [stage.world.score(f"r{number}") for number in range(3)] == [1.0] * 3
 
 
-@pytest.mark.parametrize("why", ["rewound", "stopped flow"])
+@pytest.mark.parametrize("why", ["rewound", "no flow"])
 async def test_a_part_that_is_away_is_not_waited_for_once_the_batch_is_not_ours(
     monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -245,6 +246,7 @@ async def test_a_part_that_is_away_is_not_waited_for_once_the_batch_is_not_ours(
             slow.set()
             await stage.end()
         assert (stage.acked, stage.abandoned, stage.recorded) == ([], [0], 0)
+        assert stage.scores.begun == [trace_id("r0")], "it is tried once"
 
 
 async def test_a_stop_lets_what_is_in_flight_end_and_takes_nothing_new() -> None:
