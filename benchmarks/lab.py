@@ -63,6 +63,12 @@ class Lab:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def end_workers(self) -> None:
+        """Stop every worker of ours; the sink goes on."""
+        for child in self._children:
+            if child is not self._sink:
+                child.stop()
+
     def close(self) -> None:
         for child in self._children:
             child.kill()

@@ -1,4 +1,4 @@
-"""Start-up: how long a command takes before it does anything.
+"""Start-up: how long a command takes before it does anything, a worker until its first score, `dev` until it is ready.
 
 Each is a process of its own, once to warm the file cache and then as many times as there are rounds; medians.
 """
@@ -6,37 +6,80 @@ Each is a process of its own, once to warm the file cache and then as many times
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import restart, throughput
+from benchmarks.lab import Failed, Lab
 from benchmarks.options import Options
+from benchmarks.records import Feed
 
 PROGRAM = Path(sys.executable).with_name("rampgate")
 HELP = {"rampgate --help": ("--help",), "rampgate worker --help": ("worker", "--help")}
-GOALS = {"rampgate --help": 0.3}
+EVENTS = 300
+WORKER = "rampgate worker, to the first score"
+DEV = {"rampgate dev, to ready": ("dev", "--json"), "rampgate dev --real, to ready": ("dev", "--real", "--json")}
+GOALS = {"rampgate --help": 0.3, WORKER: 2.0, "rampgate dev, to ready": 5.0, "rampgate dev --real, to ready": 10.0}
+Measured = tuple[float, float]
+"""Seconds, and CPU seconds of the process and all it started."""
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Seconds until the process has ended, and the CPU seconds it took."""
-    found = {name: ended(arguments, options.rounds) for name, arguments in HELP.items()}
+    found = {name: repeated(lambda a=arguments: ended(a), options.rounds) for name, arguments in HELP.items()}  # type: ignore[misc]
+    with Lab() as lab:
+        small = replace(options, events=EVENTS)
+        throughput.prepare(lab, small)
+        feed = Feed(EVENTS)
+        found[WORKER] = repeated(lambda: first_score(lab, feed), options.rounds)
+    found |= {name: repeated(lambda a=arguments: ready(a), options.rounds) for name, arguments in DEV.items()}  # type: ignore[misc]
     return {"rounds": options.rounds, "goals": GOALS, "commands": found}
 
 
-def ended(arguments: tuple[str, ...], rounds: int) -> dict[str, float]:
-    measured = [once(arguments) for _ in range(1 + rounds)][1:]
+def repeated(measure: Callable[[], Measured], rounds: int) -> dict[str, float]:
+    measured = [measure() for _ in range(1 + rounds)][-max(rounds, 1) :]
     return {
         "seconds": median(seconds for seconds, _ in measured),
         "cpu_seconds": median(cpu for _, cpu in measured),
     }
 
 
-def once(arguments: tuple[str, ...]) -> tuple[float, float]:
-    began, before = time.perf_counter(), os.times()
+def ended(arguments: tuple[str, ...]) -> Measured:
+    """Until the command has ended."""
+    began, before = time.perf_counter(), cpu()
     subprocess.run([PROGRAM, *arguments], stdout=subprocess.DEVNULL, check=True)
-    after = os.times()
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return time.perf_counter() - began, cpu
+    return time.perf_counter() - began, cpu() - before
+
+
+def first_score(lab: Lab, feed: Feed) -> Measured:
+    """Until the scores of an event that waits in the topic are in Opik. The CPU is of the worker's whole short life."""
+    before = cpu()
+    seconds = restart.measure(lab, feed, "cold", time.monotonic_ns(), [])
+    lab.end_workers()
+    return seconds, cpu() - before
+
+
+def ready(arguments: tuple[str, ...]) -> Measured:
+    """Until `dev` prints its addresses, which it does once its worker answers that it is ready. The CPU includes its
+    end."""
+    began, before = time.perf_counter(), cpu()
+    process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    line = process.stdout.readline() if process.stdout is not None else b""
+    seconds = time.perf_counter() - began
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    if not line:
+        raise Failed(f"rampgate {' '.join(arguments)} ended with {process.returncode} and said nothing")
+    return seconds, cpu() - before
+
+
+def cpu() -> float:
+    """CPU seconds of all children that have ended."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
