@@ -13,7 +13,7 @@ from typing import Any
 
 from evalcore.lint.check import Find, check
 from evalcore.registry.files import RegistryFiles
-from evalcore.registry.thresholds import Stated, misfit
+from evalcore.registry.thresholds import Stated, unfit_threshold
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from schemas.judges import (
@@ -58,7 +58,7 @@ def fits(value: Score, rule: RuleFile, *, floor: bool = False) -> bool:
 def unfit(value: Score, rule: RuleFile, *, floor: bool = False) -> str | None:
     """Why a threshold or floor does not fit its judge. The floor of a BOOLEAN judge may be a rate."""
     if not floor or rule.score_type is not ScoreType.BOOLEAN:
-        return misfit(value, rule.score_type, score_range(rule))
+        return unfit_threshold(value, rule.score_type, score_range(rule))
     if value is False:
         return "false for the floor of a BOOLEAN judge, below which nothing can be"
     if 0 <= value <= 1:

@@ -56,7 +56,7 @@ def resolve(sources: Sequence[Stated], floor: Score, score_type: ScoreType) -> R
     return Resolved(default, at)
 
 
-def misfit(value: Score, score_type: ScoreType, scale: tuple[float, float]) -> str | None:
+def unfit_threshold(value: Score, score_type: ScoreType, scale: tuple[float, float]) -> str | None:
     """Why a threshold does not fit a judge, with what it may have been meant as; None when it fits.
 
     Fractions fit an INTEGER judge, whose aggregate is a mean. A BOOLEAN judge takes `true` and nothing else: its
@@ -78,7 +78,7 @@ def misfit(value: Score, score_type: ScoreType, scale: tuple[float, float]) -> s
 def require_fit(judge: str, stated: Stated, score_type: ScoreType, scale: tuple[float, float]) -> None:
     """Raises ThresholdTypeError for the first value that does not fit (PC5 §9.5)."""
     for milestone, value in ((None, stated.single), *stated.named.items()):
-        wrong = None if value is None else misfit(value, score_type, scale)
+        wrong = None if value is None else unfit_threshold(value, score_type, scale)
         if wrong is not None:
             where = f" at {milestone}" if milestone else ""
             raise ThresholdTypeError(f"threshold of {judge}{where} in {stated.source}: {wrong}")

@@ -12,7 +12,7 @@ from evalcore.yaml.field_help import kind, remedy
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Document, Parsed, field_name, read_yaml
 from evalcore.yaml.model_fields import nulls
-from evalcore.yaml.validation_errors import misfits
+from evalcore.yaml.validation_errors import findings_of
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
@@ -41,7 +41,7 @@ def read(model: type[AnyModel], file: str, raw: bytes) -> Reading[AnyModel]:
     try:
         value = model.model_validate(document.data)
     except ValidationError as error:
-        findings += misfits(model, document, error.errors(include_url=False))
+        findings += findings_of(model, document, error.errors(include_url=False))
     told = {finding.field for finding in findings}
     for path in empty:
         if field_name(path) not in told:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
@@ -34,11 +34,22 @@ _HOW: Final = {
 }
 _ORDER: Final = list(dict.fromkeys(["a whole number", "a number", "true or false", *_WANTED.values()]))
 _QUOTED: Final = re.compile("'([^']*)'")
+_OF_CHOICES: Final = ("enum", "literal_error", "bool_type", "int_type", "float_type", "dict_type")
+_BOUNDS: Final = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_LENGTHS: Final = {
+    "too_short": ("min_length", "at least", "more"),
+    "too_long": ("max_length", "at most", "fewer"),
+}
 
 
 @dataclass
-class Misfit:
-    """All that is wrong at one field. `at_key`: with its name, not its value."""
+class FieldErrors:
+    """All errors of one field. `at_key`: they are about its name, not its value."""
 
     path: FieldPath
     at_key: bool
@@ -49,77 +60,72 @@ class Misfit:
         return [str(error["type"]) for error in self.errors]
 
 
-def wrong(misfit: Misfit) -> tuple[str, str, str]:
-    """Check, message and fix; the fix is empty where the field's example says it."""
-    error = misfit.errors[0]
-    value, context, kinds = error["input"], error.get("ctx") or {}, misfit.kinds
-    if all(kind in ("enum", "literal_error", "bool_type", "int_type", "float_type", "dict_type") for kind in kinds):
-        choices = [
-            name
-            for found in misfit.errors
-            for name in _QUOTED.findall(str((found.get("ctx") or {}).get("expected", "")))
-        ]
-        if choices:
-            check = "unknown-key" if misfit.at_key else "unknown-value"
-            meant = near_miss(value, choices) if isinstance(value, str) else ""
-            return check, f"{described(value)} is none of {listed(choices)}{meant}", f"write one of {listed(choices)}"
-    if value is None and all(kind in _WANTED for kind in kinds):
-        return "empty-value", f"has no value; it must be {_wanted(kinds)}", ""
-    if all(kind in _WANTED for kind in kinds):
-        return "wrong-type", f"must be {_wanted(kinds)}, not {described(value)}", _type_fix(kinds, value)
-    match kinds[0]:
-        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
-            ((sign, limit),) = [item for item in context.items() if item[0] in ("gt", "ge", "lt", "le")]
-            words = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}[sign]
-            return (
-                "out-of-range",
-                f"must be {words} {limit}, not {described(value)}",
-                f"write a number that is {words} {limit}",
-            )
-        case "string_too_short":
-            return "empty-value", "has no text", ""
-        case "string_too_long":
-            return "too-long", f"is longer than {context['max_length']} characters", "shorten it"
-        case "too_short" | "too_long":
-            bound = context.get("min_length", context.get("max_length"))
-            words = "at least" if "min_length" in context else "at most"
-            count = len(value) if isinstance(value, (list, dict)) else context.get("actual_length")
-            return "wrong-length", f"must have {words} {bound} entries, not {count}", ""
-        case "string_pattern_mismatch" if r"\[-?" in context["pattern"]:
-            return "wrong-format", f"{described(value)} is no dotted path such as input.messages[-1].content", ""
-        case "string_pattern_mismatch" if not str(value).strip():
-            return "empty-value", "has no text", ""
-        case "string_pattern_mismatch" if context["pattern"].startswith(r"^\S"):
-            return "wrong-format", f"{described(value)} has space around it, or a line break", "write one line of text"
-        case "string_pattern_mismatch":
-            fix = f"it must match {context['pattern']}"
-            return "wrong-format", f"{described(value)} has not the form it must have", fix
-        case "value_error":
-            return "wrong-value", f"{context['error']}, not {described(value)}", ""
-        case kind if kind.startswith("date"):
-            return "wrong-value", f"must be a day such as 2026-08-22, not {described(value)}", ""
-    return "wrong-value", f"{error['msg'][:1].lower()}{error['msg'][1:]}", ""
+class Wording(NamedTuple):
+    """`fix` holds for this value; `general_fix` is for a field that has no example of its own either."""
+
+    check: str
+    message: str
+    fix: str = ""
+    general_fix: str = "correct it as the message says, or remove the field"
 
 
-def how(misfit: Misfit) -> str:
-    """The fix of a field that has no example of its own."""
-    error, kinds = misfit.errors[0], misfit.kinds
-    context = error.get("ctx") or {}
+def wording(found: FieldErrors) -> Wording:
+    """Says what is wrong with a field's value, and what to write instead."""
+    error, kinds = found.errors[0], found.kinds
+    value, context = error["input"], error.get("ctx") or {}
+    shown = described(value)
+    choices = listed(_choices(found))
+    if choices:
+        check = "unknown-key" if found.at_key else "unknown-value"
+        meant = near_miss(value, choices.split(", ")) if isinstance(value, str) else ""
+        return Wording(check, f"{shown} is none of {choices}{meant}", f"write one of {choices}")
     if all(kind in _WANTED for kind in kinds):
         wanted = _wanted(kinds)
-        return _HOW.get(wanted, f"write {wanted}")
-    match kinds[0]:
-        case "string_too_short":
-            return "write a text, or remove the field"
-        case "too_short":
-            return f"write {context['min_length']} entries or more"
-        case "too_long":
-            return f"write {context['max_length']} entries or fewer"
-        case "string_pattern_mismatch":
-            return "write names with dots between them, such as input.messages[-1].content"
-        case kind if kind.startswith("date"):
-            return "write a day such as 2026-08-22"
-    return "correct it as the message says, or remove the field"
+        general = _HOW.get(wanted, f"write {wanted}")
+        if value is None:
+            return Wording("empty-value", f"has no value; it must be {wanted}", "", general)
+        return Wording("wrong-type", f"must be {wanted}, not {shown}", _type_fix(kinds, value), general)
+    kind = kinds[0]
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        bound = f"{words} {context[name]}"
+        return Wording("out-of-range", f"must be {bound}, not {shown}", f"write a number that is {bound}")
+    if kind == "string_too_long":
+        return Wording("too-long", f"is longer than {context['max_length']} characters", "shorten it")
+    if kind in _LENGTHS:
+        name, words, more = _LENGTHS[kind]
+        count = len(value) if isinstance(value, (list, dict)) else context.get("actual_length")
+        message = f"must have {words} {context[name]} entries, not {count}"
+        return Wording("wrong-length", message, "", f"write {context[name]} entries or {more}")
+    if kind == "string_pattern_mismatch":
+        return _wrong_form(str(value), shown, context["pattern"])
+    if kind == "string_too_short":
+        return Wording("empty-value", "has no text", "", "write a text, or remove the field")
+    if kind == "value_error":
+        return Wording("wrong-value", f"{context['error']}, not {shown}")
+    if kind.startswith("date"):
+        day = "a day such as 2026-08-22"
+        return Wording("wrong-value", f"must be {day}, not {shown}", "", f"write {day}")
+    return Wording("wrong-value", f"{error['msg'][:1].lower()}{error['msg'][1:]}")
+
+
+def _choices(found: FieldErrors) -> list[str]:
+    """The words that a field takes, where it takes only some."""
+    if not all(kind in _OF_CHOICES for kind in found.kinds):
+        return []
+    expected = (str((error.get("ctx") or {}).get("expected", "")) for error in found.errors)
+    return [name for text in expected for name in _QUOTED.findall(text)]
+
+
+def _wrong_form(text: str, shown: str, pattern: str) -> Wording:
+    if r"\[-?" in pattern:
+        general = "write names with dots between them, such as input.messages[-1].content"
+        return Wording("wrong-format", f"{shown} is no dotted path such as input.messages[-1].content", "", general)
+    if not text.strip():
+        return Wording("empty-value", "has no text", "", "write a text, or remove the field")
+    if pattern.startswith(r"^\S"):
+        return Wording("wrong-format", f"{shown} has space around it, or a line break", "write one line of text")
+    return Wording("wrong-format", f"{shown} has not the form it must have", f"it must match {pattern}")
 
 
 def _wanted(kinds: list[str]) -> str:
@@ -158,48 +164,47 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def misfits(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+def findings_of(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Yields one finding for each field that pydantic's errors are about."""
     found = _gathered(document, errors)
-    unknown = {misfit.path for misfit in found if "extra_forbidden" in misfit.kinds}
-    missing = {misfit.path for misfit in found if "missing" in misfit.kinds}
-    for misfit in found:
-        if misfit.errors[0]["input"] is UNREADABLE:
+    unknown = {one.path for one in found if "extra_forbidden" in one.kinds}
+    missing = {one.path for one in found if "missing" in one.kinds}
+    for one in found:
+        if one.errors[0]["input"] is UNREADABLE:
             continue
-        if misfit.path in missing:
-            if misfit.path[:-1] not in document.incomplete:
-                yield _missing(model, document, misfit.path, unknown)
-        elif misfit.path in unknown:
-            yield _unknown(model, document, misfit.path, missing)
+        if one.path in missing:
+            if one.path[:-1] not in document.incomplete:
+                yield _missing(model, document, one.path, unknown)
+        elif one.path in unknown:
+            yield _unknown(model, document, one.path, missing)
         else:
-            check, message, fix = wrong(misfit)
-            where = remedy(model.__name__, misfit.path)
-            if not fix and where.example and not misfit.at_key:
-                fix = f"write it like {misfit.path[-1]}: {where.example}"
-            fix = fix or how(misfit)
-            yield _finding(document, misfit.path, check, message, where.clause, fix)
+            said, help_ = wording(one), remedy(model.__name__, one.path)
+            example = f"write it like {one.path[-1]}: {help_.example}" if help_.example and not one.at_key else ""
+            fix = said.fix or example or said.general_fix
+            yield _finding(document, one.path, said.check, said.message, help_.clause, fix)
 
 
 def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Finding:
     return Finding(document.file, *document.at(path), field_name(path), check, message, clause, fix)
 
 
-def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[Misfit]:
+def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[FieldErrors]:
     """Errors by the field they are about. Of a union only the member that was meant counts: a mapping is not told that
     it is no number when something inside it is wrong."""
-    by_place: dict[tuple[FieldPath, bool], Misfit] = {}
+    by_place: dict[tuple[FieldPath, bool], FieldErrors] = {}
     for error in errors:
         path, at_key = _path(document.data, error)
         made = isinstance(error["input"], dict) and not isinstance(_value_at(document.data, path), dict)
         if made and error["type"].endswith("_type"):
             continue  # a mapping that was made on the way to the model; what is wrong inside is told where it stands
-        by_place.setdefault((path, at_key), Misfit(path, at_key)).errors.append(error)
+        by_place.setdefault((path, at_key), FieldErrors(path, at_key)).errors.append(error)
     paths = [path for path, _ in by_place]
 
-    def beside_the_point(misfit: Misfit) -> bool:
-        deeper = any(len(path) > len(misfit.path) and path[: len(misfit.path)] == misfit.path for path in paths)
-        return deeper and bool(misfit.path) and all(kind.endswith("_type") for kind in misfit.kinds)
+    def beside_the_point(one: FieldErrors) -> bool:
+        deeper = any(len(path) > len(one.path) and path[: len(one.path)] == one.path for path in paths)
+        return deeper and bool(one.path) and all(kind.endswith("_type") for kind in one.kinds)
 
-    return [misfit for misfit in by_place.values() if not beside_the_point(misfit)]
+    return [one for one in by_place.values() if not beside_the_point(one)]
 
 
 def _path(data: Any, error: Mapping[str, Any]) -> tuple[FieldPath, bool]:

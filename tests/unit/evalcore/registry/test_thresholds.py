@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcore.registry import enforcement
-from evalcore.registry.thresholds import Stated, ThresholdTypeError, misfit, require_fit, resolve
+from evalcore.registry.thresholds import Stated, ThresholdTypeError, require_fit, resolve, unfit_threshold
 from schemas.judges import Classification, Enforcement, Milestone, ScoreType
 from schemas.manifests import ManifestFile, Override
 from tests.unit.evalcore.registry.registry_disk import built
@@ -120,7 +120,7 @@ def test_the_manifests_dotted_form_says_what_its_nested_form_says(stated: dict[s
     ],
 )
 def test_a_threshold_on_the_judges_own_scale_fits(value: Any, score_type: ScoreType, scale: Any) -> None:
-    assert misfit(value, score_type, scale) is None
+    assert unfit_threshold(value, score_type, scale) is None
 
 
 @pytest.mark.parametrize(
