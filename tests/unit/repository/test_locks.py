@@ -45,7 +45,7 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     wanted = {
-        "requirements.lock": project["project"]["dependencies"] + extras["embedded"],
+        "requirements.lock": project["project"]["dependencies"] + extras["local"],
         "requirements-dev.lock": extras["dev"],
         "requirements-build.lock": project["dependency-groups"]["build"],
     }
