@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 Key = str
+FOREVER = 1 << 46
+"""Expiry of a key that lives as long as the store does (ms since 1970, the year 4199)."""
 
 HOLE = re.compile(r"<[^>]+>")
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import GatePorts, OutOfTime, Sample
-from agents.join.batches import FOREVER, Batch, arrival
+from agents.join.batches import Batch, arrival
 from agents.join.counting import CONSUMED, HOUR, count_tallies
 from agents.join.step import ATTEMPTS, Report, exhausted
-from agents.keys import COUNTED, WATERMARK
+from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.gate import prepare
 from evalcore.gates.history import Line

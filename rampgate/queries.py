@@ -177,7 +177,7 @@ def parse_replay_id(text: str) -> str:
 
 
 def dead_letter_ledger(parts: Parts) -> ReplayLedger:
-    return ReplayLedger(parts.store.redis, parts.store.prefix, 2 * parts.policy.lookback + DAY_MS)
+    return ReplayLedger(parts.store, 2 * parts.policy.lookback + DAY_MS)
 
 
 def dead_letter_states(parts: Parts, *, with_redis: bool) -> LetterStates:

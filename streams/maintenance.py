@@ -10,19 +10,18 @@ from typing import Any, cast
 
 import structlog
 from faust.types import TP
-from redis.exceptions import RedisError
 
 from agents.join.due_turns import revisit
 from agents.join.step import Report
 from agents.join.turn import Mark, decode_turn
-from agents.keys import DRAINING, WATERMARK, WITHHELD
+from agents.keys import DRAINING, FOREVER, WATERMARK, WITHHELD
 from agents.policy import Policy
-from agents.ports import Ports, Unauthorized, Unavailable
+from agents.ports import Change, Ports, Unauthorized, Unavailable
 from schemas.dead_letters import clean
 from schemas.topics import Topics
 from streams.app import Consumption
 from streams.metrics import Metrics
-from streams.redis.state import RedisStore
+from streams.redis.lease import LeasingStore
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -47,7 +46,7 @@ class Maintenance:
     ) -> None:
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
         self._metrics, self._observe, self._replaying = metrics, observe, replaying
-        self._store = cast(RedisStore, ports.store)
+        self._store = cast(LeasingStore, ports.store)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -62,7 +61,7 @@ class Maintenance:
             more = False
             try:
                 more = await job()
-            except (Unavailable, RedisError) as error:
+            except Unavailable as error:
                 log.warning("maintenance_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
                 heed_cancel()
                 await asyncio.sleep(min(seconds * 4, 5.0))
@@ -102,17 +101,18 @@ class Maintenance:
 
     async def withheld(self) -> bool:
         """Off: leave a marker. On: where there is one, write what was withheld, then take it away."""
-        marker, lease = self._store.prefix + WITHHELD.key(), self._store.prefix + DRAINING.key()
-        redis: Any = self._store.redis
+        marker = WITHHELD.key()
+        leave = Change(sets={marker: (b"1", FOREVER)})
         if not self._policy.write:
-            await redis.set(marker, b"1")
+            await self._store.apply(leave)
             return False
-        if self._replaying() or not await redis.get(marker):
+        if self._replaying() or not any(await self._store.read([marker])):
             return False
-        if not await redis.set(lease, b"1", nx=True, px=LEASE_MS):
+        lease = self._store.lease(DRAINING.key(), LEASE_MS)
+        if not await lease.acquire():
             return False
-        await redis.delete(marker)
         try:
+            await self._store.apply(Change(sets={marker: (b"", self._ports.clock.now_ms())}))
             written = 0
             async for page in self._store.turns():
                 ids = [rid for rid, blob in page if has_withheld(blob)]
@@ -120,13 +120,13 @@ class Maintenance:
                     part = ids[start : start + DUE_AT_ONCE]
                     self._observe(await revisit(part, self._ports, self._policy, self._topics))
                     written += len(part)
-                await redis.pexpire(lease, LEASE_MS)
+                await lease.acquire()  # if another worker has it by now, both write the same
             log.info("withheld_written", turns=written)
         except BaseException:
-            await redis.set(marker, b"1")
+            await self._store.apply(leave)
             raise
         finally:
-            await redis.delete(lease)
+            await lease.release()
         return False
 
     async def pulse(self) -> None:

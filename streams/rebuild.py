@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import structlog
 from faust.types import TP
-from redis.exceptions import RedisError
 
 from agents.join.rebuilding import adopt
-from agents.keys import ADOPTED, ADOPTING
+from agents.keys import ADOPTED, ADOPTING, FOREVER
 from agents.policy import Policy
-from agents.ports import Ports, Unavailable
+from agents.ports import Change, Ports, Unavailable
 from streams.opik.traces import OpikTraces
-from streams.redis.state import RedisStore
+from streams.redis.lease import Lease, LeasingStore
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 30_000
@@ -28,7 +27,7 @@ class Rebuild:
 
     def __init__(self, ports: Ports, policy: Policy, on_change: Callable[[bool], None] = lambda running: None) -> None:
         self._ports, self._policy, self._on_change = ports, policy, on_change
-        self._store = cast(RedisStore, ports.store)
+        self._store = cast(LeasingStore, ports.store)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -46,30 +45,31 @@ class Rebuild:
             self._task = asyncio.create_task(self._adopt(), name="rebuild")
 
     async def _adopt(self) -> None:
-        redis: Any = self._store.redis
-        marker, lease = self._store.prefix + ADOPTED.key(), self._store.prefix + ADOPTING.key()
+        lease = self._store.lease(ADOPTING.key(), LEASE_MS)
         try:
             while True:
                 try:
-                    if await redis.get(marker):
+                    if any(await self._store.read([ADOPTED.key()])):
                         return
-                    if await redis.set(lease, b"1", nx=True, px=LEASE_MS):
-                        await self._adopt_all(lease)
-                        # Refused if the lease is gone, since what was adopted is gone with it.
-                        await redis.rename(lease, marker)
-                        await redis.persist(marker)
+                    if await lease.acquire() and await self._adopt_all(lease):
                         return
-                except (Unavailable, RedisError, OSError) as error:
+                except Unavailable as error:
                     log.warning("rebuild_waiting", reason=str(error))
                 await asyncio.sleep(PAUSE)
         finally:
             self._on_change(False)
 
-    async def _adopt_all(self, lease: str) -> None:
+    async def _adopt_all(self, lease: Lease) -> bool:
+        """True once all is adopted; False if the lease is gone by then, since what was adopted is gone with it."""
         since = self._ports.clock.now_ms() - self._policy.lookback
         adopted = 0
         async for page in cast(OpikTraces, self._ports.traces).scored(since):
             adopted += await adopt(page, self._ports, self._policy)
-            if not await self._store.redis.pexpire(lease, LEASE_MS):
+            if not await lease.renew():
                 raise Unavailable("the state was lost again while it was rebuilt: adopting anew")
+        done = Change(checks={lease.key: lease.value}, sets={ADOPTED.key(): (b"1", FOREVER)})
+        if await self._store.apply(done):
+            return False
+        await lease.release()
         log.info("rebuild_adopted", turns=adopted)
+        return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -90,9 +91,36 @@ class MemoryStore:
         self.values[key] = (value, expires)
         return value
 
+    def lease(self, key: str, milliseconds: int, owner: str = "") -> MemoryLease:
+        return MemoryLease(self, key, milliseconds, (owner or uuid.uuid4().hex).encode())
+
     def flush(self) -> None:
         for part in (self.values, self.counters, self.due, self.lowest):
             part.clear()
+
+
+@dataclass
+class MemoryLease:
+    store: MemoryStore
+    key: str
+    milliseconds: int
+    value: bytes
+
+    async def acquire(self) -> bool:
+        (held,) = await self.store.read([self.key])
+        if held in (b"", self.value):
+            self.store.values[self.key] = (self.value, self.store.clock.now_ms() + self.milliseconds)
+        return held in (b"", self.value)
+
+    async def renew(self) -> bool:
+        return await self.held() and await self.acquire()
+
+    async def held(self) -> bool:
+        return await self.store.read([self.key]) == [self.value]
+
+    async def release(self) -> None:
+        if await self.held():
+            del self.store.values[self.key]
 
 
 @dataclass

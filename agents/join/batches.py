@@ -23,16 +23,13 @@ from agents.join.step import (
     write_scores,
 )
 from agents.join.turn import Signal
-from agents.keys import WATERMARK, Key, turn_keys
+from agents.keys import FOREVER, WATERMARK, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import State
 from schemas.signals import UserSignal
 from schemas.topics import Topics
-
-FOREVER = 1 << 46
-"""Expiry of a watermark: it lives as long as the store does (ms since 1970, the year 4199)."""
 
 
 @dataclass(frozen=True)

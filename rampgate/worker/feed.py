@@ -36,7 +36,7 @@ def make_feed(parts: Parts, dynamo: Dynamo, pace: Pace) -> Feed:
     owner = f"{settings.group_instance_id or 'feed'}-{uuid.uuid4().hex[:12]}"
     return Feed(
         dynamo,
-        Ledger(parts.store.redis, parts.store.prefix, settings.thumbs_table, owner),
+        Ledger(parts.store, settings.thumbs_table, owner),
         parts.producer,
         parts.topics["thumbs"],
         parts.policy.attributes,

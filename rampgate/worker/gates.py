@@ -25,7 +25,7 @@ from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers
 from streams.gates.metrics import JudgeAnswers, verdict_published
 from streams.gates.model_client import ModelClient
-from streams.gates.ramp_requests import PublishLeases, RampRequests
+from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
 from streams.queries.coverage import WindowCoverage
@@ -111,7 +111,7 @@ class Gates:
         requests = RampRequests(
             answering(reloading.loaded, self._ports),
             self.verdicts,
-            PublishLeases(parts.store.redis, parts.store.prefix),
+            parts.store,
             parts.ports.dead_letters,
             RampCounting(
                 parts.store,

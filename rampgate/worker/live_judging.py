@@ -54,8 +54,6 @@ def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], 
         TrendLog(settings.regressions_log),
     )
     return RegressionWatch(
-        parts.store.redis,
-        parts.store.prefix,
         parts.store,
         parts.clock,
         reloading.loaded,

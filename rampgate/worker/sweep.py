@@ -11,7 +11,8 @@ from typing import Any
 
 from prometheus_client import write_to_textfile
 
-from agents.keys import WITHHELD
+from agents.keys import FOREVER, WITHHELD
+from agents.ports import Change
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
@@ -47,7 +48,7 @@ async def run_sweep(
     dynamo = make_dynamo(settings, asked.segments + 1)
     began = time.monotonic()
     try:
-        log = SweepLog(parts.store.redis, parts.store.prefix, asked.sweep_id)
+        log = SweepLog(parts.store, asked.sweep_id)
         since, segments, resumed = asked.since, asked.segments, False
         if not asked.dry_run:
             await asyncio.wait_for(
@@ -57,7 +58,7 @@ async def run_sweep(
             since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
             if not settings.write:
                 # As a worker does: whoever finds writing switched on writes what was withheld (PF-9 §10.3).
-                await parts.store.redis.set(parts.store.prefix + WITHHELD.key(), b"1")
+                await parts.store.apply(Change(sets={WITHHELD.key(): (b"1", FOREVER)}))
         about = await dynamo.items()
         sweep = make_sweep(parts, dynamo, max(since, parts.clock.now_ms() - parts.policy.lookback), asked.dry_run)
         aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")
@@ -75,7 +76,7 @@ async def run_sweep(
             aide.cancel()
         if not asked.dry_run:
             await log.clear()
-        gaps = await Ledger(parts.store.redis, parts.store.prefix, settings.thumbs_table, "sweep").gaps()
+        gaps = await Ledger(parts.store, settings.thumbs_table, "sweep").gaps()
         parts.metrics.sweep_finished.set(time.time())
         for outcome in ("published", "unchanged", "older", "bad"):
             parts.metrics.sweep_items.labels(outcome).inc(getattr(sweep.tally, outcome))

@@ -9,7 +9,6 @@ What the watch over live floors remembers between its looks: open breaches, and 
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -17,14 +16,14 @@ from typing import Any
 
 import orjson
 import structlog
-from redis.exceptions import RedisError
 
-from agents.keys import REGRESSION_LEASE, REGRESSION_STATE
+from agents.keys import FOREVER, REGRESSION_LEASE, REGRESSION_STATE
 from agents.live.scores import watched
-from agents.ports import Clock, Store, Unavailable
+from agents.ports import Change, Clock, Unavailable
 from evalcore.gates.regression import Breach, Event, Response, Step, look
 from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
+from streams.redis.lease import LeasingStore
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Regressions:
         return orjson.dumps(asdict(self))
 
     @classmethod
-    def decode(cls, raw: bytes | None) -> Regressions:
+    def decode(cls, raw: bytes) -> Regressions:
         held = orjson.loads(raw or b"{}")
         return cls(
             {key: Breach(**breach) for key, breach in held.get("open", {}).items()},
@@ -97,9 +96,7 @@ class RegressionWatch:
 
     def __init__(
         self,
-        redis: Any,
-        prefix: str,
-        store: Store,
+        store: LeasingStore,
         clock: Clock,
         registry: Callable[[], Registry | None],
         carry_out: CarryOut,
@@ -112,8 +109,7 @@ class RegressionWatch:
         observe: Callable[[Response], None] = lambda response: None,
     ) -> None:
         """`observe` is told of each breach that begins or ends."""
-        self._redis, self._key, self._lease = redis, prefix + REGRESSION_STATE.key(), prefix + REGRESSION_LEASE.key()
-        self._owner, self._observe = uuid.uuid4().hex.encode(), observe
+        self._lease, self._observe = store.lease(REGRESSION_LEASE.key(), LEASE_MS), observe
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
         self._window, self._minimum, self._ramping = round(window_seconds * 1000), minimum, ramping
         self._every, self._ready = every, ready
@@ -125,7 +121,7 @@ class RegressionWatch:
             try:
                 if self._ready():
                     await self.once()
-            except (Unavailable, RedisError, OSError) as error:
+            except Unavailable as error:
                 log.warning("regression_watch_waits", reason=clean(str(error)))
             except Exception:
                 log.exception("regression_watch_failed")
@@ -133,29 +129,28 @@ class RegressionWatch:
     async def once(self) -> list[Response]:
         """What was news at this look."""
         registry = self._registry()
-        if registry is None or not await self._redis.set(self._lease, self._owner, nx=True, px=LEASE_MS):
+        if registry is None or not await self._lease.acquire():
             return []
         try:
             return await self._look(registry)
         finally:
-            if await self._ours():
-                await self._redis.delete(self._lease)
+            await self._lease.release()
 
     async def _look(self, registry: Registry) -> list[Response]:
         now = self._clock.now_ms()
-        known = Regressions.decode(await self._redis.get(self._key))
+        known = Regressions.decode(*await self._store.read([REGRESSION_STATE.key()]))
         found = await watched(self._store, registry, now, self._window)
         outcome = look(found, known.open, self._minimum, self._ramping, datetime.fromtimestamp(now / 1000, UTC))
         for response in outcome.responses:
             known.note(response, now, self._window)
         if outcome.responses:
-            await self._redis.set(self._key, known.encode())
+            await self._note(known)
         for response in outcome.responses:
             self._observe(response)
             breach = response.breach
             log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in SHOWN})
         for errand in list(known.errands):
-            if not await self._held_on():
+            if not await self._lease.acquire():
                 break  # it took so long that another worker looks by now
             left = await self._carry_out(errand)
             if left is not None and now - left.began >= TRIED_FOR:
@@ -163,14 +158,8 @@ class RegressionWatch:
                 left = None
             place = known.errands.index(errand)
             known.errands[place : place + 1] = [left] if left is not None else []
-            await self._redis.set(self._key, known.encode())
+            await self._note(known)
         return list(outcome.responses)
 
-    async def _held_on(self) -> bool:
-        """The lease, for as long again; also where it has run out and nobody took it."""
-        if await self._ours():
-            return bool(await self._redis.pexpire(self._lease, LEASE_MS))
-        return bool(await self._redis.set(self._lease, self._owner, nx=True, px=LEASE_MS))
-
-    async def _ours(self) -> bool:
-        return bool(await self._redis.get(self._lease) == self._owner)
+    async def _note(self, known: Regressions) -> None:
+        await self._store.apply(Change(sets={REGRESSION_STATE.key(): (known.encode(), FOREVER)}))

@@ -8,13 +8,11 @@ once more and ends as superseded, or, where it can't be decoded, as a dead lette
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
-
-from redis.exceptions import RedisError
+from collections.abc import Mapping, Sequence
 
 from agents.keys import REPLAYED
-from agents.ports import Unavailable
+from streams.redis.lease import RELEASE
+from streams.redis.state import RedisStore
 
 LEASE_MS = 60_000
 """Longer than publishing a group may take (`streams.kafka.client.PRODUCE_SECONDS`)."""
@@ -23,16 +21,13 @@ CLAIM = """
 local held = {}
 for i = 1, #KEYS do
   local is = redis.call('GET', KEYS[i])
-  if not is then redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2]) end
-  held[i] = is or ''
+  if not is or is == ARGV[1] then
+    redis.call('SET', KEYS[i], ARGV[1], 'PX', ARGV[2])
+    is = ''
+  end
+  held[i] = is
 end
 return held
-"""
-
-RELEASE = """
-for i = 1, #KEYS do
-  if redis.call('GET', KEYS[i]) == ARGV[1] then redis.call('DEL', KEYS[i]) end
-end
 """
 
 
@@ -43,21 +38,21 @@ class ReplayLedger:
     came again would be filtered anyway.
     """
 
-    def __init__(self, redis: Any, prefix: str, keep_ms: int, lease_ms: int = LEASE_MS) -> None:
-        self._redis, self._prefix, self._keep, self._lease = redis, prefix, keep_ms, lease_ms
+    def __init__(self, store: RedisStore, keep_ms: int, lease_ms: int = LEASE_MS) -> None:
+        self._store, self._redis, self._keep, self._lease = store, store.redis, keep_ms, lease_ms
         self._ours = b"claimed:" + uuid.uuid4().hex.encode()
-        self._claim, self._release = redis.register_script(CLAIM), redis.register_script(RELEASE)
+        self._claim, self._release = store.redis.register_script(CLAIM), store.redis.register_script(RELEASE)
 
     async def replayed(self, identities: Sequence[str]) -> list[str]:
         """Where each was republished ("topic/partition/offset"), "" where it was not."""
         if not identities:
             return []
-        held = await self._call(lambda: self._redis.mget(self._keys(identities)))
+        held = await self._store.call(lambda: self._redis.mget(self._keys(identities)))
         return [place_in(value) for value in held]
 
     async def claim(self, identities: Sequence[str]) -> list[bool | None]:
         """True: ours to publish now. False: replayed already. None: another run is at it, or died at it."""
-        held = await self._call(lambda: self._claim(keys=self._keys(identities), args=[self._ours, self._lease]))
+        held = await self._store.call(lambda: self._claim(keys=self._keys(identities), args=[self._ours, self._lease]))
         return [True if not value else False if place_in(value) else None for value in held]
 
     async def confirm(self, places: Mapping[str, str]) -> None:
@@ -69,23 +64,17 @@ class ReplayLedger:
                 pipe.set(self._key(identity), b"done:" + place.encode(), px=self._keep)
             await pipe.execute()
 
-        await self._call(note)
+        await self._store.call(note)
 
     async def release(self, identities: Sequence[str]) -> None:
         """Give claims of ours back, after a publish that failed or may have."""
-        await self._call(lambda: self._release(keys=self._keys(identities), args=[self._ours]))
+        await self._store.call(lambda: self._release(keys=self._keys(identities), args=[self._ours]))
 
     def _keys(self, identities: Sequence[str]) -> list[str]:
         return [self._key(identity) for identity in identities]
 
     def _key(self, identity: str) -> str:
-        return self._prefix + REPLAYED.key(identity)
-
-    async def _call(self, command: Callable[[], Awaitable[Any]]) -> Any:
-        try:
-            return await command()
-        except (RedisError, OSError, TimeoutError) as error:
-            raise Unavailable(f"Redis, the replay ledger: {error}") from error
+        return self._store.prefix + REPLAYED.key(identity)
 
 
 def place_in(value: bytes | None) -> str:

@@ -22,7 +22,7 @@ from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
 from schemas.dead_letters import clean
 from streams.dynamodb.client import Busy, Described, Gone, Misconfigured
-from streams.dynamodb.ledger import Lease, LeaseLost, Ledger, label
+from streams.dynamodb.ledger import LeaseLost, Ledger, ShardLease, label
 from streams.dynamodb.shard_reader import Pages, Sender, ShardReader
 from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
 from streams.metrics import Metrics
@@ -229,7 +229,7 @@ class Feed:
         since = self._held_since.get(shard_id)
         return since is not None and time.monotonic() - since > self.ledger.lease_ms / 1000 * 1.5
 
-    def _start(self, lease: Lease) -> None:
+    def _start(self, lease: ShardLease) -> None:
         reader = ShardReader(
             lease, self.source, self.sender, self.topic, self.names, self.clock, self.metrics, self.gaps.report,
             stopping=self._stopping, max_bytes=self.max_bytes, idle=self.pace.idle,

@@ -11,37 +11,37 @@ import time
 from typing import Any
 
 import orjson
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
 
 from agents.keys import FEED_GAPS, FEED_LEASE, FEED_PLACES, FEED_STREAM
-from agents.ports import Unavailable
 from streams.dynamodb.shards import Place, decode_place, encode_place
+from streams.redis.lease import TAKING
+from streams.redis.state import RedisStore
 
 KEPT_GAPS = 100
 
 # KEYS: lease, places. ARGV: owner, lease in ms, shard, the place known ('*': any), the new place ('' leaves it).
 # Returns false if somebody else holds the lease or has moved the place, else the place as it is now.
-HOLD = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return false end
+HOLD = (
+    TAKING
+    + """
+if taken() then return false end
 local place = redis.call('HGET', KEYS[2], ARGV[3]) or ''
 if ARGV[4] ~= '*' and place ~= '' and place ~= ARGV[4] then return false end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+take()
 if ARGV[5] ~= '' then
   redis.call('HSET', KEYS[2], ARGV[3], ARGV[5])
   place = ARGV[5]
 end
 return place
 """
-RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+)
 
 
 class LeaseLost(Exception):
     """Another feed reads the shard now."""
 
 
-class Lease:
+class ShardLease:
     """One shard in our hands. `place` is what Redis has; `valid` turns false when it could not be renewed in time."""
 
     def __init__(self, ledger: Ledger, arn: str, shard_id: str, place: Place, raw: bytes, until: float) -> None:
@@ -69,48 +69,47 @@ class Lease:
 
 
 class Ledger:
-    """`redis` is the client of a RedisStore; `owner` names this feed among others."""
+    """`owner` names this feed among others."""
 
-    def __init__(self, redis: Any, prefix: str, table: str, owner: str, lease_ms: int = 6_000) -> None:
-        self._redis, self.owner, self.lease_ms = redis, owner, lease_ms
-        self._prefix, self._table = prefix, table
-        self._gaps = prefix + FEED_GAPS.key(table)
-        self._hold = redis.register_script(HOLD)
-        self._release = redis.register_script(RELEASE)
+    def __init__(self, store: RedisStore, table: str, owner: str, lease_ms: int = 6_000) -> None:
+        self._store, self.owner, self.lease_ms = store, owner, lease_ms
+        self._redis, self._prefix, self._table = store.redis, store.prefix, table
+        self._gaps = store.prefix + FEED_GAPS.key(table)
+        self._hold = store.redis.register_script(HOLD)
 
     async def stream(self) -> str | None:
         """ARN of the stream that was read last."""
-        found = await self._ask(lambda: self._redis.get(self._prefix + FEED_STREAM.key(self._table)))
+        found = await self._store.call(lambda: self._redis.get(self._prefix + FEED_STREAM.key(self._table)))
         return found.decode() if found else None
 
     async def set_stream(self, arn: str) -> None:
-        await self._ask(lambda: self._redis.set(self._prefix + FEED_STREAM.key(self._table), arn))
+        await self._store.call(lambda: self._redis.set(self._prefix + FEED_STREAM.key(self._table), arn))
 
     async def places(self, arn: str) -> dict[str, Place]:
-        found = await self._ask(lambda: self._redis.hgetall(self._places(arn)))
+        found = await self._store.call(lambda: self._redis.hgetall(self._places(arn)))
         return {shard.decode(): decode_place(raw) for shard, raw in found.items()}
 
-    async def claim(self, arn: str, shard_id: str) -> Lease | None:
+    async def claim(self, arn: str, shard_id: str) -> ShardLease | None:
         """A shard's lease, None while another feed holds it."""
         began = time.monotonic()
         raw = await self.hold(arn, shard_id, b"*", b"")
         if raw is None:
             return None
         place = decode_place(raw) if raw else Place()
-        return Lease(self, arn, shard_id, place, raw, began + self.lease_ms / 1000)
+        return ShardLease(self, arn, shard_id, place, raw, began + self.lease_ms / 1000)
 
     async def hold(self, arn: str, shard_id: str, known: bytes, new: bytes) -> bytes | None:
-        keys = [self._lease(arn, shard_id), self._places(arn)]
+        keys = [self._prefix + self._lease(arn, shard_id), self._places(arn)]
         args = [self.owner, self.lease_ms, shard_id, known, new]
-        found: bytes | None = await self._ask(lambda: self._hold(keys=keys, args=args))
+        found: bytes | None = await self._store.call(lambda: self._hold(keys=keys, args=args))
         return found
 
     async def release(self, arn: str, shard_id: str) -> None:
-        await self._ask(lambda: self._release(keys=[self._lease(arn, shard_id)], args=[self.owner]))
+        await self._store.lease(self._lease(arn, shard_id), self.lease_ms, self.owner).release()
 
     async def forget(self, arn: str, shards: list[str]) -> None:
         if shards:
-            await self._ask(lambda: self._redis.hdel(self._places(arn), *shards))
+            await self._store.call(lambda: self._redis.hdel(self._places(arn), *shards))
 
     async def add_gap(self, gap: dict[str, Any]) -> None:
         """Leave a gap where people and `/readyz` see it; the newest hundred are kept."""
@@ -121,23 +120,17 @@ class Ledger:
                 pipe.ltrim(self._gaps, 0, KEPT_GAPS - 1)
                 await pipe.execute()
 
-        await self._ask(put)
+        await self._store.call(put)
 
     async def gaps(self) -> list[dict[str, Any]]:
         """The newest first."""
-        return [orjson.loads(raw) for raw in await self._ask(lambda: self._redis.lrange(self._gaps, 0, -1))]
+        return [orjson.loads(raw) for raw in await self._store.call(lambda: self._redis.lrange(self._gaps, 0, -1))]
 
     def _places(self, arn: str) -> str:
         return self._prefix + FEED_PLACES.key(self._table, label(arn))
 
     def _lease(self, arn: str, shard_id: str) -> str:
-        return self._prefix + FEED_LEASE.key(self._table, label(arn), shard_id)
-
-    async def _ask(self, command: Any) -> Any:
-        try:
-            return await command()
-        except (RedisConnectionError, TimeoutError, RedisError) as error:
-            raise Unavailable(f"Redis: {error}") from error
+        return FEED_LEASE.key(self._table, label(arn), shard_id)
 
 
 def label(arn: str) -> str:

@@ -13,7 +13,7 @@ from agents.policy import Attributes
 from agents.ports import Clock, Unavailable
 from schemas.dead_letters import clean
 from streams.dynamodb.client import Busy, Expired, Trimmed
-from streams.dynamodb.ledger import Lease
+from streams.dynamodb.ledger import ShardLease
 from streams.dynamodb.records import created_ms, message_of
 from streams.dynamodb.shards import Place
 from streams.metrics import Metrics
@@ -47,7 +47,7 @@ class ShardReader:
 
     def __init__(
         self,
-        lease: Lease,
+        lease: ShardLease,
         pages: Pages,
         sender: Sender,
         topic: str,
@@ -101,7 +101,7 @@ class ShardReader:
                     await self._sleep(self._idle)
 
     async def beat(self) -> None:
-        """Renew the lease and, at the tip, note that all is published until now. Raises as Lease.keep does."""
+        """Renew the lease and, at the tip, note that all is published until now. Raises as ShardLease.keep does."""
         async with self._writing:
             place = self.lease.place
             caught_up = self.at_tip and not self.trouble and not place.end

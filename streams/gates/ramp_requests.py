@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 import structlog
-from redis.exceptions import RedisError
 
 from agents.join.batches import FetchedBatch
 from agents.keys import PUBLISH_LEASE
@@ -29,6 +28,7 @@ from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates.verdict_log import Known, VerdictLog
+from streams.redis.lease import Leasing
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
@@ -40,14 +40,8 @@ SENT_AT_ONCE = 32
 """Verdicts and dead letters that are sent at once, however many wait: each takes a connection to Redis."""
 BROKE = "deciding broke off; the worker's log has the error"
 LEASE_MS = 60_000
-"""Twice as long as a producer may take to publish."""
-TAKE = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
-"""
-
+"""How long one worker alone may publish a verdict: twice as long as a producer may take. A dead worker's lease ends,
+and the next holder finds on the topic whether that worker had published."""
 T = TypeVar("T")
 Request = RampRequest | InvalidRequest
 Decide = Callable[[Request], Awaitable[Verdict]]
@@ -58,29 +52,6 @@ class Consumer(Protocol):
 
     def current(self, batch: FetchedBatch) -> bool: ...
     def abandon(self, batch: FetchedBatch) -> None: ...
-
-
-class Leases(Protocol):
-    """The right to publish a request's verdict, for longer than publishing may take."""
-
-    async def take(self, request_id: str, owner: str) -> bool:
-        """Whether the owner holds the lease now, also if it already did. Raises Unavailable."""
-        ...
-
-
-class PublishLeases:
-    """The leases in Redis. A dead worker's lease expires; the next holder finds on the topic whether that worker had
-    published."""
-
-    def __init__(self, redis: Any, prefix: str) -> None:
-        self._prefix = prefix
-        self._take = redis.register_script(TAKE)
-
-    async def take(self, request_id: str, owner: str) -> bool:
-        try:
-            return bool(await self._take(keys=[self._prefix + PUBLISH_LEASE.key(request_id)], args=[owner, LEASE_MS]))
-        except (RedisError, OSError, TimeoutError) as error:
-            raise Unavailable(f"Redis: {error}") from error
 
 
 class Counting(Protocol):
@@ -117,7 +88,7 @@ class RampRequests:
         self,
         decide: Decide,
         verdicts: VerdictLog,
-        leases: Leases,
+        leases: Leasing,
         dead_letters: DeadLetters,
         counting: Counting,
         clock: Clock,
@@ -271,7 +242,8 @@ class RampRequests:
             # The lease first, then the topic to its end once more: whoever held the lease before has published or
             # never will, so what the topic shows now is final. In the other order two workers that handed the partition
             # over could both find nothing and both publish.
-            ours = await self._leases.take(verdict.request_id, self._owner)
+            lease = self._leases.lease(PUBLISH_LEASE.key(verdict.request_id), LEASE_MS, self._owner)
+            ours = await lease.acquire()
             await self._verdicts.caught_up()
             if self._verdicts.known(verdict.request_id) is not None:
                 return

@@ -12,8 +12,7 @@ from typing import Protocol
 import structlog
 from faust.types import TP
 
-from agents.join.batches import FOREVER
-from agents.keys import WATERMARK
+from agents.keys import FOREVER, WATERMARK
 from agents.ports import Clock, Store
 
 log = structlog.get_logger(__name__)

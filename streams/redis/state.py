@@ -7,7 +7,9 @@ emptied at any time and is rebuilt from Kafka. It must not evict (`maxmemory-pol
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,6 +19,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from agents.keys import DUE, TURN, Key
 from agents.ports import Change, Unavailable
+from streams.redis.lease import RedisLease
 from streams.retry import Retry
 
 # ARGV: one msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue]; all values in one piece.
@@ -109,7 +112,7 @@ class RedisStore:
 
     @property
     def redis(self) -> Any:
-        """The client, for what is not join state: checkpoints, leases, the replay ledger."""
+        """The client, for what is not join state: the feed's and the replay's ledgers, the score cache."""
         return self._redis
 
     @property
@@ -125,7 +128,7 @@ class RedisStore:
         prefix, out = self._prefix, []
         for start in range(0, len(keys), READ_AT_ONCE):
             wanted = _pack([prefix + key for key in keys[start : start + READ_AT_ONCE]])
-            out += await self._call(lambda wanted=wanted: self._read(args=[wanted]))
+            out += await self.call(partial(self._read, args=[wanted]))
         return [value or b"" for value in out]
 
     async def apply(self, change: Change) -> list[Key]:
@@ -157,12 +160,12 @@ class RedisStore:
         swapped = list(map(len, swaps.after))
         step = _pack([names, lengths, swapped, swaps.expires, sets, counts, prefix + DUE.key(), due, undue, pools])
         held = b"".join(values)
-        failed = await self._call(lambda: self._apply(args=[step, held]))
+        failed = await self.call(lambda: self._apply(args=[step, held]))
         return [keys[int(number) - 1] for number in failed]
 
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
         names = [self._prefix + DUE.key()]
-        found = await self._call(lambda: self._claim(keys=names, args=[now, limit, now + lease_ms]))
+        found = await self.call(lambda: self._claim(keys=names, args=[now, limit, now + lease_ms]))
         return [rid.decode() for rid in found]
 
     async def counts(self, keys: Sequence[Key]) -> list[dict[str, int]]:
@@ -175,7 +178,7 @@ class RedisStore:
                 out += await pipe.execute()
             return out
 
-        found = await self._call(read)
+        found = await self.call(read)
         return [{name.decode(): int(by) for name, by in fields.items()} for fields in found]
 
     async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
@@ -188,28 +191,34 @@ class RedisStore:
                 out += await pipe.execute()
             return out
 
-        found: list[list[bytes]] = await self._call(read)
+        found: list[list[bytes]] = await self.call(read)
         return found
 
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
         names = [self._prefix + key]
-        return bytes(await self._call(lambda: self._start(keys=names, args=[value, instead_of, expires])))
+        return bytes(await self.call(lambda: self._start(keys=names, args=[value, instead_of, expires])))
 
     async def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         cursor, head = 0, self._bytes + TURN.prefix.encode()
         pattern = re.sub(rb"[][*?^\\]", rb"\\\g<0>", head) + b"*"
         while True:
-            at = cursor
-            cursor, keys = await self._call(lambda at=at: self._redis.scan(at, match=pattern, count=PAGE))
+            cursor, keys = await self.call(partial(self._redis.scan, cursor, match=pattern, count=PAGE))
             if keys:
-                values = await self._call(lambda keys=keys: self._redis.mget(keys))
+                values = await self.call(partial(self._redis.mget, keys))
                 yield [(k[len(head) :].decode(), v) for k, v in zip(keys, values, strict=True) if v]
             if cursor == 0:
                 return
 
-    async def _call(self, command: Any) -> Any:
-        """Run a command; a script that is not cached is sent whole by the client. What fails here has an unknown
-        outcome, which is harmless: every step checks what it read."""
+    def lease(self, key: Key, milliseconds: int, owner: str = "") -> RedisLease:
+        """A lease under this key; its owner gets a new name where none is given."""
+        name = owner or uuid.uuid4().hex
+        return RedisLease(self._redis, self.call, key, self._prefix + key, milliseconds, name)
+
+    async def call(self, command: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a command, and again where the connection is lost; the client sends a script whole that is not cached.
+
+        What fails has an unknown outcome. That is harmless: every step checks what it read. Raises Unavailable.
+        """
         try:
             return await self._retry.call(command, (RedisConnectionError, TimeoutError, NoScriptError))
         except (RedisError, TimeoutError) as error:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from redis.exceptions import RedisError
 
 from agents.keys import SWEEP
-from agents.ports import Unavailable
 from streams.dynamodb.records import dumps
+from streams.redis.state import RedisStore
 
 KEPT_SECONDS = 86_400
 DONE = b"done"
@@ -47,15 +46,15 @@ def start() -> Place:
 class SweepLog:
     """Raises Unavailable when Redis is out of reach."""
 
-    def __init__(self, redis: Any, prefix: str, sweep_id: str) -> None:
-        self._redis, self._name = redis, prefix + SWEEP.key(sweep_id)
+    def __init__(self, store: RedisStore, sweep_id: str) -> None:
+        self._store, self._redis, self._name = store, store.redis, store.prefix + SWEEP.key(sweep_id)
         self._held: dict[bytes, bytes] = {}
 
     async def open(self, since: int, segments: int, *, restart: bool) -> tuple[int, int, bool]:
         """Since when (ms), in how many segments, and whether that is of an earlier run that was cut short."""
         if restart:
             await self.clear()
-        self._held = held = await self._ask(self._redis.hgetall(self._name))
+        self._held = held = await self._store.call(lambda: self._redis.hgetall(self._name))
         if b"since" in held and b"segments" in held:
             return int(held[b"since"]), int(held[b"segments"]), True
         await self.clear()
@@ -71,18 +70,11 @@ class SweepLog:
 
     async def clear(self) -> None:
         self._held = {}
-        await self._ask(self._redis.delete(self._name))
+        await self._store.call(lambda: self._redis.delete(self._name))
 
     async def _put(self, name: str, value: bytes) -> None:
-        await self._ask(self._redis.hset(self._name, name, value))
-        await self._ask(self._redis.expire(self._name, KEPT_SECONDS))
-
-    @staticmethod
-    async def _ask(command: Awaitable[Any]) -> Any:
-        try:
-            return await command
-        except (RedisError, OSError) as error:
-            raise Unavailable(f"Redis: {error}") from error
+        await self._store.call(lambda: self._redis.hset(self._name, name, value))
+        await self._store.call(lambda: self._redis.expire(self._name, KEPT_SECONDS))
 
 
 def _key(plain: dict[str, dict[str, str]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.stream.dead_letters.letter_rig import LetterRig
 from tests.stream.dead_letters.replay_rig import impatient
 from tests.stream.feed.feed_rig import FeedRig
 
-PREFIX = re.compile(r"^(rg:|\S*?[0-9a-f]{8}\.)(storm\d+:)?")
+PREFIX = re.compile(r"^(rg:|\S*?[0-9a-f]{8}\.)")
 """In front of a key: the setting's default, or a test's own, or that of one try in it."""
 
 

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import redis.asyncio as aioredis
 
 from schemas.dead_letter_answers import Letter, LetterState
 from schemas.dead_letters import attempts_of
@@ -20,6 +19,7 @@ from streams.dead_letters.replay import Replay
 from streams.dead_letters.replay_ledger import ReplayLedger
 from streams.dead_letters.states import Standing
 from streams.kafka.client import Producer
+from streams.redis.state import RedisStore
 from tests.stream.dead_letters.letter_rig import LetterRig, now_ms
 from tests.stream.dead_letters.replay_rig import REROLL, THUMBS, listed, refused_turns, wait_settled
 
@@ -70,17 +70,18 @@ def test_a_replay_storm_twice_leaves_scores_and_coverage_as_they_are(letter_rig:
 
     async def storm() -> int:
         access = KafkaAccess(tuple(letter_rig.kafka.bootstrap.split(",")))
-        producer, client = Producer(access), aioredis.Redis.from_url(letter_rig.redis_server.url)
+        producer = Producer(access)
+        store = RedisStore(letter_rig.redis_server.url, f"storm-{now_ms() % 10**8:08d}.")
         states: Any = Everything()
         partitions = {letter_rig.prefix + name: 4 for name in ("thumbs", "rerolls", "traces")}
-        ledger = ReplayLedger(client, f"{letter_rig.prefix}storm{now_ms()}:", 60_000)
+        ledger = ReplayLedger(store, 60_000)
         replay = Replay(producer, ledger, states, partitions, rate=0, max_attempts=99)
         try:
             wanted = LetterFilter(until=now_ms())
             await replay.run(read_letters(access, letter_rig.prefix + "dead-letters", wanted))
         finally:
             await producer.close()
-            await client.aclose()
+            await store.close()
         return replay.outcome.replayed
 
     letter_rig.wait("quiet", lambda: not letter_rig.conservation().get("thumbs", Counter())["parked:no_trace"])
@@ -164,10 +165,10 @@ def test_a_replay_that_died_before_it_was_sure_is_taken_up_again(letter_rig: Let
     (letter,) = letter_rig.letters_of(letter_rig.put("thumbs", b"{died", key=b"died"))
 
     async def die() -> None:
-        client = aioredis.Redis.from_url(letter_rig.redis_server.url)
-        ledger = ReplayLedger(client, letter_rig.prefix, 60_000, lease_ms=4_000)
+        store = RedisStore(letter_rig.redis_server.url, letter_rig.prefix)
+        ledger = ReplayLedger(store, 60_000, lease_ms=4_000)
         assert await ledger.claim([letter.identity]) == [True]
-        await client.aclose()
+        await store.close()
 
     asyncio.run(die())
     ran = letter_rig.command("replay", "--key", "died", "--json")

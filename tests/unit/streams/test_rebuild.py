@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 from faust.types import TP
-from redis.exceptions import ResponseError
 
 from agents.codec import TraceFacts
 from streams.rebuild import Rebuild
@@ -19,35 +18,11 @@ from tests.unit.agents.join.world import World
 PLACE = TP("rampgate.thumbs", 0)
 
 
-class Keys:
-    """The few commands of Redis that a rebuild gives."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, bytes] = {}
-
-    async def get(self, key: str) -> bytes | None:
-        return self.held.get(key)
-
-    async def set(self, key: str, value: bytes, **_: Any) -> bool:
-        return self.held.setdefault(key, value) is value
-
-    async def pexpire(self, key: str, ms: int) -> bool:
-        return key in self.held
-
-    async def persist(self, key: str) -> bool:
-        return key in self.held
-
-    async def rename(self, key: str, new: str) -> None:
-        if key not in self.held:
-            raise ResponseError("no such key")
-        self.held[new] = self.held.pop(key)
-
-
 class Traces:
     """Two turns with scores, a page each. The first time, the state is lost after so many pages."""
 
-    def __init__(self, world: World, keys: Keys, lost_after: int) -> None:
-        self._world, self._keys, self._lost_after = world, keys, lost_after
+    def __init__(self, world: World, lost_after: int) -> None:
+        self._world, self._lost_after = world, lost_after
         self.reads = 0
 
     async def scored(self, since: int) -> AsyncIterator[list[TraceFacts]]:
@@ -56,7 +31,6 @@ class Traces:
             yield [msgspec.structs.replace(found_trace(rid), wrote={"thumbs": 1})]
             if self.reads == 1 and number == self._lost_after:
                 self._world.store.flush()
-                self._keys.held.clear()
 
 
 @pytest.mark.parametrize(("lost_after", "reads"), [(0, 1), (1, 2), (2, 2)])
@@ -64,13 +38,11 @@ async def test_a_state_that_is_lost_again_is_adopted_anew(
     lost_after: int, reads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.rebuild.PAUSE", 0.0)
-    world, keys = World(), Keys()
-    traces: Any = Traces(world, keys, lost_after)
-    store: Any = world.store
-    store.redis, store.prefix = keys, "p:"
+    world = World()
+    traces: Any = Traces(world, lost_after)
     rebuild = Rebuild(replace(world.ports, traces=traces), world.policy)
     await rebuild.lost(PLACE)
     await rebuild.ready()
     assert traces.reads == reads
     assert [world.turn(rid).wrote_thumbs for rid in ("a", "b")] == [1, 1]
-    assert list(keys.held) == ["p:adopted"]
+    assert await world.store.read(["adopted", "adopting"]) == [b"1", b""]

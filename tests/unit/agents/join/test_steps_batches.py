@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents.join.batches import FOREVER, Batch
+from agents.join.batches import Batch
 from agents.join.counting import CONSUMED
+from agents.keys import FOREVER
 from agents.ports import StateLost, Unavailable
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import DAY, NOW, change, thumb, trace

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agents.keys import REGRESSION_LEASE
 from agents.live.scores import watched
 from agents.ports import Unavailable
 from evalcore.gates.regression import Event, Response, Step
@@ -17,32 +18,10 @@ from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
-from streams.alerts.regression_watch import TRIED_FOR, Errand, RegressionWatch
+from streams.alerts.regression_watch import LEASE_MS, TRIED_FOR, Errand, RegressionWatch
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.registry.registry_disk import built
-
-
-class Redis:
-    """As much of a client as the watch needs."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, bytes] = {}
-
-    async def get(self, name: str) -> bytes | None:
-        return self.held.get(name)
-
-    async def set(self, name: str, value: bytes, nx: bool = False, px: int | None = None) -> bool:
-        if nx and name in self.held:
-            return False
-        self.held[name] = value
-        return True
-
-    async def delete(self, name: str) -> None:
-        self.held.pop(name, None)
-
-    async def pexpire(self, name: str, px: int) -> bool:
-        return name in self.held
 
 
 class Literal(Willing):
@@ -62,7 +41,7 @@ class Worst(Willing):
 
 class Watching:
     def __init__(self, **options: Any) -> None:
-        self.rig, self.redis = Rig(), Redis()
+        self.rig = Rig()
         self.failing: set[Step] = set()
         self.errands: list[Errand] = []
         self.dies = False
@@ -87,9 +66,7 @@ class Watching:
     async def look(self) -> list[Response]:
         """As another worker would, or this one after a restart: nothing is remembered but what the stores hold."""
         world = self.rig.world
-        watch = RegressionWatch(
-            self.redis, "rg:", world.store, world.clock, lambda: self.rig.registry, self.carry_out, **self.options
-        )
+        watch = RegressionWatch(world.store, world.clock, lambda: self.rig.registry, self.carry_out, **self.options)
         return await watch.once()
 
     async def turns(self, count: int, start: str = "r") -> None:
@@ -215,9 +192,10 @@ async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled
 async def test_scores_leave_the_window_and_one_worker_looks_at_a_time() -> None:
     watching = Watching()
     await watching.turns(8)
-    watching.redis.held["rg:regressions-watched"] = b"1"
+    other = watching.rig.world.store.lease(REGRESSION_LEASE.key(), LEASE_MS)
+    assert await other.acquire()
     assert await watching.look() == []
-    watching.redis.held.clear()
+    await other.release()
     watching.rig.world.wait(DAY + HOUR)
     assert await watching.look() == []
 
@@ -243,7 +221,7 @@ async def test_a_state_that_is_out_of_reach_lets_go_of_the_lease() -> None:
     watching.rig.world.store.pools = away  # type: ignore[assignment,method-assign]
     with pytest.raises(Unavailable):
         await watching.look()
-    assert watching.redis.held == {}
+    assert await watching.rig.world.store.lease(REGRESSION_LEASE.key(), LEASE_MS).acquire()
 
 
 def test_whom_it_tells_is_set_by_files_and_no_secret_is_shown(tmp_path: Path) -> None:

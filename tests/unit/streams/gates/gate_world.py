@@ -7,14 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agents.join.batches import FOREVER, FetchedBatch
+from agents.join.batches import FetchedBatch
 from agents.join.counting import HOUR
 from agents.join.step import Report
-from agents.keys import CONSERVATION
+from agents.keys import CONSERVATION, FOREVER
 from agents.ports import Change, Unavailable
 from agents.ramp_steps import RampCounting
 from evalcore.gates.requests import InvalidRequest, RampRequest
@@ -74,6 +76,9 @@ class Lease:
     holders: dict[str, str] = field(default_factory=dict)
     asked: int = 0
     most: int = 0
+
+    def lease(self, key: str, milliseconds: int, owner: str) -> Any:
+        return SimpleNamespace(acquire=partial(self.take, key, owner))
 
     async def take(self, request_id: str, owner: str) -> bool:
         self.asked += 1

@@ -1,0 +1,96 @@
+"""A lease: one holder at a time, until the holder gives it up or its time is over by Redis' own clock.
+
+No worker's clock decides who holds it. An owner that asks twice is answered alike, so a call whose answer was lost may
+be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from agents.keys import Key
+from agents.ports import Store
+
+TAKING: str = """
+local function taken() local holder = redis.call('GET', KEYS[1]) return holder and holder ~= ARGV[1] end
+local function take() redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+"""
+"""Lua functions for scripts that take a lease and do more in the same step. KEYS[1]: the lease; ARGV: owner, ms."""
+ACQUIRE = TAKING + "if taken() then return 0 end take() return 1"
+RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+RELEASE = """
+local given = 0
+for i = 1, #KEYS do
+  if redis.call('GET', KEYS[i]) == ARGV[1] then given = given + redis.call('DEL', KEYS[i]) end
+end
+return given
+"""
+
+
+class Lease(Protocol):
+    """Every method raises Unavailable when Redis is out of reach.
+
+    A step of the store that checks `key` for `value` is applied only while the lease is held.
+    """
+
+    key: Key
+    value: bytes
+
+    async def acquire(self) -> bool:
+        """Take the lease for its full time, if it is free or held by this owner."""
+        ...
+
+    async def renew(self) -> bool:
+        """Hold it for its full time from now; False where it ran out, even if nobody has taken it since."""
+        ...
+
+    async def held(self) -> bool:
+        """Whether this owner holds it now."""
+        ...
+
+    async def release(self) -> None:
+        """Give it up; changes nothing where another owner holds it."""
+        ...
+
+
+class Leasing(Protocol):
+    def lease(self, key: Key, milliseconds: int, owner: str = "") -> Lease:
+        """A lease under this key. `owner` names its holder among others; a new name each time where it is empty."""
+        ...
+
+
+class LeasingStore(Store, Leasing, Protocol):
+    """The join state, and leases beside it."""
+
+
+class RedisLease:
+    """`name` is the key with its prefix; `call` runs a command of the client with the store's retries."""
+
+    def __init__(
+        self,
+        redis: Any,
+        call: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
+        key: Key,
+        name: str,
+        milliseconds: int,
+        owner: str,
+    ) -> None:
+        self._redis, self._call, self._name, self._milliseconds = redis, call, name, milliseconds
+        self.key, self.value = key, owner.encode()
+
+    async def acquire(self) -> bool:
+        return await self._run(ACQUIRE)
+
+    async def renew(self) -> bool:
+        return await self._run(RENEW)
+
+    async def held(self) -> bool:
+        return bool(await self._call(lambda: self._redis.get(self._name)) == self.value)
+
+    async def release(self) -> None:
+        await self._run(RELEASE)
+
+    async def _run(self, script: str) -> bool:
+        arguments = self.value, self._milliseconds
+        return bool(await self._call(lambda: self._redis.eval(script, 1, self._name, *arguments)))
