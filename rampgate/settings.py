@@ -244,7 +244,14 @@ class Settings(BaseModel):
     def _redis_url(cls, value: str) -> str:
         return usable_url(value, "redis", "rediss", "unix")
 
-    @field_validator("opik", "model_url", "dynamodb_endpoint", "pagerduty_url", "grafana_url")
+    @field_validator("model_url")
+    @classmethod
+    def _model_url(cls, value: str | None) -> str | None:
+        """`litellm:` goes through Opik's model layer, to the address behind it where there is one."""
+        layer, address = ("litellm:", value[8:]) if value and value.startswith("litellm:") else ("", value)
+        return layer + usable_url(address, "http", "https") if address else value
+
+    @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         return value and usable_url(value, "http", "https")

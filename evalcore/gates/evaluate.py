@@ -144,14 +144,16 @@ async def scorer_for(
     url: str | None = None,
     key: str | None = None,
 ) -> AsyncIterator[Scorer | None]:
-    """None where there is no model: then nothing is scored, and the gate fails closed. A client that is made here is
-    closed here. Raises ValueError where the key is in a file that can't be read."""
+    """A scorer for as long as the context lasts; None where there is no model: then the gate fails closed.
+
+    A client that is made here is closed here. Raises ValueError where the key is in a file that can't be read.
+    """
     limits = limits or CallLimits()
     cache = cache or MemoryScoreCache()
     if model is not None:
         yield Scorer(model, cache, limits)
         return
-    from evalcore.scoring.chat_model import ChatModel, make_client
+    from evalcore.scoring.chat_model import make_client, model_at
 
     url = url or os.environ.get("RAMPGATE_MODEL_URL")
     if not url:
@@ -160,7 +162,7 @@ async def scorer_for(
     key = key or model_key()
     used = client or make_client(limits.at_once, limits.call_seconds)
     try:
-        yield Scorer(ChatModel(used, url, key), cache, limits)
+        yield Scorer(model_at(url, used, key), cache, limits)
     finally:
         if client is None:
             await used.aclose()

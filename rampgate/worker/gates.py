@@ -15,7 +15,7 @@ from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
-from evalcore.scoring.chat_model import ChatModel
+from evalcore.scoring.chat_model import model_at
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
@@ -91,7 +91,7 @@ class Gates:
         key = revealed(settings.model_key)
         limits = call_limits(settings)
         self._client = ModelClient(limits.at_once, limits.call_seconds)
-        model = ChatModel(self._client, settings.model_url, key)
+        model = model_at(settings.model_url, self._client, key)
         cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
         self.scorer = Scorer(model, cache, limits, observe=JudgeAnswers(self.parts.metrics))
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)

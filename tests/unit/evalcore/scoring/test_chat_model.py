@@ -11,18 +11,20 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import web
+from pydantic import ValidationError
 
 from evalcore.judges.evaluator import Prompt, Task
 from evalcore.judges.llm_judge import render
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
-from evalcore.scoring.chat_model import ChatModel, make_client, retry_after
+from evalcore.scoring.chat_model import ChatModel, make_client, model_at, retry_after
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_metric import LLMJudgeMetric
-from evalcore.scoring.opik_model import failure
+from evalcore.scoring.opik_model import OpikModel, failure
 from evalcore.scoring.runner import Scorer
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
+from rampgate.settings import Settings
 from streams.gates.model_client import ModelClient
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.scoring.scoring_rig import CALL
@@ -260,3 +262,24 @@ async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> No
     await runner.cleanup()
     assert kinds == [Failure.REFUSED, Failure.TIMEOUT]
     assert seen == ["/moved/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "source"),
+    [
+        ("https://models.test/v1", ChatModel, "https://models.test/v1"),
+        ("litellm:", OpikModel, "opik:"),
+        ("litellm:https://models.test", OpikModel, "opik:https://models.test"),
+    ],
+)
+def test_the_urls_scheme_chooses_the_way_to_a_model(url: str, kind: type, source: str) -> None:
+    made = model_at(url, httpx.AsyncClient(), "key")
+    assert type(made) is kind
+    assert made.source == source
+    assert Settings(model_url=url).model_url == url
+
+
+@pytest.mark.parametrize("url", ["litellm:ftp://models.test", "litellmx:", "models.test"])
+def test_another_scheme_is_refused_as_a_setting(url: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(model_url=url)
