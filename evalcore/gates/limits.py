@@ -1,6 +1,7 @@
-"""One judge's number against its limits: floor, threshold, and baseline less tolerance (PC5 §5.2). Pure.
+"""A judge's answers as one number, and the number against its limits (PC5 §5.2). Pure.
 
-A judge's answers as one number: a weighted mean, which for a BOOLEAN judge is the rate of true. Pure.
+The number is a weighted mean, which for a BOOLEAN judge is the rate of true. Its limits are floor, threshold, and
+baseline less tolerance.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A regression's response in the shapes that others take: PC6's command, PagerDuty, Slack, Grafana, the trend log. Pure
-(PC5 §5.7; contracts §1).
+"""What others are told of regressions and failed verdicts, each in the shape it takes. Pure.
 
-Text as Slack's incoming webhooks take it. Pure.
-
-A failed verdict in the words an operator is told, its `failing_judges` among them (PC5 AC-4, §5.4). Pure.
+PC6 takes a command; PagerDuty, Slack, Grafana and the trend log take a regression; operators take a failed verdict, its
+`failing_judges` among it (PC5 AC-4, §5.4, §5.7; contracts §1).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""A ramp-step request out of its bytes, or what can be answered to it (contracts §1, §3). Pure.
+"""A ramp-step request: read from its bytes, its gates, and what their verdicts make of the step. Pure.
 
-Every request gets one verdict, also a malformed one, as long as its id can be read.
-
-Which gates a ramp step fires, and what their verdicts make of the step (PC5 FR-2, §5.5; contracts §3). Pure.
+Every request gets one verdict, also a malformed one, as long as its id can be read (PC5 FR-2, §5.5; contracts §1, §3).
 """
 
 from __future__ import annotations

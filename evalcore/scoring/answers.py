@@ -1,7 +1,4 @@
-"""What came of a task, in the gates' words. Pure.
-
-What a judge said of each item, sorted: scored, not applicable, unscored. Pure.
-"""
+"""What judges said of items: scored, not applicable or unscored, and a task's judgement. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from evalcore.scoring.calls import CallFailed, Failure
 
 @dataclass(frozen=True)
 class Scored:
-    """On the judge's scale; 1.0 and 0.0 for true and false. `weight` is the item's, by inverse probability of its
-    sampling."""
+    """A score on the judge's scale, 1.0 and 0.0 for true and false. `weight` is the inverse probability that the item
+    was sampled."""
 
     value: float
     weight: float = 1.0
@@ -25,12 +22,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """An answer: the judge says that the item is none of its."""
+    """The judge says that it does not apply to the item; that is an answer."""
 
 
 @dataclass(frozen=True)
 class Unscored:
-    """No answer: the model failed, or answered off the scale."""
+    """There is no score: the evaluator failed, or answered off the scale."""
 
     reason: str
     weight: float = 1.0
@@ -41,8 +38,8 @@ Answer = Scored | NotApplicable | Unscored
 
 @dataclass(frozen=True)
 class Answers:
-    """Of one judge over a sample. `values` and `weights` belong together; `missing` are the weights of what is
-    unscored, `why` the first reasons."""
+    """One judge's answers over a sample. `values` and `weights` belong together; `missing` holds the weights of
+    unscored items, `why` the first reasons."""
 
     values: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
@@ -52,7 +49,7 @@ class Answers:
 
     @property
     def n(self) -> int:
-        """Items that were the judge's to score; what is not applicable leaves the denominator."""
+        """Number of items the judge had to score; those it does not apply to leave the denominator."""
         return len(self.values) + len(self.missing)
 
 
@@ -60,7 +57,8 @@ REASONS_KEPT = 3
 
 
 def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
-    """A value that is not finite or not on the scale is unscored; so is one whose weight says nothing."""
+    """Sort answers. A value that is not finite or not on the scale is unscored, and so is one without a usable
+    weight."""
     low, high = scale
     values, weights, missing = [], [], []
     why: list[str] = []
@@ -88,8 +86,8 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What came of a task. `reason`: the judge's words. `dimensions`: by the dimension's id. `failure` says why it is
-    unscored, `cached` that no call was made for it."""
+    """A task's result. `reason`: the judge's words. `dimensions`: answers by the dimension's id. `failure` says why it
+    is unscored; `cached` that no model was called for it."""
 
     answer: Answer
     reason: str = ""
@@ -99,8 +97,8 @@ class Judgement:
 
 
 def by_name(judges: Iterable[Judge], found: Iterable[Judgement]) -> dict[str, list[Answer]]:
-    """Answers by judge id, and by `judge.dimension` for judges that have some, in the order given. `judges`: whose each
-    judgement is."""
+    """Group answers by judge id, and by `judge.dimension` for judges with dimensions, in the order given. `judges`
+    names the judge of each judgement."""
     out: dict[str, list[Answer]] = {}
     for judge, one in zip(judges, found, strict=True):
         out.setdefault(judge.id, []).append(one.answer)

@@ -1,10 +1,8 @@
-"""Which judges score a live trace, and what each of their scores weighs (PC5 §5.2, FR-11). Pure.
+"""Which judges score a trace, by filter, sub-agent and sampling rate, and what each score weighs. Pure.
 
-A turn that a user voted down is scored by all its judges, whatever their sampling rates. It came into the scores for
-certain and the others with the chance of the rate; so a score weighs the inverse of its chance, and means over live
-scores stay those of the whole traffic.
-
-Whether a judge scores a trace: by filter, sub-agents and sampling rate (PC5 §5.2, FR-11; PF-9 FR-5). Pure.
+All judges score a turn that a user voted down, whatever their sampling rates (PC5 §5.2, FR-11; PF-9 FR-5). It comes
+into the scores for certain and other turns with the chance of the rate; so a score weighs the inverse of its chance,
+and means over live scores stay those of the whole traffic.
 """
 
 from __future__ import annotations
@@ -21,11 +19,12 @@ from schemas.judges import Filter, Operator
 NOTHING: Final = object()
 """Where a filter's path leads nowhere."""
 SAME_FIELD: Final = {"sub_agent_id": "sub_agent"}
-"""What a filter calls otherwise than a trace's metadata do (contracts §1)."""
+"""Names that filters and trace metadata spell differently (contracts §1)."""
 
 
 def scores(judge: Judge, trace: Mapping[str, Any], share: float) -> bool:
-    """`trace` as its event has it; `share` is the trace's, from 0 to 1. A safety judge scores every trace."""
+    """True where the judge scores the trace. `trace` has the form of its event; `share` is the trace's, from 0 to 1. A
+    safety judge scores every trace."""
     if judge.safety:
         return True
     sub_agent = _metadata(trace).get("sub_agent")
@@ -35,13 +34,13 @@ def scores(judge: Judge, trace: Mapping[str, Any], share: float) -> bool:
 
 
 def matches(wanted: Filter, trace: Mapping[str, Any]) -> bool:
-    """A path that leads nowhere is empty, and is unequal to everything."""
+    """True where the filter fits the trace. A path that leads nowhere is empty, and unequal to everything."""
     found = looked_up(wanted, trace)
     return _COMPARE[wanted.operator](found, wanted.value)
 
 
 def looked_up(wanted: Filter, trace: Mapping[str, Any]) -> Any:
-    """`field` is a field of the trace; else a metadata key."""
+    """The value that the filter compares: a field of the trace, else a metadata key; NOTHING where there is none."""
     name = SAME_FIELD.get(wanted.field, wanted.field)
     whole: Any = trace[name] if name in trace else _metadata(trace).get(name, NOTHING)
     if wanted.key is None or whole is NOTHING:
@@ -120,8 +119,8 @@ CERTAIN = 0.0
 
 
 def judges_of(registry: Registry, trace: Mapping[str, Any]) -> tuple[Judge, ...]:
-    """Those of its category, as its vertical sees them; where it names none that is known, all that fire: a judge
-    without a filter fires on every trace (PC5 §5.2)."""
+    """Judges of the trace's category, as its vertical sees them; where it names no known category, all that fire: a
+    judge without a filter fires on every trace (PC5 §5.2)."""
     metadata = trace.get("metadata")
     said = metadata if isinstance(metadata, Mapping) else {}
     vertical, category = said.get("vertical"), said.get("category")
@@ -135,17 +134,17 @@ def judges_of(registry: Registry, trace: Mapping[str, Any]) -> tuple[Judge, ...]
 
 
 def chosen(judges: Iterable[Judge], trace: Mapping[str, Any], share: float, voted_down: bool) -> list[Judge]:
-    """Of `judges` those that score this trace. A rate of 0 keeps a judge from live traces altogether: its scores of
-    voted-down turns alone would stand for nothing."""
+    """The judges that score this trace. A rate of 0 keeps a judge from live traces altogether: its scores of voted-down
+    turns alone would say nothing of the traffic."""
     return [judge for judge in judges if scores(judge, trace, CERTAIN if voted_down else share)]
 
 
 def chance(judge: Judge, voted_down: bool) -> float:
-    """With which a trace that is this judge's to score was scored. `voted_down`: whether it was judged for that, or
-    would have been."""
+    """Probability that this judge scored an eligible trace. `voted_down`: the trace was judged for that, or would have
+    been."""
     return 1.0 if voted_down or judge.safety else float(judge.rule.sampling_rate)
 
 
 def weight(judge: Judge, voted_down: bool) -> float:
-    """Of a score that was given."""
+    """Weight of a score: the inverse of its chance."""
     return 1.0 / chance(judge, voted_down)

@@ -1,6 +1,6 @@
-"""What judges answered before: in this process lately, or, out of the cache, in any.
+"""What judges answered before: in this process lately, and in a cache that all processes share.
 
-What judges answered before, so that a repeated or resumed gate costs nothing (contracts §5). No failure is kept.
+A repeated or resumed gate costs nothing for what was answered (contracts §5). A failure is not kept.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def _said(value: float | None, judge: Judge) -> Any:
 
 log = logging.getLogger(__name__)
 REMEMBERED = 8_192
-"""Answers that a process has at hand; the oldest leave first. Each in turn, more than that find nothing at hand."""
+"""Answers that a process remembers; the oldest leave first. A gate that repeats more than these finds none of them."""
 SECONDS = 600.0
-"""For so long. Then the cache is asked again, which all processes share and which forgets in its own time."""
+"""How long a process remembers. Then it asks the shared cache, which forgets in its own time."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -96,8 +96,8 @@ _Item = tuple[str, str, str, bytes]
 
 
 class RememberedAnswers:
-    """By the key of the question; what is at hand also by the item's bytes, so that a gate that is repeated needs not
-    even make its prompts. Of one model; raises nothing: what the cache does not say is asked."""
+    """One model's answers by the prompt's key, and by the item's bytes, so that a repeated gate does not even render
+    its prompts. Raises nothing: what the cache does not have, the model is asked."""
 
     def __init__(self, cache: ScoreCache, now: Callable[[], float] = time.monotonic) -> None:
         self._cache, self._cache_works, self._now = cache, True, now
@@ -113,7 +113,7 @@ class RememberedAnswers:
         return answer if until > self._now() else None
 
     async def look_up(self, tasks: Sequence[Task], keys: Sequence[str]) -> list[Evaluation | None]:
-        """What is at hand, and of the rest what the cache has."""
+        """Answers in the order of the keys: remembered ones, the rest from the cache; None where there is none."""
         found = {key: self.at_hand(key) for key in keys}
         unknown = {key: task for key, task in zip(keys, tasks, strict=True) if found[key] is None}
         if unknown:
@@ -132,7 +132,7 @@ class RememberedAnswers:
         return [found[key] for key in keys]
 
     async def keep(self, key: str, task: Task, answer: Evaluation) -> Evaluation:
-        """The answer that stands: this one, or the one that another process was given first."""
+        """Keep the answer, and return the one that holds: this one, or the one that another process got first."""
         try:
             earlier = await self._cache.put(key, written(answer, task.judge))
             answer = kept(earlier, task.judge) or answer

@@ -1,7 +1,4 @@
-"""What a gate may spend on its judges: calls, tokens, or both.
-
-The port to a model, and the ways in which a call can fail.
-"""
+"""The port to a model, the ways in which a call can fail, and what a gate may spend on calls."""
 
 from __future__ import annotations
 
@@ -26,11 +23,11 @@ class Failure(StrEnum):
     SLIP = "slip"
     """An answer that is no score."""
     DOWN = "down"
-    """Not asked: the model has answered nobody for some time."""
+    """Not asked: the model has answered no call for some time."""
     OVER_LIMIT = "over_limit"
     """Not asked: the gate has spent what it may."""
     UNBOUND = "unbound"
-    """Not asked: the item has not what the judge reads."""
+    """Not asked: the item lacks what the judge reads."""
     OUT_OF_TIME = "out_of_time"
     """Not asked, or not waited for: the gate's time is over."""
     BROKEN = "broken"
@@ -38,12 +35,12 @@ class Failure(StrEnum):
 
 
 PASSING = frozenset({Failure.TIMEOUT, Failure.RATE_LIMITED, Failure.UNAVAILABLE, Failure.UNREACHABLE})
-"""They pass by themselves."""
+"""Failures that pass by themselves."""
 
 
 class CallFailed(Exception):
-    """`retry_after`: seconds the server asks us to wait. The message goes into verdicts: it quotes no prompt and no
-    key."""
+    """A call without a score. `retry_after`: seconds that the server asks us to wait. The message goes into verdicts,
+    so it quotes no prompt and no key."""
 
     def __init__(self, kind: Failure, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
@@ -52,7 +49,7 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """`tokens` is what the call cost in all, None where the server does not say."""
+    """A model's reply. `tokens` is what the call cost in all, None where the server does not say."""
 
     text: str
     tokens: int | None = None
@@ -65,23 +62,24 @@ class Model(Protocol):
         ...
 
     async def complete(self, asked: Prompt) -> Reply:
-        """One call, not repeated. Raises CallFailed; anything else is taken for a defect."""
+        """Make one call, without a repetition. Raises CallFailed; any other error counts as a defect."""
         ...
 
 
 ANSWER_TOKENS = 500
-"""Set aside for an answer until the server says what it cost."""
+"""Tokens set aside for a reply until the server says what it cost."""
 
 
 class Spend:
-    """None: no limit. Each call is paid for before it is made, so that calls at once can't overspend together."""
+    """What a gate spends, and the most it may; None is no limit. Each call is paid for before it is made, so that
+    simultaneous calls can't overspend together."""
 
     def __init__(self, calls: int | None = None, tokens: int | None = None) -> None:
         self.most_calls, self.most_tokens = calls, tokens
         self.calls = self.tokens = 0
 
     def reserve(self, tokens: int) -> int:
-        """What was set aside. Raises CallFailed where the limit does not allow it."""
+        """Set tokens aside for a call and return how many. Raises CallFailed where the limit does not allow it."""
         needed = tokens + ANSWER_TOKENS
         if self.most_calls is not None and self.calls >= self.most_calls:
             raise CallFailed(Failure.OVER_LIMIT, f"the gate's limit of {self.most_calls} model calls is spent")
@@ -91,7 +89,7 @@ class Spend:
         self.tokens += needed
         return needed
 
-    def settle(self, reserved: int, tokens: int | None) -> None:
-        """What the call cost; None where nobody knows, then what was set aside stands."""
+    def charge(self, reserved: int, tokens: int | None) -> None:
+        """Replace what was reserved by what the call cost; where that is None, the reservation stays."""
         if tokens is not None:
             self.tokens += tokens - reserved

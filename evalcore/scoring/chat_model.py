@@ -1,9 +1,8 @@
 """A model behind any OpenAI-compatible endpoint, by its chat-completions call. An edge: its HTTP client is handed in.
 
-Not through litellm, which Opik brings for the same: in a process that does other things too it costs a call seven times
-as much of the event loop, and its import another 150 MB (DECISIONS.md has the figures).
-
-The model's key from the environment, for who evaluates a gate without the services' settings (contracts §7).
+It does not go through litellm, which Opik brings for the same: in a process that does other things too, that costs a
+call seven times as much of the event loop, and its import another 150 MB (DECISIONS.md has the figures). The model's
+key comes from the environment for callers who evaluate a gate without the services' settings (contracts §7).
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
-"""A model that answers nobody: how long a gate waits for it, and what it asks everybody to wait."""
+"""When a gate gives up on a model that answers none of its calls (PC5 §9.5)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from evalcore.scoring.calls import PASSING, CallFailed, Failure
 
 MANY = 0.1
-"""Of a gate's calls, that failed."""
+"""Share of a gate's calls that failed, from which the model is to blame."""
 GLITCH = 1.0
-"""Seconds; a model that failed within them only is not yet silent."""
+"""Seconds of failing that do not yet make a model silent."""
 
 
 class CircuitBreaker:
-    """One gate's with its model: `seconds` from the first call that failed since one was answered. A model that is half
-    down tries nobody's patience."""
+    """Opens for one gate `seconds` after the first call that failed since a call was answered.
+
+    A model that answers some calls keeps it closed.
+    """
 
     def __init__(self, seconds: float, now: Callable[[], float]) -> None:
         self._seconds, self._now = seconds, now
@@ -25,7 +26,7 @@ class CircuitBreaker:
         self._answered = self._failed = 0
 
     def began(self) -> None:
-        """A call. It may never end: the silence is as old as the first of them."""
+        """Note a call. It may never end, so silence is as old as the first call without an answer."""
         if self._silent_since is None:
             self._silent_since = self._now()
 
@@ -34,7 +35,7 @@ class CircuitBreaker:
         self._silent_since = self._last = None
 
     def failed(self, failure: CallFailed) -> None:
-        """A refusal is an answer: the server is there."""
+        """Note a failed call. A refusal is an answer: the server is there."""
         if failure.kind not in PASSING:
             self.answered()
             return
@@ -49,14 +50,16 @@ class CircuitBreaker:
         return self._last is not None and self._now() - self._failing_since >= self._seconds
 
     def down(self) -> CallFailed | None:
-        """Why calls that were not made have no answer; None where the model answers."""
+        """The failure of calls that were not made; None where the model answers."""
         if self._last is None:
             return None
         return CallFailed(Failure.DOWN, f"{self._silent}: {self._last.message}")
 
     def to_blame(self) -> CallFailed | None:
-        """Why what was not scored when the time was over was not; None of a model that answers and was too slow. It is
-        to blame where it answered nobody, at all or for as long as a gate waits, and where many of its calls failed."""
+        """The model's failure that left items unscored when the time was over; None for a model that was only slow.
+
+        It is to blame where it answered no call, at all or for as long as a gate waits, and where many calls failed.
+        """
         if self._last is not None and self._silence >= GLITCH:
             return self.down()
         calls = self._answered + self._failed
@@ -69,7 +72,7 @@ class CircuitBreaker:
 
     @property
     def asked(self) -> bool:
-        """Whether a call was made at all."""
+        """True once a call was made."""
         return self._silent_since is not None or self._answered + self._failed > 0
 
     def silent(self) -> CallFailed | None:
@@ -82,20 +85,3 @@ class CircuitBreaker:
     @property
     def _silent(self) -> str:
         return f"the model has answered no call for {self._silence:.0f} s"
-
-
-class SharedPause:
-    """What the server asks one call to wait (429), all wait."""
-
-    LONGEST = 60.0
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now, self._until = now, 0.0
-
-    def asked(self, seconds: float) -> None:
-        self._until = max(self._until, self._now() + min(seconds, self.LONGEST))
-
-    async def over(self) -> None:
-        """Answers that come meanwhile set its end further."""
-        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and answers set it further
-            await asyncio.sleep(wait)

@@ -1,6 +1,7 @@
-"""One question to a judge's model, until there is a score or no point in asking again (PC5 §9.5).
+"""The one caller of a judge's model: it repeats a prompt until there is a score or no point in asking (PC5 §9.5).
 
-A limit on calls at once that several gates share fairly: free places go round, one gate after the other.
+Its limits hold for all gates of a process together: calls at once, shared fairly, calls a minute, and the pause that
+the model's server asks for. What one gate may spend, and how long it waits, is the gate's own.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply, Spend
-from evalcore.scoring.circuit_breaker import CircuitBreaker, SharedPause
+from evalcore.scoring.circuit_breaker import CircuitBreaker
 
 
 class FairSemaphore:
-    """`places` calls at once. A gate that comes late with few calls waits for its turn, not for all who came before."""
+    """Lets `places` calls run at once, and gives free places to the waiting gates in turn: a gate that comes late with
+    few calls does not wait for all calls that came before."""
 
     def __init__(self, places: int) -> None:
         if places < 1:
@@ -49,7 +51,7 @@ class FairSemaphore:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()  # the place was given in the moment in which nobody wanted it any more
+                self._leave()  # the place was given at the moment in which the call was cancelled
             else:
                 self._forget(gate, turn)
             raise
@@ -73,14 +75,31 @@ class FairSemaphore:
                 del self._waiting[gate]
 
 
+class SharedPause:
+    """A wait that the server asks of one call (429) holds for all calls; `LONGEST` in seconds."""
+
+    LONGEST = 60.0
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now, self._until = now, 0.0
+
+    def prolong(self, seconds: float) -> None:
+        self._until = max(self._until, self._now() + min(seconds, self.LONGEST))
+
+    async def wait(self) -> None:
+        """Wait until the pause is over; replies that come meanwhile may prolong it."""
+        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and answers set it further
+            await asyncio.sleep(wait)
+
+
 SLIPS = 1
-"""Answers that are no score are asked for again so often: a model that can't say its score will not learn it."""
+"""Times that a reply without a score is asked for again: a model that can't say its score does not learn it."""
 
 
 @dataclass(frozen=True)
 class CallLimits:
-    """For all gates of a process together. Seconds; `patience`: how long each gate waits for a model that answers none
-    of its calls."""
+    """Limits for all gates of a process together; times are in seconds. `patience`: how long each gate waits for a
+    model that answers none of its calls."""
 
     at_once: int = 20
     calls_per_minute: float | None = None
@@ -93,27 +112,27 @@ class CallLimits:
 
 @dataclass(frozen=True)
 class GateCalls:
-    """Whose calls these are: what it may spend, and how long it waits."""
+    """The gate that makes calls: what it may spend, and the breaker that ends its waiting."""
 
     name: str
     spend: Spend
-    patience: CircuitBreaker
+    breaker: CircuitBreaker
 
 
 class ModelCaller:
-    """`observe` is told of each call's end: `ok` or a Failure."""
+    """Asks the model within the limits. `observe` is told of each call's end: `ok` or a Failure."""
 
     def __init__(
         self, model: Model, limits: CallLimits, now: Callable[[], float], observe: Callable[[str], None]
     ) -> None:
         self.model, self._limits, self._observe = model, limits, observe
-        self._room = FairSemaphore(limits.at_once)
+        self._places = FairSemaphore(limits.at_once)
         self._limiter = _rate(limits.calls_per_minute)
-        self._respite = SharedPause(now)
-        self._everybodys = CircuitBreaker(inf, now)
+        self._pause = SharedPause(now)
+        self._everyones = CircuitBreaker(inf, now)
 
     async def score(self, gate: GateCalls, judge: Judge, asked: Prompt) -> Evaluation:
-        """Raises CallFailed, of the last try."""
+        """The evaluation that the model's reply gives. Raises the last try's CallFailed."""
         slips = 0
 
         def again(error: Exception) -> bool | float:
@@ -123,7 +142,7 @@ class ModelCaller:
             if error.kind is Failure.SLIP:
                 slips += 1
                 return 0.0 if slips <= SLIPS else False
-            return error.kind in PASSING and not gate.patience.over
+            return error.kind in PASSING and not gate.breaker.over
 
         limits = self._limits
         async for attempt in stamina.retry_context(
@@ -131,7 +150,7 @@ class ModelCaller:
             wait_initial=limits.first_pause, wait_max=limits.longest_pause, wait_jitter=limits.jitter,
         ):  # fmt: skip
             with attempt:
-                async with self._room.place(gate.name):
+                async with self._places.place(gate.name):
                     reply = await self._call(gate, asked)
                 try:
                     return evaluator_of(judge).read(reply.text, judge)
@@ -141,19 +160,19 @@ class ModelCaller:
         raise AssertionError
 
     def to_blame(self, gate: GateCalls) -> CallFailed | None:
-        """Why a gate was not done when its time was over; None where the model answers. Of one that got no place the
-        others' calls tell, which hold them."""
-        return gate.patience.to_blame() if gate.patience.asked else self._everybodys.silent()
+        """Why a gate was not done when its time was over; None where the model answers. For a gate that got no place,
+        the calls of other gates tell, since they hold the places."""
+        return gate.breaker.to_blame() if gate.breaker.asked else self._everyones.silent()
 
     async def _call(self, gate: GateCalls, asked: Prompt) -> Reply:
-        if gate.patience.over and (down := gate.patience.down()) is not None:
+        if gate.breaker.over and (down := gate.breaker.down()) is not None:
             raise down
-        await self._respite.over()
+        await self._pause.wait()
         if self._limiter is not None:
             await self._limiter.acquire()
         reserved = gate.spend.reserve(asked.tokens)
-        gate.patience.began()
-        self._everybodys.began()
+        gate.breaker.began()
+        self._everyones.began()
         seconds = self._limits.call_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -163,24 +182,24 @@ class ModelCaller:
             raise self._noted(failure, gate, reserved) from error
         except CallFailed as failure:
             raise self._noted(failure, gate, reserved) from None
-        gate.patience.answered()
-        self._everybodys.answered()
+        gate.breaker.answered()
+        self._everyones.answered()
         self._observe("ok")
-        gate.spend.settle(reserved, reply.tokens)
+        gate.spend.charge(reserved, reply.tokens)
         return reply
 
     def _noted(self, failure: CallFailed, gate: GateCalls, reserved: int) -> CallFailed:
-        gate.patience.failed(failure)
-        self._everybodys.failed(failure)
-        self._respite.asked(failure.retry_after)
+        gate.breaker.failed(failure)
+        self._everyones.failed(failure)
+        self._pause.prolong(failure.retry_after)
         self._observe(failure.kind)
         if failure.kind not in (Failure.TIMEOUT, Failure.SLIP):
-            gate.spend.settle(reserved, 0)  # nothing was answered, nothing is charged
+            gate.spend.charge(reserved, 0)  # nothing was answered, nothing is charged
         return failure
 
 
 def _rate(calls_per_minute: float | None) -> AsyncLimiter | None:
-    """Spread over the minute: a limiter by the minute would let all of a minute's calls go at once."""
+    """A limiter that spreads calls over the minute: one by the minute would let all of them go at once."""
     if calls_per_minute is None:
         return None
     per_second = calls_per_minute / 60

@@ -65,8 +65,8 @@ class Scorer:
         """In the order of the tasks. What is not scored `within` seconds, or is over the limit of `spend`, is unscored
         and says so: OUT_OF_TIME, or DOWN where the model answered nobody any more. Raises nothing but CancelledError;
         what was answered by then is kept."""
-        patience = CircuitBreaker(self._limits.patience, self._now)
-        run = _Run(self, GateCalls(gate, spend or Spend(), patience), tasks)
+        breaker = CircuitBreaker(self._limits.patience, self._now)
+        run = _Run(self, GateCalls(gate, spend or Spend(), breaker), tasks)
         try:
             async with asyncio.timeout(within):
                 await run.all()

@@ -1,6 +1,6 @@
-"""A gate's outcome as one HTML page that needs nothing else: no script, no font, no picture from elsewhere. Pure.
+"""A gate's run as one HTML page that loads nothing: no script, no font, no picture from elsewhere. Pure.
 
-A judge's distribution as an inline SVG: bars, with floor and threshold where they lie on the same axis. Pure.
+Each judge's distribution is an inline SVG: bars, with floor and threshold on the same axis.
 """
 
 from __future__ import annotations
