@@ -153,7 +153,8 @@ async def scorer_for(
     if model is not None:
         yield Scorer(model, cache, limits)
         return
-    from evalcore.scoring.chat_model import make_client, model_at
+    from evalcore.scoring.chat_model import make_client
+    from evalcore.scoring.opik_model import model_at
 
     url = url or os.environ.get("RAMPGATE_MODEL_URL")
     if not url:

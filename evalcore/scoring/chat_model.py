@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import httpx
 
 from evalcore.judges.evaluator import Prompt
-from evalcore.scoring.calls import CallFailed, Failure, Model, Reply
+from evalcore.scoring.calls import CallFailed, Failure, Reply
 from schemas.dead_letters import clean
 from schemas.settings import read_secret
 
@@ -37,7 +37,6 @@ def model_key() -> str | None:
 
 
 PATH = "/chat/completions"
-LITELLM = "litellm:"
 LONGEST_MESSAGE = 200
 _FORMAT_WORDS = ("response_format", "json_schema", "structured output")
 
@@ -64,20 +63,6 @@ class Client(Protocol):
     """What is used of httpx's client. Raises httpx's errors."""
 
     async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Response: ...
-
-
-def model_at(url: str, client: Client, key: str | None = None) -> Model:
-    """The model behind a URL: an OpenAI-compatible endpoint, asked through `client`.
-
-    `litellm:`, alone or before an address, goes through Opik's model layer instead, for providers without such an
-    endpoint: the rule's model names the provider, and keys that are not given come from where litellm looks for them.
-    """
-    if not url.startswith(LITELLM):
-        return ChatModel(client, url, key)
-    from evalcore.scoring.opik_model import OpikModel  # imports this module
-
-    options = {"api_base": url.removeprefix(LITELLM), "api_key": key}
-    return OpikModel(**{name: value for name, value in options.items() if value})
 
 
 class ChatModel:

@@ -12,8 +12,22 @@ from importlib import import_module
 from typing import Any
 
 from evalcore.judges.evaluator import Prompt
-from evalcore.scoring.calls import CallFailed, Failure, Reply
-from evalcore.scoring.chat_model import kind_of, retry_after, said
+from evalcore.scoring.calls import CallFailed, Failure, Model, Reply
+from evalcore.scoring.chat_model import ChatModel, Client, kind_of, retry_after, said
+
+LITELLM = "litellm:"
+
+
+def model_at(url: str, client: Client, key: str | None = None) -> Model:
+    """The model behind a URL: an OpenAI-compatible endpoint, asked through `client`.
+
+    `litellm:`, alone or before an address, goes through Opik's model layer instead, for providers without such an
+    endpoint: the rule's model names the provider, and keys that are not given come from where litellm looks for them.
+    """
+    if not url.startswith(LITELLM):
+        return ChatModel(client, url, key)
+    options = {"api_base": url.removeprefix(LITELLM), "api_key": key}
+    return OpikModel(**{name: value for name, value in options.items() if value})
 
 
 class OpikModel:

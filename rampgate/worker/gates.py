@@ -15,8 +15,8 @@ from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
-from evalcore.scoring.chat_model import model_at
 from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed

@@ -17,10 +17,10 @@ from evalcore.judges.evaluator import Prompt, Task
 from evalcore.judges.llm_judge import render
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
-from evalcore.scoring.chat_model import ChatModel, make_client, model_at, retry_after
+from evalcore.scoring.chat_model import ChatModel, make_client, retry_after
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_metric import LLMJudgeMetric
-from evalcore.scoring.opik_model import OpikModel, failure
+from evalcore.scoring.opik_model import OpikModel, failure, model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
