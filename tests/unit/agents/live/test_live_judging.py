@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import traces as trace_codec
+from agents.policy import OWN_AGENT
 from agents.ports import Refusal, Unavailable
 from evalcore.gates.limits import aggregate
 from evalcore.registry.registry import Judge
@@ -19,7 +20,7 @@ from evalcore.scoring.applicability import chance, chosen, judges_of, weight
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Failure
 from evalcore.scoring.sampling import share
-from schemas.outcomes import Cause
+from schemas.outcomes import Cause, Kind
 from streams.dead_letters.states import settled
 from tests.unit.agents.builders import NOW, thumb
 from tests.unit.agents.live.live_rig import RARE, REGISTRY, Rig, Willing, live_trace
@@ -239,3 +240,13 @@ async def test_without_a_registry_it_waits() -> None:
     rig.registry = None
     with pytest.raises(Unavailable, match="registry"):
         await rig.judging().traces([])
+
+
+@pytest.mark.parametrize(("agent", "judged"), [(OWN_AGENT, False), ("assistant", True)])
+async def test_a_trace_of_our_own_judges_is_not_judged_though_its_turn_was_voted_down(agent: str, judged: bool) -> None:
+    """Its calls would be traced, voted on and judged without end."""
+    rig, event = Rig(), live_trace()
+    await rig.world.tell(Kind.TRACE, event)
+    rig.in_opik[event["trace_id"]] = {**event, "metadata": {"agent_id": agent}}
+    assert await rig.thumbs(thumb("r", "down")) == []
+    assert bool(rig.model.calls) is judged

@@ -241,3 +241,26 @@ def test_whom_it_tells_is_set_by_files_and_no_secret_is_shown(tmp_path: Path) ->
     assert "hush" not in f"{channels!r} {settings!r} {shown_settings(settings)}"
     bare = channels_of(Settings())
     assert bare.slack is bare.grafana is bare.routing_key is None
+
+
+@pytest.mark.parametrize("taken", [True, False])
+async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_worker_that_looks_now(taken: bool) -> None:
+    watching = Watching()
+    await watching.turns(16)
+    lease, carry_out = "rg:" + REGRESSION_LEASE.key(), watching.carry_out
+
+    async def too_long(errand: Errand) -> Errand | None:
+        if taken:
+            watching.redis.held[lease] = b"another worker"
+        else:
+            watching.redis.held.pop(lease, None)
+        return await carry_out(errand)
+
+    watching.carry_out = too_long  # type: ignore[method-assign]
+    await watching.look()
+    if taken:
+        assert len(watching.errands) == 1
+        assert watching.redis.held[lease] == b"another worker", "its lease is its own to give back"
+    else:
+        assert len(watching.errands) > 1, "nobody took it: it is ours again"
+        assert lease not in watching.redis.held

@@ -1,0 +1,232 @@
+"""What a worker does besides its batches, on a real Valkey: withheld scores, lost watermarks, due turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from faust.types import TP
+
+from agents.join.batches import FOREVER
+from agents.keys import DRAINING, WATERMARK, WITHHELD
+from agents.ports import Change, Refusal, Unavailable, Write
+from schemas.outcomes import Kind
+from streams import maintenance
+from streams.maintenance import Maintenance
+from streams.metrics import Metrics
+from streams.redis.state import RedisStore
+from tests.contract.redis.stores import far
+from tests.unit.agents.builders import thumb, trace
+from tests.unit.agents.join.world import World
+
+PLACES = [TP("rampgate.thumbs", 0), TP("rampgate.thumbs", 1)]
+
+
+class Worker:
+    """One worker's consumption and ports over a store that it may share with others."""
+
+    def __init__(self, url: str) -> None:
+        self.store = RedisStore(url, "rg:")
+        self.world = World()
+        self.world.clock.ms = far() - 3_600_000
+        self.world.store = self.store  # type: ignore[assignment]
+        self.world.ports = replace(self.world.ports, store=self.store)
+        self.reports: list[Any] = []
+        self.rewound: list[TP] = []
+        self.fatal = self.reports.append
+        self.replaying = self.unknown = False
+        self.flow_active = True
+
+    @property
+    def maintenance(self) -> Maintenance:
+        world, consumption = self.world, self
+        return Maintenance(
+            consumption,  # type: ignore[arg-type]  # as much of a Consumption as is asked
+            world.ports, world.policy, world.topics, Metrics(), self.reports.append, lambda: self.replaying,
+        )  # fmt: skip
+
+    # As much of a consumption and of its consumer as is asked.
+
+    @property
+    def consumer(self) -> Worker:
+        return self
+
+    def assignment(self) -> set[TP]:
+        return set(PLACES)
+
+    def stands(self, tp: TP) -> int | None:
+        return None if self.unknown else 0
+
+    async def rewind(self, tp: TP) -> None:
+        self.rewound.append(tp)
+
+    # What a test does and sees.
+
+    async def withhold(self, *response_ids: str) -> None:
+        """Turns whose thumbs came while writing was off."""
+        world = self.world
+        await self.mark(0)
+        await self.store.redis.set("rg:" + WATERMARK.key("rampgate.traces", 0), b"0")
+        world.switch(write=False)
+        now = world.clock.ms
+        traces = world.send(Kind.TRACE, *(trace(one, now) for one in response_ids))
+        await world.run(Kind.TRACE)
+        assert traces
+        world.send(Kind.THUMBS, *(thumb(one, "up", now) for one in response_ids))
+        await world.run(Kind.THUMBS)
+        await self.maintenance.withheld()
+        world.switch(write=True)
+        assert world.scores.log == []
+
+    async def mark(self, *partitions: int) -> None:
+        marks = {WATERMARK.key("rampgate.thumbs", number): (b"0", FOREVER) for number in partitions}
+        assert await self.store.apply(Change(sets=marks)) == []
+
+    async def marked(self) -> bool:
+        return bool(await self.store.redis.get("rg:" + WITHHELD.key()))
+
+    async def held(self) -> bool:
+        return bool(await self.store.redis.get("rg:" + DRAINING.key()))
+
+
+@pytest.fixture
+async def worker(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
+    made = Worker(redis_url)
+    monkeypatch.setattr(made.world, "start", lambda batch: None)
+    yield made
+    await made.store.close()
+
+
+# Scores withheld while writing was off.
+
+
+async def test_what_was_withheld_is_written_once_writing_is_on_and_only_then(worker: Worker) -> None:
+    await worker.withhold("a", "b", "c")
+    assert await worker.marked()
+    await worker.maintenance.withheld()
+    assert {one: worker.world.score(one) for one in "abc"} == dict.fromkeys("abc", 1.0)
+    assert not await worker.marked()
+    assert not await worker.held()
+    written = len(worker.world.scores.log)
+    await worker.maintenance.withheld()
+    assert len(worker.world.scores.log) == written
+
+
+async def test_all_turns_are_gone_through_in_parts(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "DUE_AT_ONCE", 2)
+    names = [f"r{number}" for number in range(7)]
+    await worker.withhold(*names)
+    await worker.maintenance.withheld()
+    assert [name for name in names if worker.world.score(name) != 1.0] == []
+
+
+async def test_a_failure_leaves_the_marker_and_gives_the_lease_back_so_that_it_is_done_again(worker: Worker) -> None:
+    await worker.withhold("a")
+    ports = worker.world.ports
+
+    class Away:
+        async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+            raise Unavailable("Opik is away")
+
+    worker.world.ports = replace(ports, scores=Away())
+    with pytest.raises(Unavailable):
+        await worker.maintenance.withheld()
+    assert await worker.marked()
+    assert not await worker.held()
+    worker.world.ports = ports
+    await worker.maintenance.withheld()
+    assert worker.world.score("a") == 1.0
+
+
+async def test_one_worker_at_a_time_writes_what_was_withheld(worker: Worker) -> None:
+    await worker.withhold("a")
+    await worker.store.redis.set("rg:" + DRAINING.key(), b"another's", px=60_000)
+    await worker.maintenance.withheld()
+    assert worker.world.scores.log == []
+    assert await worker.marked()
+    assert await worker.store.redis.get("rg:" + DRAINING.key()) == b"another's"
+
+
+async def test_nothing_withheld_is_written_while_topics_are_read_again(worker: Worker) -> None:
+    await worker.withhold("a")
+    worker.replaying = True
+    await worker.maintenance.withheld()
+    assert worker.world.scores.log == []
+    assert await worker.marked()
+
+
+# Lost watermarks.
+
+
+async def test_a_partition_without_a_watermark_is_read_again_though_it_is_quiet(worker: Worker) -> None:
+    await worker.mark(0)
+    await worker.maintenance.watermarks()
+    assert worker.rewound == [PLACES[1]]
+
+
+async def test_a_state_that_a_batch_made_anew_meanwhile_is_not_made_anew_again(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.mark(0)
+    read, reads = worker.store.read, []
+
+    async def and_then_there(keys: Sequence[str]) -> list[bytes]:
+        found = await read(keys)
+        reads.append(keys)
+        await worker.mark(1)
+        return found
+
+    monkeypatch.setattr(worker.store, "read", and_then_there)
+    await worker.maintenance.watermarks()
+    assert len(reads) == 2
+    assert worker.rewound == []
+
+
+@pytest.mark.parametrize("why", ["no flow", "unknown start"])
+async def test_a_partition_that_is_not_read_yet_is_not_read_again(worker: Worker, why: str) -> None:
+    worker.flow_active, worker.unknown = why != "no flow", why == "unknown start"
+    await worker.maintenance.watermarks()
+    assert worker.rewound == []
+
+
+# Due turns.
+
+
+async def test_due_turns_are_looked_at_and_not_while_topics_are_read_again(worker: Worker) -> None:
+    await worker.store.apply(Change(due={"r": worker.world.clock.ms - 1}))
+    worker.replaying = True
+    assert not await worker.maintenance.due()
+    assert worker.reports == []
+    worker.replaying = False
+    assert not await worker.maintenance.due()
+    assert len(worker.reports) == 1
+
+
+async def test_as_many_as_are_looked_at_at_once_mean_that_there_may_be_more(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "DUE_AT_ONCE", 2)
+    await worker.store.apply(Change(due=dict.fromkeys("abc", worker.world.clock.ms - 1)))
+    assert await worker.maintenance.due()
+    assert not await worker.maintenance.due()
+
+
+async def test_a_part_that_is_away_does_not_end_what_a_worker_does_besides_its_batches(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    async def due() -> bool:
+        nonlocal tries
+        tries += 1
+        raise Unavailable("Redis is away") if tries == 1 else asyncio.CancelledError
+
+    ours = worker.maintenance
+    monkeypatch.setattr(ours, "due", due)
+    task = asyncio.create_task(ours._every(0.0, ours.due))
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 30.0)
+    assert tries == 2
