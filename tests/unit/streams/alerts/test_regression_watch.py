@@ -247,20 +247,20 @@ def test_whom_it_tells_is_set_by_files_and_no_secret_is_shown(tmp_path: Path) ->
 async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_worker_that_looks_now(taken: bool) -> None:
     watching = Watching()
     await watching.turns(16)
-    lease, carry_out = "rg:" + REGRESSION_LEASE.key(), watching.carry_out
+    world, carry_out = watching.rig.world, watching.carry_out
+    other = world.store.lease(REGRESSION_LEASE.key(), DAY, "another worker")
 
     async def too_long(errand: Errand) -> Errand | None:
+        world.wait(HOUR)
         if taken:
-            watching.redis.held[lease] = b"another worker"
-        else:
-            watching.redis.held.pop(lease, None)
+            assert await other.acquire()
         return await carry_out(errand)
 
     watching.carry_out = too_long  # type: ignore[method-assign]
     await watching.look()
     if taken:
         assert len(watching.errands) == 1
-        assert watching.redis.held[lease] == b"another worker", "its lease is its own to give back"
+        assert await other.held(), "its lease is its own to give back"
     else:
         assert len(watching.errands) > 1, "nobody took it: it is ours again"
-        assert lease not in watching.redis.held
+        assert await other.acquire(), "and given back at the end"
