@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Metrics:
-    """Of one version of the registry. Metrics are made when first asked for, and once."""
+    """The metrics of one version of the registry, each made once, when it is first used."""
 
     def __init__(self, registry: Registry) -> None:
         from evalcore.scoring.opik_metric import LLMJudgeMetric

@@ -172,7 +172,7 @@ def used_judges(vertical: str, version: Version) -> set[str]:
 
 
 def _judges(name: str, vertical: str, version: Version, seen: frozenset[str] = frozenset()) -> set[str]:
-    """Of a category as the manifest resolved it, or, where it has not, as it is declared."""
+    """Returns a category's judges as the manifest resolved them, else as they are declared."""
     known = _categories(version)
     if name in known:
         return set(known[name].judges)

@@ -99,7 +99,7 @@ class Serving(Look):
 
 
 class ReloadingRegistry:
-    """Of one folder. Any thread may call any method. `ttl` None: only `refresh` looks for a new version."""
+    """Serves one folder. Any thread may call any method. `ttl` None: only `refresh` looks for a new version."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class ReloadingRegistry:
         same = serving is not None and serving.tree == tree
         if result.valid or same:
             # The files that serve are not given up for what a new day brings. They are seen anew even so: an override
-            # that ended must not go on for as long as nobody repairs the file that relied on it.
+            # that ended must not go on until the file that relied on it is repaired.
             try:
                 registry = build(files)
             except (Unknown, ThresholdTypeError) as error:
@@ -212,7 +212,7 @@ class ReloadingRegistry:
         raise OSError("the files keep changing while they are read")
 
     def _kept(self, findings: Iterable[Finding]) -> ValidationResult:
-        """Of a version that is not taken."""
+        """Returns the result for a version that is refused."""
         serving = self._serving
         goes_on = [still_serving(self.root, serving.since, serving.registry.config_hash)] if serving else []
         return ValidationResult.of(self.root, [*findings, *goes_on])
@@ -223,7 +223,7 @@ _choosing = threading.Lock()
 
 
 def use(root: Path | str, ttl: float | None = TTL_SECONDS) -> None:
-    """Serve this folder from now on. Nothing is read until somebody asks."""
+    """Serves this folder from now on. The first lookup reads it."""
     global _chosen
     _chosen = ReloadingRegistry(Path(root).absolute(), ttl)
 

@@ -26,7 +26,7 @@ from schemas.verticals import UNKNOWN, UNREGISTERED
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}", re.ASCII)
 RESERVED: Final = frozenset({UNREGISTERED, UNKNOWN, ALONE, "platform", "all", "none", "default"})
-"""Words that stand for something else where verticals are named: metrics, views, files that lie in no registry."""
+"""Words that mean something else where verticals are named: metrics, views, files outside a registry."""
 _READ_AS_ELSE: Final = frozenset(
     {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "con", "prn", "aux", "nul"}
 )
@@ -187,7 +187,7 @@ def _judges(wanted: Wanted, files: RegistryFiles, archetype: str | None) -> tupl
 
 
 def _scores(files: RegistryFiles, name: str, archetype: str | None) -> bool:
-    """Whether the judge is made for the archetype's sub-agents, and switched on."""
+    """Tells whether the judge is for the archetype's sub-agents and enabled."""
     rule = files.rules[name].model
     return rule.enabled and (not rule.applies_to or archetype in rule.applies_to)
 

@@ -19,9 +19,9 @@ from evalcore.yaml.loader import Parsed, read_yaml
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
 
 ALONE = "vertical"
-"""Stands for the vertical of a file that lies in no registry."""
+"""The vertical of a file outside a registry."""
 MOST_PARTIAL = 25
-"""Of so many broken files more than their misfits is told; who has more broken at once has enough to do."""
+"""For so many broken files, the linter also looks at the fields that could be read."""
 MOST_LOOKS = 2_000
 """Each of them is seen together with all others; in a large registry fewer are, so that the answer stays quick."""
 
@@ -121,7 +121,7 @@ def _name_of(raw: bytes, stem: str) -> str:
 def _outdated(
     tree: Tree, files: RegistryFiles, found: tuple[Component, ...], wrong: list[Finding]
 ) -> Iterable[Finding]:
-    """Of a component that can't be read nobody knows what it would give."""
+    """Reports nothing while a component can't be read: what it would declare is unknown."""
     return () if wrong else outdated(tree, files, found)
 
 

@@ -50,7 +50,7 @@ def declared(files: RegistryFiles) -> Iterator[Declared]:
 
 
 def known(files: RegistryFiles) -> set[str]:
-    """Every category that somebody declares: the manifest, or a vertical that does more than reuse the name."""
+    """Returns every declared category: in the manifest, or by a vertical that does more than reuse the name."""
     own = {one.category for one in declared(files) if not one.silent}
     return own | set(files.manifest.model.categories if files.manifest else ())
 

@@ -13,7 +13,7 @@ from evalcore.yaml.loader import FieldPath, Parsed
 
 @dataclass(frozen=True)
 class Check:
-    """`name` is kebab-case and stands in every finding; `clause` says where the demand comes from; `summary` is what
+    """`name` is kebab-case and part of every finding; `clause` says where the demand comes from; `summary` is what
     holds when the check finds nothing. `run` is pure and never raises on a files of valid models."""
 
     name: str
@@ -21,7 +21,7 @@ class Check:
     summary: str
     run: Callable[[RegistryFiles], Iterable[Finding]]
     severity: Severity = Severity.ERROR
-    """Of most of its findings; a check may take a single one more or less seriously."""
+    """The severity of its findings, unless the check gives a single finding another."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def members(files: RegistryFiles) -> Iterator[tuple[FieldPath, str]]:
 
 
 def missing(files: RegistryFiles, name: str) -> bool:
-    """Whether no rule file declares the judge; one that can't be read is not missing."""
+    """Tells whether no rule file declares the judge; a file that can't be read is not missing."""
     return judge_id(name) not in files.rules and not is_unread(files, name)
 
 

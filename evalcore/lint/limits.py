@@ -31,7 +31,7 @@ from schemas.judges import (
 
 @dataclass(frozen=True)
 class Limit:
-    """A stated threshold or floor and where it stands. `at`: the milestones it speaks for."""
+    """A stated threshold or floor with its place. `at`: the milestones it holds for."""
 
     parsed: Parsed[Any]
     path: FieldPath
@@ -51,7 +51,7 @@ def number(value: Score) -> float:
 
 
 def fits(value: Score, rule: RuleFile, *, floor: bool = False) -> bool:
-    """Whether the value can be compared at all; `unfit` says what is wrong with one that can't."""
+    """Tells whether the value can be compared at all; `unfit` says what is wrong with one that can't."""
     return unfit(value, rule, floor=floor) is None
 
 

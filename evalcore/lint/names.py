@@ -30,8 +30,8 @@ WAY = (
 
 
 def is_reserved(name: str) -> bool:
-    """In any case, with hyphens, spaces, wide or invisible letters: what people would take for the prefix."""
-    seen = "".join(letter for letter in normalize("NFKC", name) if category(letter) != "Cf")
+    """Tells whether people would read the reserved prefix: with hyphens, spaces, wide or invisible characters."""
+    seen = "".join(character for character in normalize("NFKC", name) if category(character) != "Cf")
     return spelling(seen).startswith(RESERVED)
 
 
@@ -112,7 +112,7 @@ def dimension_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 
 def spelling(name: str) -> str:
-    """Of a score's name, as far as two of them can be told apart."""
+    """Returns a score's name in the one spelling by which names are compared."""
     return judge_id(name).replace(" ", "_")
 
 
@@ -187,7 +187,7 @@ def judge_is_central(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 
 def is_unread(files: RegistryFiles, name: str) -> bool:
-    """Whether something of that name is there and could not be read, so that it can't be called missing."""
+    """Tells whether a file of that name exists and could not be read, so that it is not missing."""
     return any(judge_id(PurePosixPath(unread).name) == judge_id(name) for _, unread in files.unread)
 
 
@@ -201,7 +201,7 @@ _URL = re.compile(r"https?://", re.IGNORECASE)
 
 
 def escapes(path: str) -> bool:
-    """Whether a path leads out of the folder it is read from, on any system."""
+    """Tells whether a path leads out of the folder it is read from, on any system."""
     path = path.strip()
     steps = [step.strip() for step in path.replace("\\", "/").split("/")]
     absolute = path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:|file:", path, re.IGNORECASE) is not None

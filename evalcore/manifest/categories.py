@@ -102,7 +102,7 @@ class Declarations:
         return self.judges_of(category, (*seen, name))
 
     def content(self) -> dict[str, Any]:
-        """Of the resolved manifest."""
+        """Returns the content of the resolved manifest."""
         for name, own in self.again:
             if set(self.inherited(name)) == set(self.judges_of(own, (name,))):
                 self.categories[name].vertical = None  # declared by two alike: shared

@@ -39,7 +39,7 @@ FORMS = {
 
 @dataclass(frozen=True)
 class Named:
-    """A name and where it stands."""
+    """A name with its place."""
 
     name: str
     place: Place

@@ -96,7 +96,7 @@ def resolved(
 
 
 def _unknown(found: Sequence[Component], files: RegistryFiles) -> Iterator[Finding]:
-    """Judges and archetypes that components name and nobody declares."""
+    """Reports judges and archetypes that components name and no file declares."""
     base = files.base.model if files.base is not None else None
     archetypes, composites = (base.archetypes, base.composites) if base is not None else ({}, {})
     for component in found:
@@ -118,7 +118,7 @@ def _unknown(found: Sequence[Component], files: RegistryFiles) -> Iterator[Findi
 
 
 def edited_by_hand(text: str) -> bool:
-    """Whether a manifest is not as resolving left it: no header of ours, or a body that its header doesn't know."""
+    """Tells whether a manifest was changed since it was resolved: no header of ours, or another body."""
     text = text.replace("\r\n", "\n")
     if not text.startswith(NOTE):
         return True

@@ -88,7 +88,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _listed(folder: Path, depth: int = 1, suffixes: set[str] = _LIKE_YAML) -> Iterator[str]:
-    """Names in a folder, those in its subfolders with `/`. What begins with a dot belongs to somebody else."""
+    """Names in a folder, those in its subfolders with `/`. Names that begin with a dot are left out."""
     if depth == 0 or not folder.is_dir():
         return
     for entry in sorted(os.scandir(folder), key=lambda found: found.name):

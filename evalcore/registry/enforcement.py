@@ -17,7 +17,7 @@ Stated = Mapping[Milestone, Enforcement]
 
 
 def permits(overrides: Iterable[Override], today: date, milestone: Milestone, vertical: str | None) -> bool:
-    """Whether one of a judge's audited overrides lets it warn there today. One without a vertical is for all."""
+    """Tells whether an audited override lets the judge warn there today. An override without a vertical is for all."""
     return any(
         entry.enforcement is WARN
         and entry.milestone is milestone

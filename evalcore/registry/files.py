@@ -75,10 +75,10 @@ class RegistryFiles:
     overrides: Parsed[OverridesFile] | None = None
     verticals: frozenset[str] = frozenset()
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
-    """Of those in `verticals`."""
+    """The registration files of `verticals`."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
-    """Of files in `unread`: what could be read. Nothing is decided by them; they are for telling more findings."""
+    """What could be read of files in `unread`. It decides nothing; it only gives more findings."""
 
     @cached_property
     def manifest_thresholds(self) -> Mapping[str, Thresholds]:
@@ -117,8 +117,8 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
-    """All files that fit their models, and the findings of those that don't. A file that does not fit is named in the
-    files's `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
+    """Returns all files that fit their models, and the findings about the others. A file that does not fit is
+    in `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
     `vertical/judge`), manifest, base, extension, selection, overrides and vertical."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):

@@ -33,8 +33,8 @@ _DECIDES_A_SCORE = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a judge's dimension, on the judge's scale. `own`: milestones at which any was said of the dimension; at others
-    it has the judge's."""
+    """Limits of a judge's dimension, on the judge's scale. `own`: milestones at which it has limits of its own; at the
+    others it has the judge's."""
 
     thresholds: Mapping[Milestone, Score]
     default_threshold: Score
@@ -78,7 +78,7 @@ class Judge:
 
     @property
     def fires(self) -> bool:
-        """Whether categories have it: a safety judge can't be switched off (contracts §3)."""
+        """Tells whether categories have it: a safety judge can't be disabled (contracts §3)."""
         return self.rule.enabled or self.safety
 
 
@@ -175,7 +175,7 @@ def _dimensions(
 
 
 def _sub_agents(files: RegistryFiles, rule: RuleFile) -> tuple[str, ...]:
-    """An archetype without sub-agents stands for one of its own name: nothing there must not come to mean all."""
+    """An archetype without sub-agents means the sub-agent of its name: an empty list must not come to mean all."""
     known = files.manifest.model.archetypes if files.manifest else {}
     named = [agent for archetype in rule.applies_to for agent in known.get(archetype) or (archetype,)]
     return tuple(dict.fromkeys(named))

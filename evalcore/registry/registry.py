@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 Seen = str | None
-"""By which vertical; None for the platform's view."""
+"""The vertical that looks; None for the platform's view."""
 Judges = tuple[Judge, ...]
 WordT = TypeVar("WordT", Milestone, Classification)
 
@@ -47,7 +47,7 @@ class Registry:
     manifest: dict[str, Any]
     """As the file has it. Nothing here reads it again, so a caller's change to it changes no verdict."""
     config_hash: str
-    """Of all that lookups depend on: two registries with the same hash give the same answers."""
+    """The hash of everything that lookups depend on: two registries with one hash give the same answers."""
 
     def judge(self, judge_id_: str, vertical: Seen = None) -> Judge:
         found = self.judges.get((judge_id_, vertical))
@@ -69,8 +69,8 @@ class Registry:
         return found
 
     def threshold(self, judge_id_: str, milestone: str | None = None, vertical: Seen = None) -> Score:
-        """Of a judge, or of a dimension as `judge.dimension`. Raises ValueError for a milestone that is none of the
-        three (PC5 FR-2)."""
+        """Returns the threshold of a judge, or of a `judge.dimension`. Raises ValueError for an unknown
+        milestone (PC5 FR-2)."""
         of = self.judges.get((judge_id_, vertical)) or self._limits(judge_id_, vertical)
         if milestone is None:
             return of.default_threshold
@@ -80,7 +80,7 @@ class Registry:
             return of.thresholds[_word(Milestone, milestone)]
 
     def members(self, name: str) -> list[str]:
-        """The judges that a composite stands for; of anything else, itself."""
+        """Returns a composite's judges; for any other name, the name itself."""
         composite = self.composites.get(name)
         return [name] if composite is None or (judge_id(name), None) in self.judges else composite.judges
 
@@ -120,12 +120,12 @@ class Registry:
         )
 
     def for_sub_agent(self, sub_agent: str, vertical: Seen = None) -> Judges:
-        """Of a sub-agent that belongs to no archetype: judges for all, and every safety judge."""
+        """Returns the judges of a sub-agent; for one without archetype, judges for all and every safety judge."""
         return tuple(j for j in self.all(vertical) if j.safety or not j.sub_agents or sub_agent in j.sub_agents)
 
 
 def build(files: RegistryFiles) -> Registry:
-    """Of files that the linter found nothing wrong with. Raises UnknownJudge where the manifest names a judge that has
+    """Builds the registry from files without errors. Raises UnknownJudge where the manifest names a judge that has
     no rule file, and ThresholdTypeError where a threshold does not fit its judge."""
     manifest = files.manifest.model if files.manifest else None
     own = manifest.categories if manifest else {}
@@ -156,7 +156,7 @@ def build(files: RegistryFiles) -> Registry:
 
 
 def config_hash(files: RegistryFiles) -> str:
-    """Of content: comments, order of keys and expired overrides make no difference."""
+    """Returns a hash of the content; comments, order of keys and expired overrides make no difference."""
     overrides = files.overrides.model.overrides if files.overrides else []
     active = [o for o in overrides if permits([o], files.today, o.milestone, o.vertical)]
     return digest(
@@ -181,7 +181,7 @@ def _verticals(files: RegistryFiles, categories: Mapping[str, Category]) -> froz
 def _firing(
     judges: Mapping[tuple[str, Seen], Judge], named: list[str], composites: Mapping[str, Composite], vertical: Seen
 ) -> Judges:
-    """Safety judges are inherited (PF-9 §5.5); a composite stands for its members; a judge switched off is left out."""
+    """Safety judges are inherited (PF-9 §5.5); a composite means its members; a disabled judge is left out."""
     found: dict[str, Judge] = {}
     for name in named:
         members = composites[name].judges if name in composites and (judge_id(name), None) not in judges else [name]

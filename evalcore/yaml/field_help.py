@@ -85,12 +85,12 @@ _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
 
 
 def kind(model: str) -> str:
-    """What files of this model are called in a sentence."""
+    """Returns what a sentence calls files of this model."""
     return _TABLES[model][0] if model in _TABLES else "this file"
 
 
 def remedy(model: str, path: FieldPath) -> Remedy:
-    """Of a field, or of the nearest field above it (which then gives only its clause)."""
+    """Returns the help for a field; for a field without any, the clause of the nearest field above it."""
     _, clause, table = _TABLES.get(model, ("", "PC5 FR-9", {}))
     names = [str(part) for part in path]
     for length in range(len(names), 0, -1):
@@ -101,5 +101,5 @@ def remedy(model: str, path: FieldPath) -> Remedy:
 
 
 def is_central(name: str) -> bool:
-    """Whether a field belongs to the central rule file."""
+    """Tells whether a field belongs to the central rule file."""
     return name in _RULE

@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """Of a file or of the whole registry: valid as long as no finding is an error. Findings stand by place."""
+    """The findings about a file or the whole registry, sorted by place; valid as long as none is an error."""
 
     path: Path
     findings: tuple[Finding, ...] = field(default=())

@@ -45,7 +45,7 @@ def place(before: str) -> tuple[int, int]:
 def decode(file: str, raw: bytes) -> tuple[str, list[Finding], bool]:
     """The text, what is wrong with it, and whether it is whole.
 
-    Where it is not whole, the text is what stands before the first thing that can't be read.
+    Where it is not whole, the text ends before the first character that can't be read.
     """
     if len(raw) > MAX_BYTES:
         size = f"larger than {MAX_BYTES:,} bytes; a configuration file is a few pages at most"
@@ -137,11 +137,11 @@ class _Frame:
     value: Any
     path: FieldPath
     key: str | None = None
-    """Of a mapping: the key whose value comes next."""
+    """The key of a mapping whose value comes next."""
     skipped: bool = False
     """The value of that key is read and dropped."""
     lost: bool = False
-    """Stands inside a value that is dropped."""
+    """It is inside a value that is dropped."""
 
 
 @dataclass
@@ -242,7 +242,7 @@ class _Composer:
         return self.last_key
 
     def _next_path(self) -> FieldPath:
-        """Of the node that begins now, as a value."""
+        """Returns the path of the value that begins now."""
         if not self.stack:
             return ()
         top = self.stack[-1]

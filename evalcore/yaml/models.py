@@ -62,7 +62,7 @@ def read_as(model: type[AnyModel], file: str, raw: bytes) -> tuple[Parsed[AnyMod
 
 
 def _partial(model: type[AnyModel], document: Document, findings: list[Finding]) -> Parsed[AnyModel] | None:
-    """Of a file with findings: the fields that have none. Fields that are absent and may be have their default."""
+    """Returns a file's fields that have no finding; absent optional fields have their default."""
     bad = {finding.field.partition(".")[0].partition("[")[0] for finding in findings}
     values = {}
     for written, adapter in _adapters(model).items():

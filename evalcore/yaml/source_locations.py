@@ -30,7 +30,7 @@ def field_name(path: FieldPath) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """`places`: where each field's key (or list item) stands. `incomplete`: fields below which something could not be
+    """`places`: where each field's key (or list item) begins. `incomplete`: fields below which something could not be
     read, so that nothing there can be called missing."""
 
     file: str

@@ -196,7 +196,7 @@ def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[F
         path, at_key = _path(document.data, error)
         made = isinstance(error["input"], dict) and not isinstance(_value_at(document.data, path), dict)
         if made and error["type"].endswith("_type"):
-            continue  # a mapping that was made on the way to the model; what is wrong inside is told where it stands
+            continue  # a mapping that was made on the way to the model; what is wrong inside has findings of its own
         by_place.setdefault((path, at_key), FieldErrors(path, at_key)).errors.append(error)
     paths = [path for path, _ in by_place]
 

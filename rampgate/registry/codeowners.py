@@ -23,7 +23,7 @@ class CodeOwners:
 
     @classmethod
     def of(cls, repository: Path) -> CodeOwners:
-        """Of a repository's folder; without the file nobody owns anything."""
+        """Reads a repository's file; without it no file has an owner."""
         found = next((repository / place for place in PLACES if (repository / place).is_file()), None)
         return cls(found.read_text(encoding="utf-8") if found is not None else "")
 

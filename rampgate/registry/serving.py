@@ -25,7 +25,7 @@ from streams.metrics import Metrics
 from streams.stopping import heed_cancel
 
 SUMMARY = 3
-"""So many findings stand in an answer that is about something else."""
+"""The most findings that an answer about something else quotes."""
 log = structlog.get_logger(__name__)
 
 
@@ -173,7 +173,7 @@ class ServedRegistry:
 
 
 def is_empty(root: Path) -> bool:
-    """Whether there is no registry at all, as opposed to a broken one."""
+    """Tells whether there is no registry at all, as opposed to a broken one."""
     rules = root / "rules"
     return not (root / "evaluation_manifest.yaml").exists() and next(rules.rglob("*.yaml"), None) is None
 
