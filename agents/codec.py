@@ -168,3 +168,17 @@ def time_ms(value: str | float | None, field: str, now: int, policy: Policy) -> 
             f"{field}: {quoted(value)} is before 2001 or further in the future than future_tolerance_seconds"
         )
     return ms
+
+
+def sequence_of(value: int | str | None, field: str) -> bytes:
+    """A sequence number as bytes that order like the number; b"" for none."""
+    if value is None:
+        return b""
+    if isinstance(value, str):
+        if not value.isascii() or not value.isdigit() or len(value) > 60:
+            raise ValueError(f"{field}: {quoted(value)} is not a sequence number")
+        value = int(value)
+    if not 0 <= value < 1 << 256:
+        raise ValueError(f"{field}: {value} is not a sequence number")
+    # Minimal big-endian bytes, so that length, then content, order as the numbers do.
+    return value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.codec import Dropped, SignalEvent, quoted, time_ms
-from agents.join.turn import sequence_bytes
+from agents.codec import Dropped, SignalEvent, quoted, sequence_of, time_ms
 from agents.policy import Policy
 from schemas.events import Image, StreamRecord
 from schemas.outcomes import FilterReason
@@ -134,16 +133,3 @@ def thumb_value(image: Image, name: str) -> int:
     if text in ("1", "-1", "0") and "N" in attribute:
         return int(text)
     raise ValueError(f"dynamodb.NewImage.{name}: {quoted(text)} is not up, down, 1 or -1")
-
-
-def sequence_of(value: int | str | None, field: str) -> bytes:
-    """A sequence number as bytes that order like the number; b"" for none."""
-    if value is None:
-        return b""
-    if isinstance(value, str):
-        if not value.isascii() or not value.isdigit() or len(value) > 60:
-            raise ValueError(f"{field}: {quoted(value)} is not a sequence number")
-        value = int(value)
-    if not 0 <= value < 1 << 256:
-        raise ValueError(f"{field}: {value} is not a sequence number")
-    return sequence_bytes(value)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, time_ms, validate
-from agents.dynamodb import VALUES, of_change, sequence_of, unwrap
+from agents.codec import Bad, Decoded, Dropped, SignalEvent, load, sequence_of, time_ms, validate
+from agents.dynamodb import VALUES, of_change, unwrap
 from agents.join.batches import signal_agent
 from agents.join.fast_path import prepare
 from agents.policy import Policy

@@ -82,9 +82,7 @@ class OpikParts:
         settings = parts.settings
         key = revealed(settings.opik_api_key)
 
-        def observe(operation: str, outcome: str) -> None:
-            parts.metrics.opik_requests.labels(operation, outcome).inc()
-
+        observe = parts.metrics.observe_opik
         self.client = OpikClient(
             settings.opik,
             settings.opik_workspace,

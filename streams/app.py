@@ -6,6 +6,8 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from typing import Any, cast
 
 import faust
@@ -23,7 +25,7 @@ from streams.gates.ramp_requests import RampRequests
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import BatchConsumer, BatchTransport
-from streams.pipeline import Pipeline
+from streams.pipeline import Pipeline, register
 
 log = structlog.get_logger(__name__)
 
@@ -176,7 +178,7 @@ def consume(
             topics,
             in_flight=tuning.batches_in_flight,
             bad_in_a_row=tuning.bad_records_in_a_row,
-            consumer=lambda: consumption.consumer,
+            consumer=partial(attrgetter("consumer"), app),
             observe=observe,
             lost=consumption.lost,
             fatal=consumption.fatal,
@@ -189,16 +191,6 @@ def consume(
         register(app, topics["ramp-steps"], "ramps", consumption.gates)
     app.finalize()
     return consumption
-
-
-def register(app: RampgateApp, topic: str, name: str, pipeline: Pipeline | RampRequests) -> None:
-    """An ordinary Faust agent. It acknowledges by hand, so that an error can't acknowledge anything."""
-
-    async def agent(stream: Any) -> None:
-        async for event in stream.noack().events():
-            await pipeline.submit(event.value, event.ack)
-
-    app.agent(app.topic(topic, key_serializer="raw", value_serializer="raw"), name=name, concurrency=1)(agent)
 
 
 def credentials(access: KafkaAccess) -> Any:

@@ -73,6 +73,10 @@ class Metrics(MetricSet):
         for kind, lags in report.lags_ms.items():
             self._observe_many(self.pipeline_lag.labels(kind), lags)
 
+    def observe_opik(self, operation: str, outcome: str) -> None:
+        """Count a request to Opik."""
+        self.opik_requests.labels(operation, outcome).inc()
+
     def _observe_many(self, histogram: Histogram, milliseconds: list[int]) -> None:
         """Many observations for the price of one sort: a batch has thousands, and one `observe` costs a microsecond."""
         ordered, last = sorted(milliseconds), 0

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import faust
 import structlog
 from faust.types import TP
 
@@ -258,3 +259,18 @@ class Pipeline:
                 "producer, or raise bad_records_in_a_row"
             )
         self._bad[tp] = (generation, batch.end, streak)
+
+
+class Handler(Protocol):
+    async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None: ...
+
+
+def register(app: faust.App, topic: str, name: str, handler: Handler) -> None:
+    """Make an ordinary Faust agent of a handler. It acknowledges by hand, so that an error can't acknowledge
+    anything."""
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.noack().events():
+            await handler.submit(event.value, event.ack)
+
+    app.agent(app.topic(topic, key_serializer="raw", value_serializer="raw"), name=name, concurrency=1)(agent)

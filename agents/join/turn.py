@@ -202,8 +202,3 @@ _THUMBS: Final = THUMBS.origin
 _WROTE = {1: b"\x01\x01", -1: b"\xff\x01"}
 
 decode_turn = msgspec.msgpack.Decoder(Turn).decode
-
-
-def sequence_bytes(sequence: int) -> bytes:
-    """Minimal big-endian bytes, so that length, then content, order as the numbers do."""
-    return sequence.to_bytes((sequence.bit_length() + 7) // 8 or 1, "big")

@@ -1,0 +1,49 @@
+"""docs/ways.md names files and functions that exist, no more than a newcomer can follow, and no import there climbs."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.root import ROOT
+from tests.ways import ways
+
+LONGEST = {"A thumb's way": 18, "A ramp step's way": 30}
+"""A thumb's way is to have 14 (design/models.md): lower this number with each file that goes, never raise it."""
+ORDER = ("schemas", "evalcore", "agents", "streams", "rampgate")
+STEPS = [(way, file, function) for way, steps in ways().items() for file, function in steps]
+
+
+@pytest.mark.parametrize("way", list(ways()))
+def test_a_way_is_no_longer_than_it_may_be_and_names_no_file_twice(way: str) -> None:
+    files = [file for file, _ in ways()[way]]
+    assert 0 < len(files) <= LONGEST[way]
+    assert len(set(files)) == len(files)
+
+
+@pytest.mark.parametrize(("way", "file", "function"), STEPS)
+def test_each_function_of_a_way_is_there(way: str, file: str, function: str) -> None:
+    body: list[ast.stmt] = ast.parse((ROOT / file).read_text()).body
+    for name in function.split("."):
+        found = [
+            one
+            for one in body
+            if isinstance(one, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name
+        ]
+        assert found, f"{file} has no {function}"
+        body = found[0].body
+
+
+@pytest.mark.parametrize(("way", "file", "function"), STEPS)
+def test_no_import_of_a_way_climbs_to_a_higher_room(way: str, file: str, function: str) -> None:
+    room = ORDER.index(file.split("/")[0])
+    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        higher = [name for name in names if name.split(".")[0] in ORDER[room + 1 :]]
+        assert not higher, f"{file} imports {higher}"
