@@ -108,7 +108,7 @@ class Running:
         assert self._producer.flush(20) == 0
         partition, offset = places[0].partition(), places[0].offset() or 0
         async with asyncio.timeout(60.0):
-            committed = self._consumption.consumer._committed_offset
+            committed = self._consumption.app.consumer._committed_offset
             while (committed[TP(topic, partition or 0)] or 0) <= offset:  # noqa: ASYNC110 - a commit has no event
                 await asyncio.sleep(0.05)
 
