@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import GatePorts, OutOfTime, Sample
-from agents.join.batches import Batch, arrival
-from agents.join.counting import CONSUMED, HOUR, count_tallies
+from agents.join.batches import Batch
+from agents.join.counting import CONSUMED, HOUR, arrival, count_tallies
 from agents.join.step import ATTEMPTS, Report, exhausted
 from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
@@ -225,7 +225,8 @@ class RampCounting:
 
     async def counted(self, batch: Batch, record: Record) -> bool:
         """Whether somebody counted it. Raises Unavailable."""
-        mark, held = await self._store.read([batch.watermark_key, COUNTED.key(batch.topic, batch.partition)])
+        place = batch.topic, batch.partition
+        mark, held = await self._store.read([WATERMARK.key(*place), COUNTED.key(*place)])
         return bool(mark) and inside(record.offset, counted(int(mark), held))
 
     async def _count(self, place: Place, many: Sequence[Ended]) -> None:

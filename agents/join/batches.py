@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agents.codec import Decoded, SignalEvent
-from agents.join.counting import CONSUMED, DONE, HOUR, field_of
+from agents.join.counting import CONSUMED, DONE, HOUR, arrival, field_of
 from agents.join.dead_letters import letters_for, send_letters
 from agents.join.join import merge_signal
 from agents.join.step import (
@@ -241,8 +241,3 @@ def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], conte
     for (hour, name), by in tally.items():
         context.count(kind, hour * HOUR, CONSUMED, by)
         context.count(kind, hour * HOUR, name, by)
-
-
-def arrival(record: Record, now: int, lookback: int) -> int:
-    """The time at which to count a record that tells no usable time: its Kafka timestamp, if that is in the window."""
-    return record.timestamp if now - lookback <= record.timestamp <= now else now

@@ -7,6 +7,7 @@ from typing import Final
 from agents.join.turn import CAUSES, Mark, Turn
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE
 from agents.ports import Change
+from schemas.dead_letters import Record
 from schemas.verticals import UNKNOWN
 
 HOUR: Final = 3_600_000
@@ -77,3 +78,8 @@ def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now:
         expires = expiry(hour, lookback)
         if expires > now:
             change.count(CONSERVATION.key(hour, kind), expires, field, by)
+
+
+def arrival(record: Record, now: int, lookback: int) -> int:
+    """The time at which to count a record that tells no usable time: its Kafka timestamp, if that is in the window."""
+    return record.timestamp if now - lookback <= record.timestamp <= now else now

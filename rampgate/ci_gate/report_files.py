@@ -11,8 +11,7 @@ from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure
-from streams.gates.metrics import gate_decided
-from streams.metrics import Metrics
+from streams.metrics import Metrics, gate_decided
 
 METRICS = (
     "eval_gate_fired_total", "eval_gate_verdict_total", "eval_gate_duration_seconds", "eval_judge_score_distribution"

@@ -23,11 +23,11 @@ from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers
-from streams.gates.metrics import JudgeAnswers, verdict_published
 from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
+from streams.metrics import JudgeAnswers, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state_completeness import Wholeness

@@ -1,1 +1,1 @@
-"""Answers ramp-step requests: records, samples, candidates, verdicts, metrics."""
+"""Answers ramp-step requests: records, samples, candidates, verdicts."""

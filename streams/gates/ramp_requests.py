@@ -106,7 +106,9 @@ class RampRequests:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
-        self._keep(asyncio.create_task(self._answer(batch, ack), name=f"gates {batch.watermark_key}@{batch.base}"))
+        self._keep(
+            asyncio.create_task(self._answer(batch, ack), name=f"gates {batch.topic}/{batch.partition}@{batch.base}")
+        )
 
     async def stop(self, grace: float) -> None:
         """Cancel what is being decided and wait up to `grace` seconds for it to end. Its records are read again after

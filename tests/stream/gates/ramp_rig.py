@@ -55,7 +55,7 @@ class ScriptedScoring:
 class Rig:
     kafka: KafkaCluster
     settings: Settings
-    scoring: ScriptedScoring
+    scoring: Any
     producer: Producer
     workers: list[tuple[Worker, Parts, asyncio.Task[int]]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)

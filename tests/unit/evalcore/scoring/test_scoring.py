@@ -12,9 +12,8 @@ from evalcore.scoring.answers import NotApplicable, Scored, Unscored, by_name
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, Failure
 from evalcore.scoring.model_caller import CallLimits
-from streams.gates.metrics import JudgeAnswers
 from streams.metric_set import JUDGE_ANSWERS
-from streams.metrics import Metrics
+from streams.metrics import JudgeAnswers, Metrics
 from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, JUDGE, REGISTRY, Model, down, many, scorer, tasks
 
 

@@ -12,8 +12,7 @@ from evalcore.gates.verdict import Moment, of_gates, refused
 from schemas.judges import Enforcement, Milestone
 from schemas.publish.examples import RAMP_STEP
 from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, VerdictLevel
-from streams.gates.metrics import verdict_published
-from streams.metrics import Metrics
+from streams.metrics import Metrics, verdict_published
 
 
 def gate(milestone: Milestone, word: VerdictLevel, *codes: Code, score: float | None = 0.8) -> GateVerdict:
