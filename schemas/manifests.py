@@ -138,10 +138,6 @@ class GateDefaults(FileModel):
     )
     """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
 
-    def scored(self, milestone: Milestone) -> int:
-        """Items that each judge must score at the milestone."""
-        return min(self.minimum_scored[milestone], self.minimum_sample[milestone])
-
 
 class CandidateEndpoint(FileModel):
     """Where the version that asks to ramp can be asked (contracts §3): POST {input, metadata} -> {output}."""

@@ -53,7 +53,8 @@ class Evidence:
     @classmethod
     def at(cls, milestone: Milestone, gates: GateDefaults, size: int, **more: Any) -> Self:
         """Of a sample of this size, as the manifest's `gates` ask for one at the milestone."""
-        return cls(size, gates.minimum_sample[milestone], gates.scored(milestone), **more)
+        minimum = gates.minimum_sample[milestone]
+        return cls(size, minimum, min(gates.minimum_scored[milestone], minimum), **more)
 
 
 @dataclass

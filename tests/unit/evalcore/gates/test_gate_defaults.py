@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from evalcore.gates.decision import Evidence
 from schemas.judges import Milestone
 from schemas.manifests import GateDefaults
 
@@ -19,7 +20,7 @@ def test_a_milestone_that_is_left_out_keeps_its_default() -> None:
 
 def test_no_judge_needs_more_items_of_its_own_than_the_sample_has() -> None:
     gates = GateDefaults.model_validate({"minimum_sample": {"pre_ramp": 3}, "minimum_scored": {"pre_full": 40}})
-    assert [gates.scored(milestone) for milestone in Milestone] == [1, 3, 40]
+    assert [Evidence.at(milestone, gates, 0).scored for milestone in Milestone] == [1, 3, 40]
 
 
 @pytest.mark.parametrize("said", [{}, {"minimum_sample": {}, "window_seconds": {}}])

@@ -24,6 +24,7 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import Any
 
+from evalcore.gates.decision import Evidence
 from evalcore.manifest.resolving import resolve
 from evalcore.registry import files as assembling
 from evalcore.registry.files import MANIFEST, RegistryFiles, Tree
@@ -143,7 +144,7 @@ def strayed(name: str, found: tuple[Change, ...]) -> Iterator[str]:
 
 def relaxed(before: Registry, after: Registry) -> Iterator[str]:
     gates = after.gates
-    if min(gates.scored(milestone) for milestone in Milestone) < 1 or not gates.coverage_floor > 0:
+    if min(Evidence.at(milestone, gates, 0).scored for milestone in Milestone) < 1 or not gates.coverage_floor > 0:
         yield "a gate asks for no sample, or for no coverage"
     if not {Milestone.PRE_RAMP, Milestone.PRE_FULL} <= gates.window_seconds.keys():
         yield "a gate on traffic has no window"

@@ -1,0 +1,57 @@
+"""A ramp step's way through the product's files, as `docs/ways.md` tells it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.local.services.http_services import LocalModel
+from rampgate.local.services.kafka import KafkaCluster
+from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.stream.gates.ramp_trace import Tracer, product_files
+from tests.ways import files_of
+
+COMMITTED_SECONDS = 2.0
+
+
+@pytest.fixture(scope="module")
+def judges_model() -> Iterator[LocalModel]:
+    with LocalModel() as model:
+        yield model
+
+
+@pytest.fixture
+async def rig(
+    kafka: KafkaCluster,
+    redis_url: str,
+    local_opik: Any,
+    topic_prefix: str,
+    registry_of_today: Path,
+    judges_model: LocalModel,
+) -> AsyncIterator[Rig]:
+    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
+        made.settings = made.settings.model_copy(update={"model_url": judges_model.url})
+        made.scoring = None  # what the settings say: a real model's client
+        yield made
+
+
+async def test_a_ramp_step_passes_the_files_of_its_page_and_no_other(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With judges that call a model, so that all of both ways runs: the ramp step's, and its judgements'."""
+    # The operators' news read the verdicts' topic as a consumer of their own, after the way's end.
+    monkeypatch.setattr("rampgate.worker.operators.Operators.start", lambda self: None)
+    await rig.start()
+    await rig.send("traces", *(trace(f"r{number}") for number in range(120)))
+    await rig.send("thumbs", *(thumb(f"r{number}") for number in range(30)))
+    await rig.joined(trace=120, thumbs=30)
+    tracer = Tracer("gates ", "gate ")
+    with tracer.installed(asyncio.get_running_loop()):
+        await rig.send("ramp-steps", step("one"))
+        found = by_request(await rig.verdicts(1))
+        await asyncio.sleep(COMMITTED_SECONDS)
+    assert found["one"]["verdict"] == "pass", found
+    told = [*files_of("A ramp step's way"), *files_of("A judgement's way")]
+    assert sorted(product_files(tracer.ran)) == sorted(told)
