@@ -19,6 +19,9 @@ from tests.stream.plain_events import PROJECT, thumb, trace_event
 from tests.unit.streams.specified_metrics import SPECIFIED
 from tests.waiting import until
 
+TIER_1 = {"user_id": "u-1", "session_id": "s-1", "environment": "production", "agent_version": "2026.11.1"}
+TIER_2 = {"vertical": "receipts", "sub_agent": "receipts", "prompt_version": "p-7"}
+REST = {"response_id": "resp_ac4", "category": "receipt_dispute_flow", "frames": [{"event": "delta", "data": "…"}]}
 JUDGES = {"response_quality": 0.8, "tool_compliance": 1.0, "ux_quality": 0.4, "fetch_legal": 1.0}
 
 
@@ -43,13 +46,12 @@ def sdk(dev: DevStack) -> Iterator[Any]:
     client.end()
 
 
-def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: DevStack, sdk: Any) -> None:
+@pytest.fixture(scope="module")
+def judged_turn(dev: DevStack, sdk: Any) -> Any:
+    """Its trace: a turn with four judges' scores, Tier 2 metadata, a thumb and a reroll, told to the worker."""
     now = datetime.now(UTC)
-    tier_1 = {"user_id": "u-1", "session_id": "s-1", "environment": "production", "agent_version": "2026.11.1"}
-    tier_2 = {"vertical": "receipts", "sub_agent": "receipts", "prompt_version": "p-7"}
-    rest = {"response_id": "resp_ac4", "category": "receipt_dispute_flow", "frames": [{"event": "delta", "data": "…"}]}
     trace = sdk.trace(
-        name="turn", input={"q": "where is it"}, output={"a": "here"}, metadata={**tier_1, **tier_2, **rest}
+        name="turn", input={"q": "where is it"}, output={"a": "here"}, metadata={**TIER_1, **TIER_2, **REST}
     )
     trace.end()
     sdk.flush()
@@ -59,7 +61,7 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: D
     )
     sdk.flush()
     event = trace_event("resp_ac4", "receipts", now, trace.id, feedback_scores=[])
-    event["metadata"] |= {**tier_1, **tier_2, "category": rest["category"]}
+    event["metadata"] |= {**TIER_1, **TIER_2, "category": REST["category"]}
     reroll = {
         "event_id": "r-1",
         "response_id": "resp_ac4",
@@ -70,6 +72,13 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: D
     send(dev, "traces", event)
     send(dev, "thumbs", thumb("resp_ac4", now))
     send(dev, "rerolls", reroll)
+    return trace
+
+
+def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(
+    dev: DevStack, sdk: Any, judged_turn: Any
+) -> None:
+    trace = judged_turn
 
     def view() -> Any:
         return get(dev, "/turns/resp_ac4?purpose=feedback")[1]
@@ -79,11 +88,8 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: D
     found = view()
     assert {judge["judge_id"]: judge["score"] for judge in found["judge_scores"]} == JUDGES
     assert {judge["reason"] for judge in found["judge_scores"]} == {f"why {name}" for name in JUDGES}
-    assert {name: found[name] for name in (*tier_1, *tier_2, "response_id", "category", "frames")} == {
-        **tier_1,
-        **tier_2,
-        **rest,
-    }
+    told = {**TIER_1, **TIER_2, **REST}
+    assert {name: found[name] for name in told} == told
     assert found["timestamp"]
     assert (found["trace"]["id"], found["trace"]["project_name"]) == (trace.id, PROJECT)
     # The trace itself holds what AC-4 asks for, as the official SDK reads it.
@@ -93,8 +99,15 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(dev: D
     assert (ran.returncode, json.loads(ran.stdout)) == (0, found)
 
 
-def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
-    """PF-9 AC-11."""
+def row(dev: DevStack, vertical: str, window: str = "24h") -> Any:
+    (found,) = get(dev, f"/coverage?vertical={vertical}&window={window}")[1]["verticals"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def day(dev: DevStack) -> None:
+    """Turns of two verticals now, just within a day and just outside of it, with and without thumbs; and five thumbs
+    that have no trace: told to the worker, and counted by it."""
     now = datetime.now(UTC) - timedelta(seconds=5)
     inside, outside = now - timedelta(hours=23, minutes=59), now - timedelta(hours=24, minutes=1)
     traces, thumbs = list[dict[str, Any]](), list[dict[str, Any]]()
@@ -108,14 +121,16 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
     thumbs += [thumb(f"traceless-{number}", now) for number in range(5)]
     send(dev, "traces", *traces)
     send(dev, "thumbs", *thumbs)
+    until(lambda: row(dev, "rewards_assistant", "7d")["both_present"] == 18, "every turn counted")
+    until(
+        lambda: row(dev, "pilot", "7d")["both_present"] == 9 and row(dev, "unknown")["missing_trace"] == 5,
+        "the rest counted",
+    )
 
-    def row(vertical: str, window: str = "24h") -> Any:
-        (found,) = get(dev, f"/coverage?vertical={vertical}&window={window}")[1]["verticals"]
-        return found
 
-    until(lambda: row("rewards_assistant", "7d")["both_present"] == 18, "every turn counted")
-    until(lambda: row("pilot", "7d")["both_present"] == 9 and row("unknown")["missing_trace"] == 5, "the rest counted")
-    assert row("rewards_assistant") == {
+def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack, day: None) -> None:
+    """PF-9 AC-11."""
+    assert row(dev, "rewards_assistant") == {
         "vertical": "rewards_assistant",
         "window_seconds": 86_400,
         "both_present": 12,
@@ -123,21 +138,26 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack) -> None:
         "missing_signal": 4,
         "rate": 12 / 16,
     }
-    assert (row("pilot")["both_present"], row("pilot")["missing_signal"]) == (6, 2)
-    assert row("unregistered")["both_present"] == 6
+    assert (row(dev, "pilot")["both_present"], row(dev, "pilot")["missing_signal"]) == (6, 2)
+    assert row(dev, "unregistered")["both_present"] == 6
     listed = {found["vertical"]: found for found in get(dev, "/coverage?window=24h")[1]["verticals"]}
     assert {"rewards_assistant", "receipts", "unregistered", "unknown"} == set(listed)
     assert "pilot" not in listed
     ran = rampgate(dev, "coverage", "--window", "24h", "--vertical", "pilot", "--json")
-    assert json.loads(ran.stdout)["verticals"] == [row("pilot")]
+    assert json.loads(ran.stdout)["verticals"] == [row(dev, "pilot")]
     assert "eval_correlation_deadletter" not in json.dumps(listed)
 
 
-def test_conservation_balances_over_http_and_as_a_command(dev: DevStack) -> None:
+@pytest.fixture(scope="module")
+def malformed(dev: DevStack) -> None:
+    """One thumb that can't be decoded, told to the worker and counted by it."""
     producer = Producer({"bootstrap.servers": dev.addresses["kafka"]})
     producer.produce("rampgate.thumbs", value=b"\xff not json")
     assert producer.flush(15) == 0
     until(lambda: get(dev, "/conservation")[1]["signals"]["thumbs"]["dead_lettered"] >= 1, "the dead letter counted")
+
+
+def test_conservation_balances_over_http_and_as_a_command(dev: DevStack, malformed: None) -> None:
     document = get(dev, "/conservation")[1]
     assert document["balanced"]
     thumbs = document["signals"]["thumbs"]
@@ -149,7 +169,7 @@ def test_conservation_balances_over_http_and_as_a_command(dev: DevStack) -> None
     assert (listing[0], listing[1]["total"]) == (200, 1)
 
 
-def test_metrics_have_every_specified_name_and_the_state_s_figures(dev: DevStack) -> None:
+def test_metrics_have_every_specified_name_and_the_state_s_figures(dev: DevStack, day: None, malformed: None) -> None:
     def text() -> str:
         return str(get(dev, "/metrics")[1])
 
@@ -166,7 +186,7 @@ def test_metrics_have_every_specified_name_and_the_state_s_figures(dev: DevStack
     assert "rampgate_write_enabled 1.0" in found
 
 
-def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack) -> None:
+def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack, judged_turn: Any) -> None:
     assert get(dev, "/turns/resp_ac4?purpose=eval")[0] == 200
     consumer = Consumer(
         {"bootstrap.servers": dev.addresses["kafka"], "group.id": "auditor", "auto.offset.reset": "earliest"}
@@ -182,7 +202,7 @@ def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack) -> None:
     assert set(record) == {"at", "caller", "purpose", "query", "vertical", "count", "response_ids_sha256"}
 
 
-def test_probes_while_redis_is_gone_and_back(dev: DevStack) -> None:
+def test_probes_while_redis_is_gone_and_back(dev: DevStack, day: None) -> None:
     assert (get(dev, "/livez")[0], get(dev, "/readyz")[0]) == (200, 200)
     dev.stack.redis.stop()
     until(lambda: get(dev, "/readyz")[0] == 503, "not ready without Redis")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents import thumbs
-from agents.join.batches import Batch, arrival, handle
-from agents.join.counting import DAY, HOUR
+from agents.join.batches import Batch, handle
+from agents.join.counting import DAY, HOUR, arrival
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import (
     MINUTE,
@@ -55,6 +55,16 @@ async def test_a_withdrawn_thumb_is_deleted_from_a_second_trace_too() -> None:
     await world.tell(Kind.TRACE, trace("r", NOW + SECOND, name="second"))
     deleted = {one.name for one in world.scores.log if one.trace_id == trace_id("second") and one.value is None}
     assert deleted == {THUMBS_SCORE, REROLL_SCORE}
+
+
+async def test_a_withdrawal_deletes_what_is_not_known_to_be_in_opik() -> None:
+    """A step that wrote it may never have been recorded, or the state was lost since."""
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    for name in (THUMBS_SCORE, REROLL_SCORE):
+        world.scores.held[trace_id("r"), name] = 0.5
+    await world.tell(Kind.THUMBS, thumb("r", None))
+    assert world.signals("r") == (None, None)
 
 
 async def test_a_trace_that_is_told_again_with_an_earlier_end_keeps_the_later_one() -> None:

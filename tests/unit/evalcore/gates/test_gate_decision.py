@@ -226,3 +226,18 @@ def test_what_could_not_be_scored_was_the_judges_own_all_the_same() -> None:
 
 def test_of_a_sample_that_is_too_small_each_judge_need_not_say_so_too() -> None:
     assert codes(gate(Evidence(3, 20, scored=5), tone=judged(*scored(5, 5, 5)))) == [Code.INSUFFICIENT_SAMPLE]
+
+
+@pytest.mark.parametrize(("size", "enough"), [(19, False), (20, True), (21, True)])
+def test_a_sample_of_just_the_minimum_is_enough(size: int, enough: bool) -> None:
+    found = gate(Evidence(size=size, minimum=20), a=judged(*scored(*[5.0] * size)))
+    assert codes(found) == ([] if enough else [Code.INSUFFICIENT_SAMPLE])
+
+
+@pytest.mark.parametrize(("production", "enough"), [(0, False), (1, True), (None, True)])
+def test_where_production_items_are_asked_for_one_is_enough_and_none_is_not(
+    production: int | None, enough: bool
+) -> None:
+    found = gate(Evidence(size=20, minimum=20, production=production), a=judged(*scored(*[5.0] * 20)))
+    assert codes(found) == ([] if enough else [Code.INSUFFICIENT_SAMPLE])
+    assert found.verdict is (VerdictLevel.PASS if enough else VerdictLevel.FAIL)

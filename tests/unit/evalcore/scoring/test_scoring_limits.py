@@ -7,10 +7,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.answers import Scored, Unscored
-from evalcore.scoring.calls import Failure, Reply, Spend
-from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.calls import CallFailed, Failure, Reply, Spend
+from evalcore.scoring.model_caller import CallLimits, SharedPause
 from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, QUICK, Model, down, many, scorer, tasks
 
 
@@ -109,3 +111,43 @@ async def test_a_gate_whose_time_is_over_has_what_was_scored_by_then() -> None:
     assert {one.failure for one in found[4:]} == {Failure.OUT_OF_TIME}
     assert found[4].answer == Unscored("not scored within the gate's 2 s")
     assert (len(model.calls), model.now) == (4 + QUICK.at_once, 0)
+
+
+async def test_a_call_that_ran_out_of_time_is_charged_since_it_may_have_been_answered() -> None:
+    limits = CallLimits(at_once=1, call_seconds=0.01, patience=0.0, first_pause=0.0, longest_pause=0.001, jitter=0.0)
+    model, spend = Model(seconds=30.0), Spend(tokens=100_000)
+    (found,) = await scorer(model, limits=limits).score("g", tasks("a"), spend=spend)
+    assert isinstance(found.answer, Unscored)
+    assert spend.tokens >= 500 * len(model.calls) > 0
+
+
+async def test_no_server_makes_all_calls_wait_for_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, waits = 1_000.0, list[float]()
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        waits.append(seconds)
+        now += seconds
+
+    pause = SharedPause(lambda: now)
+    monkeypatch.setattr("evalcore.scoring.model_caller.asyncio.sleep", sleep)
+    pause.prolong(3_600.0)
+    pause.prolong(5.0)
+    await pause.wait()
+    assert waits == [60.0], "a shorter wait does not end the longer one"
+    await pause.wait()
+    assert waits == [60.0]
+
+
+async def test_a_limit_on_calls_is_met_exactly_and_one_on_tokens_never_passed() -> None:
+    spend = Spend(calls=2)
+    assert [spend.reserve(10), spend.reserve(10)] == [510, 510]
+    with pytest.raises(CallFailed):
+        spend.reserve(10)
+    exact = Spend(tokens=1_020)
+    exact.reserve(10)
+    exact.reserve(10)
+    with pytest.raises(CallFailed):
+        exact.reserve(0)
+    exact.charge(510, 100)
+    assert exact.tokens == 610
