@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -63,10 +62,6 @@ class Swaps:
     after: list[bytes] = field(default_factory=list)
     expires: list[int] = field(default_factory=list)
 
-    @property
-    def columns(self) -> tuple[list[Key], list[bytes], list[bytes], list[int]]:
-        return self.keys, self.before, self.after, self.expires
-
 
 @dataclass
 class Pool:
@@ -93,11 +88,6 @@ class Change:
     due: dict[str, int | None] = field(default_factory=dict)
     swaps: Swaps = field(default_factory=Swaps)
     pools: dict[Key, Pool] = field(default_factory=dict)
-
-    def count(self, key: Key, expires: int, name: str, by: int) -> None:
-        if by:
-            fields = self.counts.setdefault(key, (expires, {}))[1]
-            fields[name] = fields.get(name, 0) + by
 
 
 class Store(Protocol):
@@ -158,13 +148,6 @@ class Traces(Protocol):
 
 class Clock(Protocol):
     def now_ms(self) -> int: ...
-
-
-class WallClock:
-    """The time of this machine."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)

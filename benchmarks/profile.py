@@ -36,7 +36,7 @@ RULES: tuple[tuple[str, str, str], ...] = (
     ("agents/join/turn.py", "", "plan writes"),
     ("streams/redis/state.py", "", "redis: pack"),
     ("/redis/", "", "redis: client"),
-    ("/opik/scores.py", "encode", "encode scores"),
+    ("/opik/client.py", "encode", "encode scores"),
     ("/opik/", "", "http"),
     ("/httpx/", "", "http"),
     ("/httpcore/", "", "http"),

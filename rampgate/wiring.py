@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agents import rerolls, thumbs, traces
 from agents.join.batches import Agent
 from agents.policy import Attributes, Policy
-from agents.ports import Ports, WallClock
+from agents.ports import Ports
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings, revealed
 from schemas.settings import KafkaAccess
@@ -17,6 +17,7 @@ from streams.app import Tuning
 from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
 from streams.metrics import Metrics
 from streams.redis.state import RedisStore
+from streams.retry import WallClock
 
 AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "traces": traces.AGENT}
 """Topic -> agent. A new topic is one schema, one agent file and one line here."""
@@ -75,8 +76,7 @@ class OpikParts:
     """The gateways to Opik and their one client."""
 
     def __init__(self, parts: Parts) -> None:
-        from streams.opik.client import OpikClient
-        from streams.opik.scores import OpikScores
+        from streams.opik.client import OpikClient, OpikScores
         from streams.opik.traces import OpikTraces
 
         settings = parts.settings

@@ -44,23 +44,6 @@ class UserSignal:
     legacy_name: str = ""
     implied_by: str = ""
 
-    def score_of(self, code: int) -> float | None:
-        """The score for a code as turns hold it; None where there is none. Codes are the signal's values, but for an
-        implied signal: 1 for its absence, 2 for its presence."""
-        if self.implied_by:
-            return (None, 0.0, 1.0)[code]
-        return float(code) if code else None
-
-    def code_of(self, score: float) -> int:
-        """The code of a score that Opik holds; the inverse of `score_of`."""
-        if self.implied_by:
-            return 2 if score > 0 else 1
-        return 1 if score > 0 else -1
-
-    def value_of(self, code: int) -> int:
-        """The value of the signal behind a code, 0 for none."""
-        return int(code == 2) if self.implied_by else code
-
 
 DECLARED: Final[dict[str, UserSignal]] = {}
 """Kind -> signal, in the order in which scores are written."""
@@ -74,11 +57,6 @@ def declare(signal: UserSignal) -> UserSignal:
             raise ValueError(f"the signal {signal.kind!r} shares its kind, topic, score or origin with {other.kind!r}")
     DECLARED[signal.kind] = signal
     return signal
-
-
-def kind_of_origin(origin: int) -> str | None:
-    """The kind whose records have this origin; None for a derived or swept signal, which no record has counted."""
-    return next((signal.kind for signal in DECLARED.values() if signal.origin == origin), None)
 
 
 def kinds() -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class Pipeline:
         observe: Callable[[Report], None],
         lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
-        ready: Callable[[], Awaitable[None]],
+        ready: Callable[[], Awaitable[object]],
     ) -> None:
         self.agent, self.ports, self.policy, self.topics = agent, ports, policy, topics
         self._room = asyncio.Semaphore(in_flight)

@@ -23,10 +23,22 @@ PAUSE = 0.5
 
 
 class Rebuild:
-    """`ready` holds every batch back until what Opik holds has been adopted, by us or by another worker."""
+    """`ready` holds every batch back until what Opik holds has been adopted, by us or by another worker.
 
-    def __init__(self, ports: Ports, policy: Policy, on_change: Callable[[bool], None] = lambda running: None) -> None:
-        self._ports, self._policy, self._on_change = ports, policy, on_change
+    An error that ends the rebuild goes to `failed`, which must stop the worker; `ready` does not return then.
+    """
+
+    def __init__(
+        self,
+        ports: Ports,
+        policy: Policy,
+        failed: Callable[[BaseException], None],
+        on_change: Callable[[bool], None] = lambda running: None,
+    ) -> None:
+        self._ports, self._policy, self._failed, self._on_change = ports, policy, failed, on_change
+        self._complete = asyncio.Event()
+        self._complete.set()
+        self.ready = self._complete.wait
         self._store = cast(LeasingStore, ports.store)
         self._task: asyncio.Task[None] | None = None
 
@@ -34,30 +46,33 @@ class Rebuild:
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    async def ready(self) -> None:
-        if self._task is not None:
-            await asyncio.shield(self._task)
-
     async def lost(self, tp: TP) -> None:
         """A partition's state is gone; start adopting unless that is under way."""
         if not self.running:
+            self._complete.clear()
             self._on_change(True)
             self._task = asyncio.create_task(self._adopt(), name="rebuild")
 
     async def _adopt(self) -> None:
-        lease = self._store.lease(ADOPTING.key(), LEASE_MS)
         try:
-            while True:
-                try:
-                    if any(await self._store.read([ADOPTED.key()])):
-                        return
-                    if await lease.acquire() and await self._adopt_all(lease):
-                        return
-                except Unavailable as error:
-                    log.warning("rebuild_waiting", reason=str(error))
-                await asyncio.sleep(PAUSE)
+            await self._adopt_once()
+            self._complete.set()
+        except Exception as error:
+            self._failed(error)
         finally:
             self._on_change(False)
+
+    async def _adopt_once(self) -> None:
+        lease = self._store.lease(ADOPTING.key(), LEASE_MS)
+        while True:
+            try:
+                if any(await self._store.read([ADOPTED.key()])):
+                    return
+                if await lease.acquire() and await self._adopt_all(lease):
+                    return
+            except Unavailable as error:
+                log.warning("rebuild_waiting", reason=str(error))
+            await asyncio.sleep(PAUSE)
 
     async def _adopt_all(self, lease: Lease) -> bool:
         """True once all is adopted; False if the lease is gone by then, since what was adopted is gone with it."""

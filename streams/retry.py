@@ -1,4 +1,4 @@
-"""Trying again: what is tried again, how long to wait before it, and when to give up.
+"""The clock, and trying again: what is tried again, how long to wait before it, and when to give up.
 
 Everything in this room that repeats a failed call does it by a `Retry`; loops that sleep in a way of their own take
 only its `pause`.
@@ -19,6 +19,13 @@ from tenacity.asyncio import AsyncRetrying
 T = TypeVar("T")
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP answers after which the same request may succeed."""
+
+
+class WallClock:
+    """The time of this machine."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
 
 
 class TryAgain(Exception):

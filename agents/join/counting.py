@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agents.join.turn import CAUSES, Mark, Turn
-from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE
+from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Change
 from schemas.dead_letters import Record
 from schemas.verticals import UNKNOWN
@@ -61,6 +61,13 @@ def move(moves: dict[tuple[str, str, int], int], before: Standing, after: Standi
         moves[key] = moves.get(key, 0) + 1
 
 
+def add(change: Change, key: Key, expires: int, name: str, by: int) -> None:
+    """Add to one field of a key's counters."""
+    if by:
+        fields = change.counts.setdefault(key, (expires, {}))[1]
+        fields[name] = fields.get(name, 0) + by
+
+
 def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int, lookback: int) -> None:
     """Count noted moves: per hour, and per second for exact window edges."""
     for (vertical, name, second), by in moves.items():
@@ -68,8 +75,8 @@ def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int
         block, rest = divmod(second, EDGE_SECONDS)
         expires = expiry(hour, lookback)
         if expires > now:
-            change.count(COVERAGE.key(hour), expires, f"{vertical}|{name}", by)
-            change.count(COVERAGE_EDGE.key(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
+            add(change, COVERAGE.key(hour), expires, f"{vertical}|{name}", by)
+            add(change, COVERAGE_EDGE.key(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
 
 
 def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now: int, lookback: int) -> None:
@@ -77,7 +84,7 @@ def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now:
     for (kind, hour, field), by in tallies.items():
         expires = expiry(hour, lookback)
         if expires > now:
-            change.count(CONSERVATION.key(hour, kind), expires, field, by)
+            add(change, CONSERVATION.key(hour, kind), expires, field, by)
 
 
 def arrival(record: Record, now: int, lookback: int) -> int:

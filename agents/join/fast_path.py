@@ -38,7 +38,8 @@ def prepare(
     records, partition = batch.records, batch.partition
     prepared = PreparedTurns(kinds=_KINDS)
     ids, writes, since, hours = prepared.ids, prepared.writes, prepared.since, prepared.hours
-    keys, before, after, expires = prepared.swaps.columns
+    swaps = prepared.swaps
+    keys, before, after, expires = swaps.keys, swaps.before, swaps.after, swaps.expires
     moves, written = prepared.moves, prepared.written
     others = []
     for item in items:

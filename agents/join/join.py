@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agents.codec import SignalEvent, TraceFacts
-from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn
+from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn, score_of
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 
@@ -140,7 +140,7 @@ def wanted(turn: Turn, force: bool = False) -> list[Wanted]:
             code = 2 if owner is not None else 1 if beside is not None and beside.value else 0
             owner = owner if owner is not None else beside
         if owner is not None and (force or code != turn.wrote(declared.kind)) and not buried(owner):
-            out.append(Wanted(owner, declared.kind, declared.score_of(code), code))
+            out.append(Wanted(owner, declared.kind, score_of(declared, code), code))
     return out
 
 

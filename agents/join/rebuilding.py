@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agents.codec import TraceFacts
 from agents.join.join import merge_trace
 from agents.join.step import ATTEMPTS, StepContext, exhausted, record
-from agents.join.turn import Mark, Signal
+from agents.join.turn import Mark, Signal, value_of
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
@@ -26,7 +26,7 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
             turn, seen = snapshot.turn, facts[response_id]
             snapshot.touched |= merge_trace(turn, seen)
             for kind, code in seen.wrote.items():
-                value = DECLARED[kind].value_of(code)
+                value = value_of(DECLARED[kind], code)
                 if value and turn.signal(kind) is None:
                     turn.put(kind, known(value, seen.ended))
                     snapshot.touched = True

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from agents.join.counting import HOUR, NOWHERE, count_moves, count_tallies, field_of, move, standing
 from agents.join.join import Wanted, bury, distrust, note_written, rest, wanted
-from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
+from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, kind_of_origin
 from agents.keys import turn_ids, turn_key
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Swaps, Unavailable, Write
 from schemas.outcomes import State
-from schemas.signals import DECLARED, kind_of_origin
+from schemas.signals import DECLARED
 
 ATTEMPTS = 50
 AFTER_REPLAY_MS = 3_000

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from schemas.outcomes import Cause
-from schemas.signals import REROLL, THUMBS
+from schemas.signals import DECLARED, REROLL, THUMBS, UserSignal
 
 
 class Mark:
@@ -147,6 +147,31 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     def active(self) -> bool:
         """Whether the user has said anything that still stands."""
         return any(signal.value for _, signal in self.signals())
+
+
+def score_of(declared: UserSignal, code: int) -> float | None:
+    """The score for a code as turns hold it; None where there is none. Codes are the signal's values, but for an
+    implied signal: 1 for its absence, 2 for its presence."""
+    if declared.implied_by:
+        return (None, 0.0, 1.0)[code]
+    return float(code) if code else None
+
+
+def code_of(declared: UserSignal, score: float) -> int:
+    """The code of a score that Opik holds; the inverse of `score_of`."""
+    if declared.implied_by:
+        return 2 if score > 0 else 1
+    return 1 if score > 0 else -1
+
+
+def value_of(declared: UserSignal, code: int) -> int:
+    """The value of the signal behind a code, 0 for none."""
+    return int(code == 2) if declared.implied_by else code
+
+
+def kind_of_origin(origin: int) -> str | None:
+    """The kind whose records have this origin; None for a derived or swept signal, which no record has counted."""
+    return next((signal.kind for signal in DECLARED.values() if signal.origin == origin), None)
 
 
 class Session(msgspec.Struct, array_like=True, gc=False):

@@ -39,7 +39,7 @@ class Worker:
         self.operators = Operators(parts)
         self.started_at = time.time()
         self._stop = asyncio.Event()
-        self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuilding)
+        self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuild_failed, self._rebuilding)
         self.consumption: Consumption | None = None
 
     def stop(self) -> None:
@@ -144,6 +144,11 @@ class Worker:
     def replaying(self) -> bool:
         """Whether the join state is being rebuilt: from Opik, or from records that are read again."""
         return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
+
+    def _rebuild_failed(self, error: BaseException) -> None:
+        if self.consumption is None:  # A partition's state is found lost only while the consumption starts or runs.
+            raise error
+        self.consumption.fatal(error)
 
     def _rebuilding(self, running: bool) -> None:
         self.parts.metrics.state_rebuilding.set(running)

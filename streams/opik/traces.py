@@ -16,6 +16,7 @@ import structlog
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
+from agents.join.turn import code_of
 from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
@@ -233,7 +234,7 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
         ended=moment(trace.get("end_time")) or started,
         judged=has_judge_score(trace),
         wrote={
-            signal.kind: signal.code_of(held[signal.score])
+            signal.kind: code_of(signal, held[signal.score])
             for signal in DECLARED.values()
             if held.get(signal.score) is not None
         },

@@ -73,7 +73,7 @@ class Running:
 
     def __init__(self, settings: Settings) -> None:
         self.parts = parts = make_parts(settings)
-        self.topics, self._rebuild = parts.topics, Rebuild(parts.ports, parts.policy)
+        self.topics, self._rebuild = parts.topics, Rebuild(parts.ports, parts.policy, self._failed)
         self._producer = Producer({"bootstrap.servers": settings.kafka, "log_level": 0})
 
     async def __aenter__(self) -> Running:
@@ -93,6 +93,9 @@ class Running:
         )
         await self._consumption.app.start()
         return self
+
+    def _failed(self, error: BaseException) -> None:
+        self._consumption.fatal(error)
 
     async def __aexit__(self, *_: object) -> None:
         await self._consumption.stop()

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from agents.ports import Unavailable, WallClock
+from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
 from streams.kafka import delayed_consumer
 from streams.kafka.client import Producer
 from streams.kafka.delayed_consumer import SideFeed
+from streams.retry import WallClock
 from tests.waiting import come
 
 

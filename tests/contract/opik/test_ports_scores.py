@@ -10,8 +10,7 @@ import uuid6
 
 from agents.ports import Refusal, Write
 from schemas.outcomes import Cause
-from streams.opik.client import OpikClient
-from streams.opik.scores import OpikScores
+from streams.opik.client import OpikClient, OpikScores
 from tests.contract.opik.scripted_opik import ScriptedOpik
 from tests.memory_ports import MemoryScores
 

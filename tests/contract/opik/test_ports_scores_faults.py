@@ -14,8 +14,7 @@ from agents.ports import Refusal, Unauthorized, Write
 from rampgate.local.opik.server import start
 from rampgate.local.services.ports import release_port, reserve_port
 from schemas.outcomes import Cause
-from streams.opik.client import OpikClient
-from streams.opik.scores import OpikScores
+from streams.opik.client import OpikClient, OpikScores
 from tests.contract.opik.scripted_opik import ScriptedOpik
 
 PUT = {"method": "PUT", "path": "feedback-scores"}

@@ -13,10 +13,9 @@ from aiohttp.test_utils import TestServer
 
 from agents.ports import Write
 from evalcore.registry.opik_rules import OpikRule, OutputField, TraceFilter
-from streams.opik.client import OpikClient
+from streams.opik.client import OpikClient, OpikScores
 from streams.opik.datasets import OpikDatasets
 from streams.opik.rules import OpikRules
-from streams.opik.scores import OpikScores
 from streams.opik.traces import OpikTraces
 
 TRACE = "01900000-0000-7000-8000-000000000000"

@@ -9,7 +9,7 @@ import pytest
 from tests.root import ROOT
 from tests.ways import ways
 
-LONGEST = {"A thumb's way": 19, "A ramp step's way": 30, "A judgement's way": 20}
+LONGEST = {"A thumb's way": 15, "A ramp step's way": 29, "A judgement's way": 20}
 """A thumb's way is to have 14 (design/models.md): lower this number with each file that goes, never raise it."""
 ORDER = ("schemas", "evalcore", "agents", "streams", "rampgate")
 STEPS = [(way, file, function) for way, steps in ways().items() for file, function in steps]

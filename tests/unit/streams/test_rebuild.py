@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from faust.types import TP
 
 from agents.codec import TraceFacts
+from agents.ports import Unauthorized
 from streams.rebuild import Rebuild
 from tests.unit.agents.builders import found_trace
 from tests.unit.agents.join.world import World
@@ -40,9 +42,28 @@ async def test_a_state_that_is_lost_again_is_adopted_anew(
     monkeypatch.setattr("streams.rebuild.PAUSE", 0.0)
     world = World()
     traces: Any = Traces(world, lost_after)
-    rebuild = Rebuild(replace(world.ports, traces=traces), world.policy)
+    rebuild = Rebuild(replace(world.ports, traces=traces), world.policy, failed=pytest.fail)
     await rebuild.lost(PLACE)
     await rebuild.ready()
     assert traces.reads == reads
     assert [world.turn(rid).wrote_thumbs for rid in ("a", "b")] == [1, 1]
     assert await world.store.read(["adopted", "adopting"]) == [b"1", b""]
+
+
+class Closed:
+    """Opik takes no key."""
+
+    async def scored(self, since: int) -> AsyncIterator[list[TraceFacts]]:
+        raise Unauthorized("no key")
+        yield []
+
+
+async def test_a_rebuild_that_fails_says_so_and_lets_no_batch_pass() -> None:
+    world, told = World(), []
+    traces: Any = Closed()
+    rebuild = Rebuild(replace(world.ports, traces=traces), world.policy, failed=told.append)
+    await rebuild.lost(PLACE)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(rebuild.ready(), 0.05)
+    assert [type(error) for error in told] == [Unauthorized]
+    assert not rebuild.running

@@ -10,7 +10,7 @@ import pytest
 
 from agents.join.counting import BOTH, CONSUMED, MISSING_SIGNAL, MISSING_TRACE
 from agents.join.rebuilding import adopt
-from agents.join.turn import MAYBE, Mark, Signal, Turn, decode_turn, encode_turn
+from agents.join.turn import MAYBE, Mark, Signal, Turn, code_of, decode_turn, encode_turn
 from agents.ports import Refusal
 from rampgate.wiring import AGENTS
 from schemas.dead_letter_answers import LetterState, read_letter
@@ -95,7 +95,7 @@ async def test_after_a_lost_state_it_is_adopted_from_opik_and_not_written_twice(
     writes = len(world.scores.log)
     world.lose_state()
     found = found_trace("r")
-    found.wrote = {KIND: favourite.FAVOURITE.code_of(1.0)}
+    found.wrote = {KIND: code_of(favourite.FAVOURITE, 1.0)}
     await adopt([found], world.ports, world.policy)
     await world.drain()
     assert len(world.scores.log) == writes

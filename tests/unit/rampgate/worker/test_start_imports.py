@@ -22,7 +22,7 @@ def test_a_start_imports_nothing_heavy_that_it_does_not_need(module: str) -> Non
 
 def test_the_gateways_to_opik_import_nothing_of_its_sdk() -> None:
     program = (
-        "import sys, streams.opik.scores, streams.opik.traces, streams.opik.datasets, streams.opik.rules;"
+        "import sys, streams.opik.client, streams.opik.traces, streams.opik.datasets, streams.opik.rules;"
         "print('opik' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)

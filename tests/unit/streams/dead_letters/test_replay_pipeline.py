@@ -15,8 +15,7 @@ from agents.join.batches import Agent, Batch, FetchedBatch
 from agents.ports import Unauthorized, Unavailable, Write
 from schemas.dead_letters import REPLAY_ID
 from schemas.outcomes import Cause, Kind
-from streams.opik.client import ApiError, OutOfTries, persist
-from streams.opik.scores import OpikScores
+from streams.opik.client import ApiError, OpikScores, OutOfTries, persist
 from streams.pipeline import Pipeline, TooManyBad
 from tests.unit.agents.builders import thumb, trace
 from tests.unit.agents.join.world import World
