@@ -79,7 +79,7 @@ WATERMARK = KeyFamily(
     type="string",
     life="as long as the store",
     growth="one for each consumed partition",
-    owner="agents.join.batches",
+    owner="agents.join.step",
     holds="the offset below which the state has every record of the partition",
 )
 COUNTED = KeyFamily(

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import GatePorts, OutOfTime, Sample
-from agents.join.batches import Batch
 from agents.join.counting import CONSUMED, HOUR, arrival, count_tallies
-from agents.join.step import ATTEMPTS, Report, exhausted
+from agents.join.step import Batch
+from agents.join.step_data import ATTEMPTS, Report, exhausted
 from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.gate import prepare

@@ -11,11 +11,10 @@ import orjson
 
 from agents.codec import Bad, Decoded, Dropped, TraceFacts, load, quoted, time_ms, validate
 from agents.gates.pools import PRODUCTION, pool
-from agents.join.batches import Agent, Batch, MergeResult
 from agents.join.due_turns import next_check
 from agents.join.join import merge_trace
 from agents.join.sessions import derive
-from agents.join.step import StepContext
+from agents.join.step import Agent, Batch, MergeResult, StepContext
 from agents.policy import OWN_AGENT, Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record

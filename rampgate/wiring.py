@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents import rerolls, thumbs, traces
-from agents.join.batches import Agent
+from agents.join.step import Agent
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
 from rampgate.registry.verticals import load_verticals

@@ -15,8 +15,8 @@ import structlog
 from faust.tables.manager import TableManager
 from faust.types import TP
 
-from agents.join.batches import Agent, FetchedBatch
-from agents.join.step import Report
+from agents.join.step import Agent, FetchedBatch
+from agents.join.step_data import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
 from schemas.settings import KafkaAccess

@@ -12,7 +12,7 @@ import structlog
 from faust.types import TP
 
 from agents.join.due_turns import revisit
-from agents.join.step import Report
+from agents.join.step_data import Report
 from agents.join.turn import Mark, decode_turn
 from agents.keys import DRAINING, FOREVER, WATERMARK, WITHHELD
 from agents.policy import Policy

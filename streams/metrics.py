@@ -15,7 +15,7 @@ from functools import cache
 from prometheus_client import CollectorRegistry, Histogram
 
 from agents.join.counting import CONSUMED
-from agents.join.step import Report
+from agents.join.step_data import Report
 from schemas.outcomes import State
 from schemas.signals import DECLARED, kinds
 from schemas.verdicts import Code, GateVerdict, Verdict, VerdictLevel

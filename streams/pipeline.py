@@ -15,8 +15,8 @@ import structlog
 from faust.types import TP
 
 from agents.codec import Bad, Decoded
-from agents.join.batches import Agent, Batch, FetchedBatch, handle
-from agents.join.step import Report
+from agents.join.step import Agent, Batch, FetchedBatch, handle
+from agents.join.step_data import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean, replay_id_of

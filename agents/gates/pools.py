@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from agents.codec import TraceFacts
-from agents.join.batches import Batch
 from agents.join.counting import HOUR, expiry
-from agents.join.step import StepContext
+from agents.join.step import Batch, StepContext
 from agents.keys import pool_key
 from agents.ports import Pool as Members
 from evalcore.scoring.sampling import POOL, PooledTrace

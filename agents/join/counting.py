@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from agents.join.turn import CAUSES, Mark, Turn
+from agents.join.turn import CAUSES, Mark, Signal, Turn, kind_of_origin
 from agents.keys import CONSERVATION, COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Change
 from schemas.dead_letters import Record
+from schemas.outcomes import State
 from schemas.verticals import UNKNOWN
 
 HOUR: Final = 3_600_000
@@ -77,6 +78,34 @@ def count_moves(change: Change, moves: dict[tuple[str, str, int], int], now: int
         if expires > now:
             add(change, COVERAGE.key(hour), expires, f"{vertical}|{name}", by)
             add(change, COVERAGE_EDGE.key(block), expires, f"{vertical}|{CLASSES.index(name)}|{rest}", by)
+
+
+def tally(tallies: dict[tuple[str, int, str], int], kind: str, time: int, name: str, by: int = 1) -> None:
+    """Count records of that time into (or out of) a state of conservation."""
+    key = (kind, time // HOUR, name)
+    tallies[key] = tallies.get(key, 0) + by
+
+
+def account(
+    tallies: dict[tuple[str, int, str], int], was: Signal, marked: tuple[int, int], signal: Signal | None
+) -> None:
+    """Move the count of an earlier step's record whose signal was settled or overtaken; `marked` is what it was.
+
+    A step counts its own new records by `agents.join.step.count`.
+    """
+    kind = kind_of_origin(was.origin)
+    if kind is None:
+        return
+    if signal is was:
+        if marked == (was.mark, was.cause):
+            return
+        name = field_of(was.mark, was.cause)
+    elif marked[0] in (Mark.PARKED, Mark.WITHHELD):
+        name = State.SUPERSEDED
+    else:
+        return
+    tally(tallies, kind, was.time, field_of(*marked), -1)
+    tally(tallies, kind, was.time, name, 1)
 
 
 def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now: int, lookback: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agents.join.step import Refused, RetryState
+from agents.join.step_data import Refused, RetryState
 from agents.join.turn import Origin
 from agents.ports import Ports
 from schemas.dead_letters import DeadLetter, Record

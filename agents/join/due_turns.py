@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from agents.codec import TraceFacts
 from agents.join.dead_letters import letters_for, send_letters
 from agents.join.join import bury, merge_trace
-from agents.join.step import ATTEMPTS, Refused, Report, RetryState, StepContext, exhausted, record, write_scores
+from agents.join.step import StepContext, record, write_scores
+from agents.join.step_data import ATTEMPTS, Refused, Report, RetryState, exhausted
 from agents.join.turn import MAYBE, Mark, Signal, Turn
 from agents.keys import turn_key, turn_keys
 from agents.policy import Policy

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agents.codec import SignalEvent
-from agents.join.batches import Batch
 from agents.join.counting import BOTH, HOUR, MISSING_SIGNAL
-from agents.join.step import PreparedTurns, StepContext
+from agents.join.step import Batch, StepContext
+from agents.join.step_data import PreparedTurns
 from agents.join.turn import decode_turn, unsignalled, with_first_thumb
 from agents.keys import turn_key
 from agents.ports import Write

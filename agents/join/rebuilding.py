@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from agents.codec import TraceFacts
 from agents.join.join import merge_trace
-from agents.join.step import ATTEMPTS, StepContext, exhausted, record
+from agents.join.step import StepContext, record
+from agents.join.step_data import ATTEMPTS, exhausted
 from agents.join.turn import Mark, Signal, value_of
 from agents.keys import turn_keys
 from agents.policy import Policy

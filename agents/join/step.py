@@ -1,64 +1,79 @@
-"""One step of the join: turns as read, changed by a merge, written to Opik, then recorded in one atomic change.
+"""A step of the join: read a batch's turns, merge, write scores, send dead letters, record. One shape for all topics.
 
-A step reads the state before it decides and writes it afterwards. If another worker changed a turn meanwhile, the
-record fails its checks: then the step reads and decides again, and writes only what Opik may hold wrongly by now.
+A step reads the state before it decides and writes it afterwards, in one atomic change. If another worker changed a
+turn meanwhile, the record fails its checks: then the step reads and decides again, and writes only what Opik may hold
+wrongly by now.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from agents.join.counting import HOUR, NOWHERE, count_moves, count_tallies, field_of, move, standing
-from agents.join.join import Wanted, bury, distrust, note_written, rest, wanted
-from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, kind_of_origin
-from agents.keys import turn_ids, turn_key
+from agents.codec import Decoded, SignalEvent
+from agents.join.counting import (
+    CONSUMED,
+    DONE,
+    HOUR,
+    NOWHERE,
+    account,
+    arrival,
+    count_moves,
+    count_tallies,
+    field_of,
+    move,
+    standing,
+    tally,
+)
+from agents.join.dead_letters import letters_for, send_letters
+from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
+from agents.join.step_data import ATTEMPTS, PreparedTurns, Refused, Report, RetryState, exhausted
+from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
+from agents.keys import FOREVER, WATERMARK, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
-from agents.ports import Change, Ports, Refusal, Swaps, Unavailable, Write
+from agents.ports import Change, Ports, Refusal, StateLost, Write
+from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import State
-from schemas.signals import DECLARED
+from schemas.signals import DECLARED, UserSignal
+from schemas.topics import Topics
 
-ATTEMPTS = 50
 AFTER_REPLAY_MS = 3_000
 """How long a write that a replay holds back waits before it is looked at again."""
-Refused = tuple[str, Signal, Refusal]
-"""(response id, the signal that asked for the score, why Opik has not got it)."""
 
 
-@dataclass
-class Report:
-    """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state. `written`:
-    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the later of signal and trace to Opik."""
+@dataclass(frozen=True)
+class Batch:
+    """Records of one partition, in order. `base`: the consumer's offset before them; it skipped nothing in between."""
 
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)
-    written: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    lags_ms: dict[str, list[int]] = field(default_factory=dict)
+    topic: str
+    partition: int
+    base: int
+    records: Sequence[Record]
+
+    @property
+    def watermark_key(self) -> Key:
+        return WATERMARK.key(self.topic, self.partition)
+
+    @property
+    def end(self) -> int:
+        return self.records[-1].offset + 1
 
 
-@dataclass
-class PreparedTurns:
-    """Turns whose step is prepared to the last byte before their scores are written: the fast path's, one row a turn,
-    in columns.
+@dataclass(frozen=True)
+class FetchedBatch(Batch):
+    """A batch and what the consumer knows of its records.
 
-    They hold if Opik takes every score and no one else changed a turn meanwhile. Else the whole step is decided again
-    by the general way, which ends in the same state.
-
-    `kinds`: of the signals scored, first the one that was heard; `writes` has one score of each for every turn.
-    `since`: when the later of signal and trace came (ms), for the lag. `hours`: of the records' times, for
-    conservation; all end as done. `moves`: as in `agents.join.counting`. `written`: (vertical, sub-agent, category) ->
-    turns. `outcomes`: of `writes`, once they are made.
+    `generation` tells batches fetched before a rewind from those after. `settled`: records below this offset were
+    brought to an end once before (a rebuild reads them again), so their dead letters exist. `doubtful`: a worker that
+    died, or a step that failed, may have handled the records without recording them.
     """
 
-    ids: list[str] = field(default_factory=list)
-    kinds: tuple[str, ...] = ()
-    writes: list[Write] = field(default_factory=list)
-    swaps: Swaps = field(default_factory=Swaps)
-    since: list[int] = field(default_factory=list)
-    hours: list[int] = field(default_factory=list)
-    moves: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    written: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    outcomes: list[Refusal | None] = field(default_factory=list)
+    generation: int = 0
+    settled: int = 0
+    doubtful: bool = False
 
 
 class TurnSnapshot:
@@ -76,26 +91,6 @@ class TurnSnapshot:
 
 Planned = list[tuple[str, TurnSnapshot, list[Wanted]]]
 """Response id, its turn, and the scores to write for it."""
-
-
-@dataclass
-class RetryState:
-    """What survives a repetition of a step.
-
-    `outcomes`: (response id, kind, score) -> what Opik said. `forced`: turns whose score Opik may hold wrongly.
-    `read`: the turns as the last attempt read them. `lettered`: the places of dead letters that were sent.
-    """
-
-    outcomes: dict[tuple[str, str, float | None], Refusal | None] = field(default_factory=dict)
-    forced: set[str] = field(default_factory=set)
-    read: dict[str, bytes] = field(default_factory=dict)
-    lettered: set[tuple[str, int, int, bytes | None]] = field(default_factory=set)
-
-    def overtaken(self, response_ids: set[str]) -> None:
-        """Note that others changed these turns: what we wrote for them may have replaced what they wrote."""
-        for key in [key for key in self.outcomes if key[0] in response_ids]:
-            if self.outcomes.pop(key) is None:
-                self.forced.add(key[0])
 
 
 @dataclass
@@ -132,10 +127,184 @@ class StepContext:
         for response_id, stored in zip(response_ids, stored_turns, strict=True):
             turns[response_id] = TurnSnapshot(stored, response_id in forced)
 
-    def count(self, kind: str, time: int, name: str, by: int = 1) -> None:
-        """Count records of that time into (or out of) a state of conservation."""
-        key = (kind, time // HOUR, name)
-        self.tallies[key] = self.tallies.get(key, 0) + by
+
+class MergeResult(NamedTuple):
+    """What became of an item: the signal it put into its turn, or none; then it ends as `otherwise`."""
+
+    position: int
+    time: int
+    snapshot: TurnSnapshot
+    signal: Signal | None
+    otherwise: str = State.SUPERSEDED
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What makes a topic's agent: its codec, and how its items merge into turns (which may read more of the state).
+
+    `signal`: the user signal that the topic carries, if any. `prepare` is the fast path of the topic's common case: it
+    takes what it can from what was read and returns the items that go the general way.
+    """
+
+    kind: str
+    decode: Callable[[Sequence[Record], int, Policy], Decoded[Any]]
+    merge: Callable[[Batch, Sequence[Any], StepContext, Ports], Awaitable[list[MergeResult]]]
+    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None
+    signal: UserSignal | None = None
+
+
+def signal_agent(
+    declared: UserSignal,
+    decode: Callable[[Sequence[Record], int, Policy], Decoded[SignalEvent]],
+    prepare: Callable[[Batch, Sequence[Any], dict[str, bytes], StepContext], Sequence[Any]] | None = None,
+) -> Agent:
+    """The agent of a declared signal's topic: its events merge as the signal's rule says."""
+
+    async def merge(
+        batch: Batch, items: Sequence[SignalEvent], context: StepContext, ports: Ports
+    ) -> list[MergeResult]:
+        turns, records, partition = context.turns, batch.records, batch.partition
+        out = []
+        for item in items:
+            snapshot = turns[item.response_id]
+            won = merge_signal(snapshot.turn, declared, item, partition, records[item.index].offset)
+            snapshot.touched |= won
+            signal = snapshot.turn.signal(declared.kind) if won else None
+            out.append(MergeResult(item.index, item.time, snapshot, signal))
+        return out
+
+    return Agent(declared.kind, decode, merge, prepare, declared)
+
+
+async def handle(
+    batch: Batch,
+    decoded: Decoded[Any],
+    agent: Agent,
+    ports: Ports,
+    policy: Policy,
+    topics: Topics,
+    *,
+    settled: int = 0,
+    doubtful: bool = False,
+    floor: int | None = None,
+    earlier_recorded: Callable[[], Awaitable[None]] | None = None,
+) -> Report:
+    """Bring a batch to its end. On return every record has one of the five outcomes, durably.
+
+    `settled` and `doubtful` as in FetchedBatch; scores of doubtful records are written also where the state says that
+    Opik holds them. `floor`: the base of the partition's oldest batch in flight, from which on the state must have
+    everything. `earlier_recorded` returns when the partition's earlier batches are recorded, or raises.
+
+    Raises StateLost, Unauthorized or Unavailable; nothing is acknowledged then, and a repetition is harmless.
+    """
+    retry_state = RetryState()
+    if doubtful:
+        retry_state.forced.update(item.response_id for item in decoded.items)
+    for _ in range(ATTEMPTS):
+        context = StepContext(ports.clock.now_ms(), policy, retry_state, replaying=batch.end <= settled)
+        seen, fresh = await read(batch, decoded, agent, context, ports, floor)
+        results = await agent.merge(batch, fresh.items, context, ports)
+        refused = await write_scores(context, ports)
+        if context.prepared is not None and any(context.prepared.outcomes):
+            remember(context, set())
+            continue
+        letters = undecodable(batch, fresh, agent, settled, context.now)
+        if refused:
+            letters += await letters_for(refused, ports, topics, finder(batch), f"{agent.kind}.write")
+        if letters:
+            await send_letters(ports, retry_state, letters)
+        count(batch, fresh, results, context, agent.kind)
+        if earlier_recorded is not None:
+            await earlier_recorded()
+        if batch.end > seen:
+            # The watermark moves with the state it describes, in one change. The earlier batches are recorded, so it
+            # must be at our base by now; if another worker has moved it, the check fails and the next attempt finds
+            # these records seen.
+            context.change.checks[batch.watermark_key] = str(max(seen, batch.base)).encode()
+            context.change.sets[batch.watermark_key] = (str(batch.end).encode(), FOREVER)
+        if await record(context, ports):
+            return context.report
+    raise exhausted()
+
+
+async def read(
+    batch: Batch, decoded: Decoded[Any], agent: Agent, context: StepContext, ports: Ports, floor: int | None
+) -> tuple[int, Decoded[Any]]:
+    """Load the turns into the context. Return the watermark, and what of the batch goes on the general way."""
+    response_ids = list(dict.fromkeys([item.response_id for item in decoded.items]))
+    mark, *stored_turns = await ports.store.read([batch.watermark_key, *turn_keys(response_ids)])
+    seen = watermark(batch, mark, floor)
+    decoded = unseen(decoded, batch, seen)
+    turns = dict(zip(response_ids, stored_turns, strict=True))
+    if agent.prepare is not None and context.plain:
+        items = agent.prepare(batch, decoded.items, turns, context)
+        decoded = Decoded(list(items), decoded.bad, decoded.dropped)
+    context.load(list(turns), list(turns.values()))
+    return seen, decoded
+
+
+def watermark(batch: Batch, mark: bytes, floor: int | None = None) -> int:
+    """Up to where the state has this partition's records. StateLost if it lacks any before the oldest in flight."""
+    seen = int(mark) if mark else None
+    if seen is None or seen < (batch.base if floor is None else floor):
+        raise StateLost(batch.topic, batch.partition, seen)
+    return seen
+
+
+def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
+    """Without the records that the state has already: what they did is in it, and in Opik, dead letters included."""
+    if seen <= batch.base:
+        return decoded
+    records = batch.records
+    return Decoded(
+        [one for one in decoded.items if records[one.index].offset >= seen],
+        [one for one in decoded.bad if records[one.index].offset >= seen],
+        [one for one in decoded.dropped if records[one.index].offset >= seen],
+    )
+
+
+def undecodable(batch: Batch, decoded: Decoded[Any], agent: Agent, settled: int, now: int) -> list[DeadLetter]:
+    """Dead letters of the records no item was made of, except those whose letter exists (below `settled`)."""
+    return [
+        DeadLetter(batch.records[bad.index], bad.cause, bad.detail, f"{agent.kind}.decode", now)
+        for bad in decoded.bad
+        if batch.records[bad.index].offset >= settled
+    ]
+
+
+def finder(batch: Batch) -> Callable[[str, int, int], Record | None]:
+    """A function that finds a record of this batch by its place."""
+
+    def in_batch(topic: str, partition: int, offset: int) -> Record | None:
+        if topic != batch.topic or partition != batch.partition or not batch.base <= offset < batch.end:
+            return None
+        return next((one for one in batch.records if one.offset == offset), None)
+
+    return in_batch
+
+
+def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], context: StepContext, kind: str) -> None:
+    """Count each record as consumed, and in exactly one state (promise 3)."""
+    records = batch.records
+    ended = []
+    for _, time, snapshot, signal, otherwise in results:
+        turn = snapshot.turn
+        if signal is not None and any(signal is one for _, one in turn.signals()):
+            otherwise = field_of(signal.mark, signal.cause)
+        ended.append((time // HOUR, otherwise))
+    counts = Counter(ended)
+    if context.prepared is not None:
+        counts.update(Counter([(hour, DONE) for hour in context.prepared.hours]))
+    now, lookback = context.now, context.policy.lookback
+    for dropped in decoded.dropped:
+        key = (arrival(records[dropped.index], now, lookback) // HOUR, f"{State.FILTERED}:{dropped.reason}")
+        counts[key] += 1
+    for bad in decoded.bad:
+        key = (arrival(records[bad.index], now, lookback) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
+        counts[key] += 1
+    for (hour, name), by in counts.items():
+        tally(context.tallies, kind, hour * HOUR, CONSUMED, by)
+        tally(context.tallies, kind, hour * HOUR, name, by)
 
 
 async def write_scores(context: StepContext, ports: Ports) -> list[Refused]:
@@ -255,7 +424,7 @@ async def record(context: StepContext, ports: Ports) -> bool:
             continue
         turn = snapshot.turn
         for kind, was, marked in snapshot.signals:
-            account(context, was, marked, turn.signal(kind))
+            account(context.tallies, was, marked, turn.signal(kind))
         stored = encode_turn(turn)
         if stored == snapshot.stored:
             if response_id not in forced or not turn.trace:
@@ -296,27 +465,3 @@ def remember(context: StepContext, stale: set[str]) -> None:
         read.update(zip(prepared.ids, prepared.swaps.before, strict=True))
     retry_state.overtaken(stale)
     retry_state.read = read
-
-
-def account(context: StepContext, was: Signal, marked: tuple[int, int], signal: Signal | None) -> None:
-    """Move the count of an earlier step's record whose signal was settled or overtaken; `marked` is what it was.
-
-    A step counts its own new records in `agents.join.batches`.
-    """
-    kind = kind_of_origin(was.origin)
-    if kind is None:
-        return
-    if signal is was:
-        if marked == (was.mark, was.cause):
-            return
-        name = field_of(was.mark, was.cause)
-    elif marked[0] in (Mark.PARKED, Mark.WITHHELD):
-        name = State.SUPERSEDED
-    else:
-        return
-    context.count(kind, was.time, field_of(*marked), -1)
-    context.count(kind, was.time, name, 1)
-
-
-def exhausted() -> Unavailable:
-    return Unavailable(f"state kept changing under {ATTEMPTS} attempts at one step; is the clock or Redis unwell?")

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.dead_letters import letters_for, send_letters
 from agents.join.join import merge_signal, merge_trace
-from agents.join.step import ATTEMPTS, Report, RetryState, StepContext, exhausted, record, write_scores
+from agents.join.step import StepContext, record, write_scores
+from agents.join.step_data import ATTEMPTS, Report, RetryState, exhausted
 from agents.join.turn import Mark, Turn, decode_turn
 from agents.keys import turn_keys
 from agents.policy import Policy

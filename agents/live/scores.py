@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from agents.join.counting import HOUR, expiry
-from agents.join.step import ATTEMPTS, StepContext, exhausted, record
+from agents.join.step import StepContext, record
+from agents.join.step_data import ATTEMPTS, exhausted
 from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Pool, Ports, Store

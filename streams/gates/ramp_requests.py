@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from agents.join.batches import FetchedBatch
+from agents.join.step import FetchedBatch
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import Ended, in_time

@@ -16,7 +16,7 @@ import structlog
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from agents.join.batches import FetchedBatch
+from agents.join.step import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
 

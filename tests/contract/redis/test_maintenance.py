@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from faust.types import TP
 
-from agents.join.batches import FOREVER
+from agents.join.step import FOREVER
 from agents.keys import DRAINING, WATERMARK, WITHHELD
 from agents.ports import Change, Refusal, Unavailable, Write
 from schemas.outcomes import Kind

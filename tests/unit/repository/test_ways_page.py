@@ -9,8 +9,8 @@ import pytest
 from tests.root import ROOT
 from tests.ways import ways
 
-LONGEST = {"A thumb's way": 15, "A ramp step's way": 29, "A judgement's way": 20}
-"""A thumb's way is to have 14 (design/models.md): lower this number with each file that goes, never raise it."""
+LONGEST = {"A thumb's way": 14, "A ramp step's way": 29, "A judgement's way": 20}
+"""Files of each way (design/models.md): lower a number with each file that goes, never raise it."""
 ORDER = ("schemas", "evalcore", "agents", "streams", "rampgate")
 STEPS = [(way, file, function) for way, steps in ways().items() for file, function in steps]
 

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents import thumbs
-from agents.join.batches import FetchedBatch
+from agents.join.step import FetchedBatch
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline, TooManyBad

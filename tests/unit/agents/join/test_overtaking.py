@@ -13,8 +13,8 @@ from faust.types import TP
 
 from agents import thumbs
 from agents.codec import TraceFacts
-from agents.join.batches import FetchedBatch
 from agents.join.rebuilding import adopt
+from agents.join.step import FetchedBatch
 from agents.ports import Refusal, StateLost, Write
 from schemas.outcomes import Kind
 from streams.kafka.start_offsets import StartOffsets

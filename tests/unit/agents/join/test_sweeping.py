@@ -9,7 +9,7 @@ import pytest
 
 from agents import rerolls, thumbs
 from agents.codec import TraceFacts
-from agents.join.batches import Agent
+from agents.join.step import Agent
 from agents.join.sweeping import Placed, bring, notice, peek, still_waiting
 from agents.policy import Policy
 from schemas.outcomes import Kind

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents import rerolls, thumbs, traces
-from agents.join.batches import Agent, Batch, handle
 from agents.join.counting import CLASSES, CONSUMED
 from agents.join.due_turns import revisit
-from agents.join.step import Report
+from agents.join.step import Agent, Batch, handle
+from agents.join.step_data import Report
 from agents.join.turn import Turn, decode_turn
 from agents.keys import FOREVER, turn_key
 from agents.policy import Policy

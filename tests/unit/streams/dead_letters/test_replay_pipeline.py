@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from agents import thumbs
-from agents.join.batches import Agent, Batch, FetchedBatch
+from agents.join.step import Agent, Batch, FetchedBatch
 from agents.ports import Unauthorized, Unavailable, Write
 from schemas.dead_letters import REPLAY_ID
 from schemas.outcomes import Cause, Kind

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agents.join.batches import FetchedBatch
 from agents.join.counting import HOUR
-from agents.join.step import Report
+from agents.join.step import FetchedBatch
+from agents.join.step_data import Report
 from agents.keys import CONSERVATION, FOREVER
 from agents.ports import Change, Unavailable
 from agents.ramp_steps import RampCounting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from faust.types import TP
 
-from agents.join.batches import Batch, watermark
+from agents.join.step import Batch, watermark
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import in_doubt
 from tests.memory_ports import ManualClock, MemoryStore

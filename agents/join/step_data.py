@@ -1,0 +1,71 @@
+"""What a step of the join reports, what it prepares, and what survives its repetition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agents.join.turn import Signal
+from agents.ports import Refusal, Swaps, Unavailable, Write
+
+ATTEMPTS = 50
+Refused = tuple[str, Signal, Refusal]
+"""(response id, the signal that asked for the score, why Opik has not got it)."""
+
+
+@dataclass
+class Report:
+    """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state. `written`:
+    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the later of signal and trace to Opik."""
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    written: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+    lags_ms: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass
+class PreparedTurns:
+    """Turns whose step is prepared to the last byte before their scores are written: the fast path's, one row a turn,
+    in columns.
+
+    They hold if Opik takes every score and no one else changed a turn meanwhile. Else the whole step is decided again
+    by the general way, which ends in the same state.
+
+    `kinds`: of the signals scored, first the one that was heard; `writes` has one score of each for every turn.
+    `since`: when the later of signal and trace came (ms), for the lag. `hours`: of the records' times, for
+    conservation; all end as done. `moves`: as in `agents.join.counting`. `written`: (vertical, sub-agent, category) ->
+    turns. `outcomes`: of `writes`, once they are made.
+    """
+
+    ids: list[str] = field(default_factory=list)
+    kinds: tuple[str, ...] = ()
+    writes: list[Write] = field(default_factory=list)
+    swaps: Swaps = field(default_factory=Swaps)
+    since: list[int] = field(default_factory=list)
+    hours: list[int] = field(default_factory=list)
+    moves: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    written: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    outcomes: list[Refusal | None] = field(default_factory=list)
+
+
+@dataclass
+class RetryState:
+    """What survives a repetition of a step.
+
+    `outcomes`: (response id, kind, score) -> what Opik said. `forced`: turns whose score Opik may hold wrongly.
+    `read`: the turns as the last attempt read them. `lettered`: the places of dead letters that were sent.
+    """
+
+    outcomes: dict[tuple[str, str, float | None], Refusal | None] = field(default_factory=dict)
+    forced: set[str] = field(default_factory=set)
+    read: dict[str, bytes] = field(default_factory=dict)
+    lettered: set[tuple[str, int, int, bytes | None]] = field(default_factory=set)
+
+    def overtaken(self, response_ids: set[str]) -> None:
+        """Note that others changed these turns: what we wrote for them may have replaced what they wrote."""
+        for key in [key for key in self.outcomes if key[0] in response_ids]:
+            if self.outcomes.pop(key) is None:
+                self.forced.add(key[0])
+
+
+def exhausted() -> Unavailable:
+    return Unavailable(f"state kept changing under {ATTEMPTS} attempts at one step; is the clock or Redis unwell?")
