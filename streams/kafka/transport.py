@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from typing import Any
 
 import structlog
+from aiokafka.errors import IllegalStateError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
@@ -74,7 +75,8 @@ class BatchConsumer(driver.Consumer):
         async with self._seeking[tp]:
             self._generation[tp] += 1
             self._settled_before[tp] = self._settled(tp)
-            await self._seek(tp, offset)
+            if not await self._seek_if_held(tp, offset):
+                return
             self._generation[tp] += 1
             self._next[tp] = offset
             self._read_offset[tp] = None
@@ -165,13 +167,24 @@ class BatchConsumer(driver.Consumer):
                 yield tp, message
 
     async def _seek(self, partition: TP, offset: int) -> None:
-        """Seek in the consumer's own thread; returns when that is done. Two at once may overtake one another there."""
+        await self._seek_if_held(partition, offset)
+
+    async def _seek_if_held(self, partition: TP, offset: int) -> bool:
+        """Seek in the consumer's own thread; returns when that is done. Two at once may overtake one another there.
+
+        False where a rebalance took the partition meanwhile: that must not end the worker, and whoever holds it next
+        returns to the state.
+        """
         consumer = self._thread._ensure_consumer()
 
-        async def seek() -> None:
-            consumer.seek(partition, offset)
+        async def seek() -> bool:
+            try:
+                consumer.seek(partition, offset)
+            except IllegalStateError:
+                return False
+            return True
 
-        await self._thread.call_thread(seek)
+        return bool(await self._thread.call_thread(seek))
 
     def ack(self, message: Any) -> bool:
         settled = bool(super().ack(message))

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from aiokafka.errors import IllegalStateError
 from faust.types import TP
 
 from streams.app import RampgateApp
@@ -41,10 +42,12 @@ class Broker:
     def _ensure_consumer(self) -> Broker:
         return self
 
-    async def call_thread(self, call: Callable[[], Awaitable[None]]) -> None:
-        await call()
+    async def call_thread(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        return await call()
 
     def seek(self, tp: TP, offset: int) -> None:
+        if tp not in self.held:
+            raise IllegalStateError(f"No current assignment for partition {tp}")  # as aiokafka has it
         self.position[tp] = offset
 
     def assignment(self) -> set[TP]:

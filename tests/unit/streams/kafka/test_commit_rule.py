@@ -120,6 +120,27 @@ async def test_after_a_rewind_records_come_again_from_there_and_the_batches_befo
     assert await rig.commit() == {PLACE: 10}, "the batches before the rewind hold nothing up"
 
 
+async def test_a_partition_that_a_rebalance_takes_during_the_seek_ends_no_worker(rig: Rig) -> None:
+    """Kafka's client knows of the revocation before the consumer is told. The partition comes back as it was left."""
+    (before, *_) = await rig.fetch()
+    start_at = rig.consumer.start_at
+
+    async def taken_meanwhile(tp: TP, committed: int | None, settled: int | None) -> int:
+        rig.broker.held.discard(tp)
+        return 4
+
+    rig.consumer.start_at = taken_meanwhile
+    await rig.consumer.return_to_state(PLACE)
+    assert not rig.consumer.current(before.value)
+    await rig.consumer.on_partitions_revoked({PLACE})
+    assert rig.consumer.stands(PLACE) is None
+    rig.broker.held = {PLACE}
+    rig.consumer.start_at = start_at
+    rig.consumer._set_active_tps({PLACE})
+    await rig.start()
+    assert places(await rig.fetch()) == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+
+
 async def test_batches_are_not_current_while_the_rewind_is_under_way(rig: Rig) -> None:
     """They must not be recorded behind it."""
     (before, *_) = await rig.fetch()
