@@ -42,8 +42,14 @@ class OpikClient:
     every answer but a 2xx, and httpx's errors where no answer comes within `timeout` seconds. The caller closes it."""
 
     def __init__(self, url: str, workspace: str, api_key: str | None, timeout: float, connections: int) -> None:
-        self._root, self._connections, self._seconds = f"{url.rstrip('/')}/v1/private/", connections, timeout
+        address = httpx.URL(url)
+        login = address.username, address.password
+        root = str(address.copy_with(username="", password="") if any(login) else address).rstrip("/")
+        self._root, self._connections, self._seconds = f"{root}/v1/private/", connections, timeout
         self._headers = {"Comet-Workspace": workspace} | ({} if api_key is None else {"Authorization": api_key})
+        if any(login):
+            # A login in the URL takes the place of the key, as in Opik's own client; aiohttp refuses both together.
+            self._headers["Authorization"] = aiohttp.BasicAuth(*login).encode()
         self._session: aiohttp.ClientSession | None = None
 
     async def call(

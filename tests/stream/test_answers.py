@@ -177,9 +177,9 @@ def test_metrics_have_every_specified_name_and_the_state_s_figures(dev: DevStack
     kinds = {line.split()[2]: line.split()[3] for line in found.splitlines() if line.startswith("# TYPE")}
     assert kinds.keys() >= SPECIFIED
     until(lambda: 'eval_correlation_coverage_both_present_count{vertical="rewards_assistant"} 18.0' in text(), "gauges")
+    until(lambda: 'rampgate_consumer_lag_records{partition="0",topic="rampgate.thumbs"} 0.0' in text(), "no lag")
     found = text()
     assert 'rampgate_conservation_difference{signal="thumbs"} 0.0' in found
-    assert 'rampgate_consumer_lag_records{partition="0",topic="rampgate.thumbs"} 0.0' in found
     assert 'eval_correlation_coverage_rate_ratio{vertical="rewards_assistant"} 0.75' in found
     assert 'eval_correlation_deadletter_count_total{cause="malformed",signal="thumbs"} 1.0' in found
     assert "rampgate_parked_signals 5.0" in found

@@ -135,7 +135,10 @@ async def test_a_request_is_what_the_official_client_sends(
     await _same(wire, ours, official)
 
 
-async def test_a_dataset_is_read_as_the_official_client_reads_it(wire: Wire) -> None:
+@pytest.mark.parametrize("login", ["", "user:pa%20ss@"], ids=["the key", "a login in the URL"])
+async def test_a_dataset_is_read_as_the_official_client_reads_it(wire: Wire, login: str) -> None:
+    wire.url = wire.url.replace("://", f"://{login}")
+
     async def official(sdk: Any) -> None:
         await sdk.datasets.get_dataset_by_identifier(dataset_name="d", project_name="p")
         await sdk.datasets.retrieve_dataset_version("d-1", version_name="v3")
