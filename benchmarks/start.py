@@ -32,13 +32,13 @@ Measured = tuple[float, float]
 
 
 def run(options: Options) -> dict[str, Any]:
-    found = {name: repeated(lambda a=arguments: ended(a), options.rounds) for name, arguments in HELP.items()}  # type: ignore[misc]
+    found = {name: repeated(lambda a=arguments: ended(a), options.rounds) for name, arguments in HELP.items()}
     with Lab() as lab:
         small = replace(options, events=EVENTS)
         throughput.prepare(lab, small)
         feed = Feed(EVENTS)
         found[WORKER] = repeated(lambda: first_score(lab, feed), options.rounds)
-    found |= {name: repeated(lambda a=arguments: ready(a), options.rounds) for name, arguments in DEV.items()}  # type: ignore[misc]
+    found |= {name: repeated(lambda a=arguments: ready(a), options.rounds) for name, arguments in DEV.items()}
     return {"rounds": options.rounds, "goals": GOALS, "commands": found}
 
 
