@@ -1,1 +1,1 @@
-"""One agent per consumed topic: decode, handle, settle. Ports are defined here, implemented in streams."""
+"""Defines one agent per consumed topic (topic, codec, handler) and the ports that `streams` implements."""

@@ -1,6 +1,7 @@
-"""From bytes to checked dicts: shared by all codecs. A batch is checked by one call; a bad record costs only itself.
+"""Turns records into checked events: what all codecs share.
 
-What a codec makes of a record: the few facts the join needs, and nothing else of the event.
+One call checks a whole batch, and a bad record spoils no other. Of each event a codec keeps the few facts that the join
+needs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class SignalEvent(msgspec.Struct, gc=False):
 
 
 class TraceFacts(msgspec.Struct, gc=False):
-    """A trace as far as the join needs it. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms.
+    """What the join needs of a trace. `trace`: the id's 16 bytes; `said`: the hash of its input; times in ms.
     `wrote`: kind of signal -> code of the score that Opik holds, where the trace was read from there."""
 
     response_id: str
@@ -66,7 +67,7 @@ class Bad(msgspec.Struct, gc=False):
 
 
 class Dropped(msgspec.Struct, gc=False):
-    """A record that is right and asks for nothing."""
+    """A correct record that changes nothing."""
 
     index: int
     reason: FilterReason
@@ -75,7 +76,7 @@ class Dropped(msgspec.Struct, gc=False):
 
 @dataclass
 class Decoded(Generic[ItemT]):
-    """A batch after its codec: every record is in exactly one of the three, or in `items` several times."""
+    """A decoded batch. Each record is in exactly one of the lists; in `items` it may be several times."""
 
     items: list[ItemT] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
@@ -83,11 +84,11 @@ class Decoded(Generic[ItemT]):
 
 
 _HARMLESS = re.compile(r"[0-9A-Fa-f:.+TZ -]{0,40}", re.ASCII)
-EARLIEST_MS = 1_000_000_000_000  # 2001: below it the number is no time of ours
+EARLIEST_MS = 1_000_000_000_000  # in 2001; a smaller number is not a time of this product
 
 
 def load(records: Iterable[tuple[int, Record]], policy: Policy, bad: list[Bad]) -> list[tuple[int, Any]]:
-    """JSON of each record (given with its index in the batch); what can't be one goes to `bad`."""
+    """Parse each record's JSON; returns (index in the batch, value). A record that is not JSON goes to `bad`."""
     loads, limit = orjson.loads, policy.max_record_bytes
     out: list[tuple[int, Any]] = []
     for index, record in records:
@@ -137,15 +138,15 @@ def validate(
 
 
 def quoted(value: str | float | None) -> str:
-    """A value for a dead letter's detail. Details reach headers, lists and logs, where no user's text may stand: a text
-    is shown only if it is made of a number's, a time's or an id's signs."""
+    """Return a value as a dead letter's detail shows it. Details reach headers, lists and logs, which must not hold
+    users' text: only characters of numbers, times and ids are shown."""
     if isinstance(value, str) and not _HARMLESS.fullmatch(value):
         return f"a text of {len(value)} characters"
     return repr(value)
 
 
 def time_ms(value: str | float | None, field: str, now: int, policy: Policy) -> int:
-    """Milliseconds since 1970 of an ISO text or a number of seconds. ValueError names the field."""
+    """Convert an ISO text or a number of seconds to milliseconds since 1970. Raises ValueError that names the field."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
@@ -171,7 +172,7 @@ def time_ms(value: str | float | None, field: str, now: int, policy: Policy) -> 
 
 
 def sequence_of(value: int | str | None, field: str) -> bytes:
-    """A sequence number as bytes that order like the number; b"" for none."""
+    """Convert a sequence number to bytes that order as the numbers do; b"" for None."""
     if value is None:
         return b""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""DynamoDB stream records, bare or in the envelopes they travel in, as thumbs (contracts §1)."""
+"""Makes thumbs of DynamoDB stream records, bare or in the envelopes they travel in (contracts §1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MAX_DEPTH = 8
 
 
 def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> SignalEvent | Dropped:
-    """One stream record. INSERT and MODIFY set, REMOVE withdraws, REMOVE by time-to-live changes nothing."""
+    """Make a thumb of one stream record. INSERT and MODIFY set it, REMOVE withdraws it, REMOVE by time-to-live does
+    neither."""
     change, names = record["dynamodb"], policy.attributes
     removed = record["eventName"] == "REMOVE"
     image = change.get("OldImage") if removed else change.get("NewImage")
@@ -44,7 +45,7 @@ def of_change(index: int, record: StreamRecord, now: int, policy: Policy) -> Sig
 
 
 def unwrap(event: Any, depth: int = MAX_DEPTH) -> list[dict[str, Any]]:
-    """The stream records inside a bare, Lambda, EventBridge Pipes or Debezium message; [] if it is none of these."""
+    """Return the stream records in a bare, Lambda, EventBridge Pipes or Debezium message; [] for any other."""
     if not depth:
         return []
     if isinstance(event, list):
@@ -63,7 +64,7 @@ def unwrap(event: Any, depth: int = MAX_DEPTH) -> list[dict[str, Any]]:
 
 
 def from_debezium(event: dict[str, Any]) -> dict[str, Any]:
-    """Debezium's before/after/op as a stream record. Wrong parts are left for the schema to name."""
+    """Convert Debezium's before/after/op to a stream record. The schema reports wrong parts."""
     given = event.get("source")
     source: dict[str, Any] = given if isinstance(given, dict) else {}
     sequence = source.get("sequence") or source.get("sequenceNumber") or event.get("sequence")
@@ -80,7 +81,7 @@ def from_debezium(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def typed(image: Any) -> Any:
-    """DynamoDB's typed attributes; plain values get their type."""
+    """Return the image with typed attributes; a plain value gets its type."""
     if not isinstance(image, dict):
         return image
     return {
@@ -103,7 +104,7 @@ def attribute_of(image: Image, name: str) -> dict[str, Any] | None:
 
 
 def scalar(image: Image, name: str) -> str | None:
-    """A string or number attribute as text; None where it is absent or NULL."""
+    """Return a string or number attribute as text; None where it is absent or NULL."""
     value = attribute_of(image, name)
     if not value:
         return None
@@ -112,7 +113,7 @@ def scalar(image: Image, name: str) -> str | None:
 
 
 def created(image: Image, name: str) -> str | float | None:
-    """A time attribute: ISO text, or a number of seconds."""
+    """Return a time attribute: ISO text, or a number of seconds."""
     text = scalar(image, name)
     if text is None or "S" in image[name]:
         return text
@@ -123,7 +124,7 @@ def created(image: Image, name: str) -> str | float | None:
 
 
 def thumb_value(image: Image, name: str) -> int:
-    """1, -1 or 0. A NULL or absent attribute is a withdrawal: the user took the thumb back."""
+    """Return 1, -1 or 0. A NULL or absent attribute is a withdrawal: the user took the thumb back."""
     attribute = attribute_of(image, name)
     if attribute is None or attribute.get("NULL"):
         return 0

@@ -1,4 +1,4 @@
-"""What an operator decided that a handler has to know; made once from the settings, frozen, passed down."""
+"""Holds the settings that handlers read: made once, frozen, passed down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agents need from outside, as small Protocols. `streams` has the real ones."""
+"""Declares what the agents need from outside, as small Protocols. `streams` implements them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StateLost(Exception):
 
 
 class Unavailable(Exception):
-    """A part is out of reach for longer than was bearable. Nothing was acknowledged; try again later."""
+    """A part was out of reach for all retries. Nothing was acknowledged; the caller tries again later."""
 
 
 class Unauthorized(Exception):
@@ -36,8 +36,8 @@ class Unauthorized(Exception):
 class Write(msgspec.Struct, gc=False, rename={"trace_id": "id", "project": "project_name", "label": "reason"}):
     """One score to put, or to delete where `value` is None.
 
-    It encodes to what Opik takes (`source` is Opik's closed list, our label stands as the reason), so that a batch of
-    a thousand goes on the wire without a copy of each.
+    It encodes to the fields of Opik's API (`source` is one of Opik's closed list, `label` becomes the reason), so that
+    a batch of a thousand is sent without a copy of each.
     """
 
     trace_id: str
@@ -55,7 +55,7 @@ class Refusal(NamedTuple):
 
 @dataclass
 class Swaps:
-    """Cells to check and to set, in columns: what was read, what is to stand there, and its expiry (ms since 1970)."""
+    """Values to check and to set, in columns: key, value that was read, new value, its expiry (ms since 1970)."""
 
     keys: list[Key] = field(default_factory=list)
     before: list[bytes] = field(default_factory=list)
@@ -91,7 +91,7 @@ class Change:
 
 
 class Store(Protocol):
-    """Join state. May block on the network, retries within bounds, raises Unavailable after that."""
+    """Reads and changes the join state. Retries within bounds and raises Unavailable after that."""
 
     async def read(self, keys: Sequence[Key]) -> list[bytes]:
         """Values in order, b"" for absent."""
@@ -114,13 +114,14 @@ class Store(Protocol):
         ...
 
     def turns(self) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """All turns in pages of (response id, blob); one that changes meanwhile may come twice or in either form."""
+        """All turns in pages of (response id, stored turn); one that changes meanwhile may come twice, old or new."""
         ...
 
 
 class Scores(Protocol):
     async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
-        """Outcome of each write in order; None is stored. Never drops one. Raises Unauthorized."""
+        """Return each write's outcome, in order: None once Opik has stored it, else the refusal. Raises
+        Unauthorized."""
         ...
 
 
@@ -142,7 +143,7 @@ class Traces(Protocol):
         ...
 
     async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
-        """Of response id -> (trace id, project, time): those whose trace carries judge scores."""
+        """Return the response ids whose trace carries judge scores; `turns` maps them to (trace id, project, time)."""
         ...
 
 

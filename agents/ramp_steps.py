@@ -6,9 +6,9 @@ records, repeats what failed and publishes each verdict once. A port that is out
 request then waits, and its deadline goes on.
 
 `RampCounting` holds the conservation of the requests (promises 2 and 3, contracts §2), whose records end in any order.
-How a record ends follows from the verdicts' topic alone, so a record that is read again ends as it did before. That it
-is counted once is kept beside the counters and changes with them in one step: all records below the partition's
-watermark are counted, and of those above it the noted spans. A request that is being decided is not counted yet.
+The verdicts' topic alone says how a record ends, so a record that is read again ends as before. Which records are
+counted is stored beside the counters and changes with them in one step: all below the partition's watermark, and above
+it the noted spans. A request that is being decided is not counted yet.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from agents.gates.ports import GatePorts, OutOfTime, Sample
 from agents.join.counting import CONSUMED, HOUR, arrival, count_tallies
-from agents.join.step import Batch
-from agents.join.step_data import ATTEMPTS, Report, exhausted
+from agents.join.step import Batch, until_recorded
+from agents.join.step_data import Report
 from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.gate import prepare
@@ -38,7 +38,7 @@ from schemas.outcomes import Kind
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict, VerdictLevel
 
 MARGIN = 0.5
-"""Seconds for deciding and publishing, once judges were asked."""
+"""Seconds kept for deciding and publishing after the judges."""
 PUBLISHED_LATE = "but what holds verdicts was out of reach until the deadline had passed"
 NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category is known"
 
@@ -46,7 +46,7 @@ NO_CONFIGURATION = "the registry is not loaded: no judge, threshold or category 
 async def answer(
     request: RampRequest | InvalidRequest, registry: Registry | None, ports: GatePorts, now: datetime | None = None
 ) -> Verdict:
-    """The verdict of a request. `now` is when deciding begins. Raises Unavailable."""
+    """Decide a request and return its verdict. `now` is when deciding begins. Raises Unavailable."""
     began = time.monotonic()
     now = now or datetime.now(UTC)
 
@@ -95,7 +95,7 @@ async def answer(
 def answering(
     registry: Callable[[], Registry | None], ports: GatePorts
 ) -> Callable[[RampRequest | InvalidRequest], Awaitable[Verdict]]:
-    """`answer` with its ports, and with the registry that serves when deciding begins."""
+    """Return `answer` bound to its ports; it takes the registry that serves when deciding begins."""
 
     async def decide(request: RampRequest | InvalidRequest) -> Verdict:
         return await answer(request, registry(), ports)
@@ -104,8 +104,8 @@ def answering(
 
 
 def in_time(request: RampRequest | InvalidRequest, verdict: Verdict, now: datetime) -> Verdict:
-    """The verdict; of one that would let a rollout go on after its deadline, since it could not be published, a
-    refusal."""
+    """Return the verdict, or a refusal in its place where it would let a rollout go on after the deadline: it could not
+    be published earlier."""
     if isinstance(request, InvalidRequest) or verdict.verdict is VerdictLevel.FAIL:
         return verdict
     left = _seconds_left(request, now)
@@ -127,12 +127,12 @@ class _Gate:
 async def _gate(
     asked: RampRequest, milestone: Milestone, registry: Registry, ports: GatePorts, today: date, ends: float | None
 ) -> _Gate:
-    """`ends`: when its deadline passes, by the monotonic clock."""
+    """Bring one gate to its verdict. `ends`: when the deadline passes, on the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
     sample = await ports.samples.frozen(asked, milestone, registry)
     gate = prepare(milestone, sample.items, names, registry, asked.step.vertical)
     window = registry.gates.window_seconds.get(milestone)
-    # Read with the sample: what becomes of the counts while judges are asked is nothing that this gate looked at.
+    # Read with the sample: the gate must not see counts that change while its judges work.
     rate = await ports.coverage.rate(gate.vertical, window) if window is not None else None
     answers = await ports.scoring.score(asked.request_id, list(gate.judges.values()), gate.items, _within(ends))
     history = {
@@ -159,7 +159,7 @@ def _line(asked: RampRequest, milestone: Milestone, name: str, judge: Judge, sam
 
 
 def _within(ends: float | None) -> float | None:
-    """How long judges may take, for a verdict before the deadline and not at it."""
+    """Seconds that judges may take so that the verdict is out before the deadline; None without one."""
     if ends is None:
         return None
     left = ends - time.monotonic()
@@ -167,7 +167,7 @@ def _within(ends: float | None) -> float | None:
 
 
 def _seconds_left(asked: RampRequest, now: datetime) -> float | None:
-    """Until the deadline; None without one. A request without a zone means UTC; one from the future was sent now."""
+    """Seconds until the deadline; None without one. A time without a zone is UTC; one in the future counts as now."""
     step = asked.step
     if step.deadline_seconds is None:
         return None
@@ -185,14 +185,15 @@ def _too_late(asked: RampRequest, taken: float) -> Reason:
 
 
 Place = tuple[str, int]
-"""Topic and partition."""
+"""(topic, partition)."""
 Span = tuple[int, int]
-"""Offsets from the first up to the second, which is outside."""
+"""(first offset, offset after the last)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ended:
-    """A record's end, `name` a field of conservation. `since`: there is no other record between it and this one."""
+    """How a record ended: `name` is a field of conservation. From offset `since` to the record there is no other
+    record."""
 
     since: int
     record: Record
@@ -200,7 +201,7 @@ class Ended:
 
 
 class RampCounting:
-    """`end` returns once the record is counted, by this call or an earlier one. `observe` is told what was."""
+    """Counts each ramp-step record once. `observe` gets the report of each recorded step."""
 
     def __init__(self, store: Store, clock: Clock, lookback_ms: int, observe: Callable[[Report], None]) -> None:
         self._store, self._clock, self._lookback, self._observe = store, clock, lookback_ms, observe
@@ -208,8 +209,9 @@ class RampCounting:
         self._steps: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def end(self, batch: Batch, ended: Ended) -> None:
-        """Those who come while a step is under way share the next. Raises Unavailable, also where the watermark is
-        gone: then the state was lost, and the partition is about to be read again."""
+        """Return once the record is counted, by this call or an earlier one. Calls that arrive during a step share the
+        next. Raises Unavailable, also where the watermark is gone: the state was lost, and the partition will be read
+        again."""
         place = batch.topic, batch.partition
         waiting = self._waiting[place]
         waiting[ended] = None
@@ -224,20 +226,21 @@ class RampCounting:
             waiting.pop(ended, None)
 
     async def counted(self, batch: Batch, record: Record) -> bool:
-        """Whether somebody counted it. Raises Unavailable."""
+        """Return whether any worker counted the record. Raises Unavailable."""
         place = batch.topic, batch.partition
         mark, held = await self._store.read([WATERMARK.key(*place), COUNTED.key(*place)])
         return bool(mark) and inside(record.offset, counted(int(mark), held))
 
     async def _count(self, place: Place, many: Sequence[Ended]) -> None:
         mark_key, above_key = WATERMARK.key(*place), COUNTED.key(*place)
-        for _ in range(ATTEMPTS):
+
+        async def attempt() -> Report | None:
             now = self._clock.now_ms()
             mark, held = await self._store.read([mark_key, above_key])
             if not mark:
                 raise Unavailable(f"the watermark {mark_key} is gone: its partition is read again")
             spans = counted(int(mark), held)
-            # A record that was read again may wait beside itself.
+            # A record that was read twice may be here twice.
             fresh = {one.record.offset: one for one in many if not inside(one.record.offset, spans)}.values()
             tallies: dict[tuple[str, int, str], int] = {}
             report = Report()
@@ -251,15 +254,15 @@ class RampCounting:
             (_, end), *rest = joined([*spans, *((one.since, one.record.offset + 1) for one in fresh)])
             change.sets = {mark_key: (str(end).encode(), FOREVER), above_key: (written(end, rest), FOREVER)}
             count_tallies(change, tallies, now, self._lookback)
-            if not await self._store.apply(change):
-                self._observe(report)
-                return
-        raise exhausted()
+            return None if await self._store.apply(change) else report
+
+        self._observe(await until_recorded(attempt))
 
 
 def counted(mark: int, held: bytes) -> list[Span]:
-    """The offsets that are counted, in order; the first span is all below the watermark. What was noted above a higher
-    watermark is of a topic that was made anew. A watermark rises alone where Kafka forgets what nobody has read."""
+    """Return the spans of counted offsets, in order; the first is everything below the watermark. Spans noted above a
+    higher watermark belong to a topic that was deleted and made anew, and do not count. A watermark rises without spans
+    where Kafka's retention deletes records before they are read."""
     noted, *spans = held.decode().split() or ["0"]
     above = [(int(start), int(end)) for start, _, end in (span.partition("-") for span in spans)]
     return joined([(0, mark), *above]) if int(noted) <= mark else [(0, mark)]
@@ -270,12 +273,12 @@ def written(mark: int, above: Iterable[Span]) -> bytes:
 
 
 def inside(offset: int, spans: Sequence[Span]) -> bool:
-    """Of spans in order."""
+    """Return whether one of the ordered spans holds the offset."""
     return offset < spans[bisect_right(spans, offset, key=lambda span: span[0]) - 1][1]
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same offsets, in order, in as few spans as can be."""
+    """Return the same offsets in order and in as few spans as possible."""
     out: list[Span] = []
     for start, end in sorted(spans):
         if out and start <= out[-1][1]:

@@ -1,4 +1,5 @@
-"""SignalEvent events from the history middleware (PF-9 §5.4). The score goes to the turn rerolled away from."""
+"""The agent of the topic `rerolls`: events of the history middleware (PF-9 §5.4). The score goes to the turn that the
+user rerolled away from."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from schemas.signals import REROLL
 
 
 def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[SignalEvent]:
-    """A reroll slower than the vertical's window is none: filtered as `out_of_window`, like one before the lookback."""
+    """Make reroll events of records. One slower than the vertical's window, or older than the lookback, is filtered as
+    `out_of_window`."""
     out: Decoded[SignalEvent] = Decoded()
     rows = []
     for index, event in load(enumerate(records), policy, out.bad):

@@ -1,4 +1,4 @@
-"""Thumbs: a DynamoDB stream record, bare or wrapped, or the plain form (contracts §1)."""
+"""The agent of the topic `thumbs`: DynamoDB stream records, bare or wrapped, and the plain form (contracts §1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schemas.signals import THUMBS
 
 
 def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[SignalEvent]:
-    """Every record becomes thumbs, a bad one or a dropped one. A wrapper that holds several changes gives several."""
+    """Make thumbs of records. A wrapper that holds several changes gives several thumbs."""
     out: Decoded[SignalEvent] = Decoded()
     others = decode_exact(records, now, policy, out.items)
     if others:
@@ -32,7 +32,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Signa
 
 
 def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Policy) -> Decoded[SignalEvent]:
-    """The same for any form, right or wrong; each record with its index in the batch."""
+    """Decode any form, right or wrong. `records`: (index in the batch, record)."""
     out: Decoded[SignalEvent] = Decoded()
     plain: list[tuple[int, Any]] = []
     changes: list[tuple[int, Any]] = []
@@ -77,8 +77,8 @@ def decode_at_length(records: Sequence[tuple[int, Record]], now: int, policy: Po
 def decode_exact(
     records: Sequence[Record], now: int, policy: Policy, items: list[SignalEvent]
 ) -> list[tuple[int, Record]]:
-    """Append the thumbs of records that are plain thumbs in every way as expected; return the other records, which are
-    judged at length. Takes nothing that the long way would not take, and makes the same of it."""
+    """Append the thumbs of records in the exact plain form to `items`; return the other records for
+    `decode_at_length`. Whatever this takes, `decode_at_length` takes too and makes the same thumb of it."""
     limit, earliest = policy.max_record_bytes, now - policy.lookback
     others = []
     for index, record in enumerate(records):

@@ -1,4 +1,4 @@
-"""Completed traces: the other side of the join (PF-9 §5.4)."""
+"""The agent of the topic `traces`: completed traces, the other side of the join (PF-9 §5.4)."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
 
 
 def is_judge_score(name: str, source: str | None) -> bool:
-    """Whether a feedback score is a judge's: not a user signal's name, and not set by a person in Opik's own pages."""
+    """Return whether a feedback score is a judge's: neither a user signal nor set by a person in Opik's pages."""
     legacy = any(name == signal.legacy_name for signal in DECLARED.values())
     return not name.startswith(RESERVED) and not legacy and source != "ui"
 
 
 def input_hash(value: Any) -> bytes:
-    """Eight bytes, equal for equal input whatever the order of an object's keys; none for one nested too deep."""
+    """Return eight bytes that are equal for equal input, whatever the order of keys; b"" for input nested too deep."""
     try:
         return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()[:8]
     except orjson.JSONEncodeError:
@@ -101,7 +101,7 @@ def short(text: str | None, field: str) -> str:
 
 
 async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> list[MergeResult]:
-    """Waiting signals get their trace; a trace without judge scores is looked at again while judges may still run."""
+    """Merge each trace into its turn. A trace without judge scores is looked at again while judges may still run."""
     out = []
     for facts in items:
         snapshot = context.turns[facts.response_id]

@@ -1,1 +1,1 @@
-"""What gates ask of the outside, and how their requests are counted."""
+"""Declares the gates' ports, pools traces for them, and scores their samples."""

@@ -1,4 +1,4 @@
-"""Where the traces of an agent version, and an agent's production traces, wait to be drawn for a gate (PC5 §5.5)."""
+"""Pools the traces of each agent version, and each agent's production traces, for gates to draw from (PC5 §5.5)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agents.ports import Pool as Members
 from evalcore.scoring.sampling import POOL, PooledTrace
 
 PRODUCTION = frozenset({"", "production", "prod"})
-"""Environments whose traces are production's; one that names none may be."""
+"""Environments whose traces count as production's; a trace that names none counts too."""
 
 
 def pool(batch: Batch, facts: TraceFacts, context: StepContext) -> None:
-    """Add a completed trace to the pools of its agent version, of its agent where it is production's, and of its
-    vertical and hour. One without an agent or a version is nobody's."""
+    """Add a completed trace to the pools of its agent version and, from production, of its agent; each by vertical and
+    hour. A trace without an agent or a version belongs to no pool."""
     if not facts.agent or not facts.agent_version:
         return
     hour = facts.ended // HOUR

@@ -1,4 +1,4 @@
-"""What gates need from outside, as small Protocols. Each may raise Unavailable."""
+"""Declares what gates need from outside, as small Protocols. Each may raise Unavailable."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample"
 
 @dataclass(frozen=True)
 class Sample:
-    """Frozen: the same for as long as the request is being decided, also after a restart. `shortage` says where missing
-    items were looked for."""
+    """A gate's sample, frozen: the same until the request is decided, also after a restart. `shortage` says where
+    missing items were looked for."""
 
     items: Sequence[Item]
     facts: SampleFacts
@@ -30,7 +30,7 @@ class Sample:
 
 
 class OutOfTime(Exception):
-    """The judges' model answers, and would have needed longer."""
+    """The judges' model answers, but too slowly for the deadline."""
 
 
 class Samples(Protocol):
@@ -43,19 +43,21 @@ class Scoring(Protocol):
     async def score(
         self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
-        """Every judge's answer for every item that is its to judge, by judge id, and by `judge.dimension` where it has
-        some. Never raises for a judge or an item; what was answered before costs nothing. After `within` seconds the
-        rest is unscored where the model answers nobody; where it does and was too slow, raises OutOfTime."""
+        """Return each judge's answers for its items, by judge id, and by `judge.dimension` where it has dimensions.
+
+        Never raises for a judge or an item. Answers from before cost nothing. After `within` seconds the rest is
+        unscored where the model answers no call at all; where it answers and was too slow, raises OutOfTime.
+        """
         ...
 
 
 class History(Protocol):
     async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
-        """What a judge came to at the last gates of this line, oldest first; never at this request's own."""
+        """Return a judge's means at the last gates of this line, oldest first, without this request's own."""
         ...
 
     async def suspended(self, judge: str) -> str:
-        """Why a judge is suspended, empty where it is not."""
+        """Return why a judge is suspended; empty where it is not."""
         ...
 
 
@@ -70,4 +72,4 @@ class GatePorts:
     history: History
     coverage: JoinCoverage
     room: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
-    """Entered by a gate while it has its sample in hand; the time it waits at the door is its deadline's."""
+    """Limits how many gates hold their sample at once; waiting for room takes from the deadline."""

@@ -1,4 +1,4 @@
-"""The gates' `Scoring`: every judge on the items that are its to score, through one scorer for the process."""
+"""Scores gates' samples: each judge on its items, through one scorer for the process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["NO_MODEL", "JudgeScoring", "NoScoring", "answers_of"]
 
 
 class JudgeScoring:
-    """A judge's filter, sub-agents and sampling rate say which items it scores; the others are not its own and leave no
+    """Scores with the judges' model. A judge's filter, sub-agents and sampling rate choose its items; others get no
     answer."""
 
     def __init__(self, scorer: Scorer, calls: int | None = None, tokens: int | None = None) -> None:
-        """`calls` and `tokens`: what one gate may spend; None: no limit."""
+        """`calls` and `tokens` are what one gate may spend; None is no limit."""
         self._scorer, self._calls, self._tokens = scorer, calls, tokens
 
     async def score(
@@ -34,7 +34,8 @@ class JudgeScoring:
 
 
 class NoScoring:
-    """Where no model is configured: every answer is missing, so every gate fails closed and says why."""
+    """Scores nothing, because no model is configured: every answer is missing, so every gate fails closed and says
+    why."""
 
     async def score(
         self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None

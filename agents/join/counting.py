@@ -1,4 +1,5 @@
-"""Coverage and conservation as increments: moved by state transitions, not messages (PF-9 FR-11, contracts §2)."""
+"""Counts coverage and conservation: increments that follow state transitions, not messages (PF-9 FR-11, contracts
+§2)."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ _FIELDS: Final = ("", "parked:no_trace", "parked:withheld", DONE)
 
 
 Standing = tuple[str, str, int]
-"""A turn as coverage sees it: one of CLASSES, or "" where it counts nowhere; its vertical; its time."""
+"""(class, vertical, time) under which coverage counts a turn; the class is one of CLASSES, or "" for none."""
 NOWHERE: Final[Standing] = ("", "", 0)
 
 
 def standing(turn: Turn) -> Standing:
-    """Which of the three coverage classes a turn is in, for which vertical, and when."""
+    """Return the turn's coverage class, vertical and time."""
     times = [signal.time for _, signal in turn.signals() if signal.value]
     if turn.trace:
         name = BOTH if times else MISSING_SIGNAL if turn.judged else ""
@@ -37,14 +38,14 @@ def standing(turn: Turn) -> Standing:
 
 
 def field_of(mark: int, cause: int) -> str:
-    """Conservation's name for where a signal's record stands."""
+    """Return conservation's name for the state of a signal's record."""
     if mark == _DEAD:
         return f"dead_lettered:{CAUSES[cause]}"
     return _FIELDS[mark]
 
 
 def expiry(hour: int, lookback: int) -> int:
-    """When an hour's counters may go: a day after the window has passed over them."""
+    """Return when an hour's counters expire (ms since 1970): a day after the lookback window has passed them."""
     return (hour + 1) * HOUR + lookback + DAY
 
 
@@ -89,7 +90,8 @@ def tally(tallies: dict[tuple[str, int, str], int], kind: str, time: int, name: 
 def account(
     tallies: dict[tuple[str, int, str], int], was: Signal, marked: tuple[int, int], signal: Signal | None
 ) -> None:
-    """Move the count of an earlier step's record whose signal was settled or overtaken; `marked` is what it was.
+    """Move the count of an earlier step's record whose signal ended or was overtaken; `marked`: its mark and cause
+    before.
 
     A step counts its own new records by `agents.join.step.count`.
     """
@@ -117,5 +119,6 @@ def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now:
 
 
 def arrival(record: Record, now: int, lookback: int) -> int:
-    """The time at which to count a record that tells no usable time: its Kafka timestamp, if that is in the window."""
+    """Return when to count a record without a usable time of its own: its Kafka timestamp if that is in the window,
+    else now."""
     return record.timestamp if now - lookback <= record.timestamp <= now else now

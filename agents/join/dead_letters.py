@@ -1,4 +1,4 @@
-"""Dead letters of records and of signals that Opik refused: each with its original bytes, each sent once a step."""
+"""Makes and sends dead letters of records and of signals that Opik refused: original bytes, once a step."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from schemas.dead_letters import DeadLetter, Record
 from schemas.signals import DECLARED
 from schemas.topics import Topics
 
+FindRecord = Callable[[str, int, int], Record | None]
+"""Returns the record at (topic, partition, offset), None where the caller does not hold it."""
+
 
 async def send_letters(ports: Ports, retry_state: RetryState, letters: list[DeadLetter]) -> None:
-    """Send each letter once, also when the step is repeated."""
+    """Send each dead letter once, also when the step is repeated."""
     fresh = {place_of(x): x for x in reversed(letters) if place_of(x) not in retry_state.lettered}
     if fresh:
         await ports.dead_letters.put(list(reversed(fresh.values())))
@@ -30,10 +33,10 @@ async def letters_for(
     refused: list[Refused],
     ports: Ports,
     topics: Topics,
-    in_batch: Callable[[str, int, int], Record | None],
+    in_batch: FindRecord,
     stage: str,
 ) -> list[DeadLetter]:
-    """Dead letters of signals, each with the bytes of the record it came from: in the batch, or read back."""
+    """Make dead letters of refused signals, each with the bytes of its record: from the caller, or read back."""
     names = {Origin.TRACES: topics["traces"]}
     for declared in DECLARED.values():
         names[declared.origin] = topics[declared.topic]
@@ -53,7 +56,7 @@ async def letters_for(
 
 @dataclass(frozen=True)
 class LostRecord:
-    """Stands for a record that Kafka no longer holds; its key still says which turn it was about."""
+    """Takes the place of a record that Kafka no longer holds; its key names the turn."""
 
     topic: str
     partition: int

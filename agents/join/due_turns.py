@@ -1,17 +1,17 @@
-"""Turns that time moves on: a parked signal whose trace is sought and, in the end, given up; a trace that judges may
-still score; signals withheld while writing was off (PF-9 FR-6, FR-11, §10.3)."""
+"""Does what is due for turns: looks for the trace of a parked signal and in the end gives it up, looks for judges'
+scores of a trace, writes signals that were withheld while writing was off (PF-9 FR-6, FR-11, §10.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from agents.codec import TraceFacts
-from agents.join.dead_letters import letters_for, send_letters
+from agents.join.change_turns import Writing, change_turns
 from agents.join.join import bury, merge_trace
-from agents.join.step import StepContext, record, write_scores
-from agents.join.step_data import ATTEMPTS, Refused, Report, RetryState, exhausted
+from agents.join.step import StepContext
+from agents.join.step_data import Refused, Report
 from agents.join.turn import MAYBE, Mark, Signal, Turn
-from agents.keys import turn_key, turn_keys
+from agents.keys import turn_key
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
 from schemas.outcomes import Cause
@@ -23,16 +23,16 @@ SLACK_MS = 3_600_000
 
 
 async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, topics: Topics) -> Report:
-    """Do what is due for these turns and set when to look again. Looks in Opik once for each turn's trace and once for
-    its judge scores, however often the step repeats; also for what it asks about only since others changed it."""
-    retry_state = RetryState()
+    """Do what is due for these turns and set when to look again.
+
+    Looks in Opik once for each turn's trace and once for its judge scores, however often the step repeats; again only
+    for a turn whose trace another worker changed meanwhile. Raises Unauthorized or Unavailable.
+    """
     found: dict[str, TraceFacts] = {}
     judged: set[str] = set()
     asked: set[tuple[str, bytes]] = set()
-    for _ in range(ATTEMPTS):
-        now = ports.clock.now_ms()
-        context = StepContext(now, policy, retry_state)
-        context.load(response_ids, await ports.store.read(turn_keys(response_ids)))
+
+    async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():
             context.change.checks[turn_key(response_id)] = snapshot.stored
             context.change.due[response_id] = None
@@ -48,27 +48,23 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             if turn.trace and not turn.judged
         }
         if sought:
-            found |= await ports.traces.find(sought)
+            found.update(await ports.traces.find(sought))
         if unjudged:
-            judged |= await ports.traces.judged(unjudged)
-        asked |= {(response_id, turns[response_id].trace) for response_id in (*sought, *unjudged)}
-        for snapshot in (context.turns[response_id] for response_id in retry_state.forced):
+            judged.update(await ports.traces.judged(unjudged))
+        asked.update((response_id, turns[response_id].trace) for response_id in (*sought, *unjudged))
+        for snapshot in (context.turns[response_id] for response_id in context.retry_state.forced):
             if not snapshot.turn.trace:
                 # The state was lost after we had written: what Opik is said to hold may have been read before that.
                 for kind in DECLARED:
                     snapshot.turn.note(kind, MAYBE)
-        given_up = merge_found(context, found, judged)
-        refused = given_up + await write_scores(context, ports)
-        if refused:
-            letters = await letters_for(refused, ports, topics, lambda *_: None, "settle")
-            await send_letters(ports, retry_state, letters)
-        if await record(context, ports):
-            return context.report
-    raise exhausted()
+        return merge_found(context, found, judged)
+
+    context = await change_turns(response_ids, ports, policy, merge, Writing(topics, "settle"))
+    return context.report
 
 
 def merge_found(context: StepContext, found: dict[str, TraceFacts], judged: set[str]) -> list[Refused]:
-    """Merge what was found; bury what waited too long. Returns the buried signals."""
+    """Merge what was found into the turns; bury signals that waited too long, and return them."""
     policy, now, due = context.policy, context.now, context.change.due
     given_up: list[Refused] = []
     for response_id, snapshot in context.turns.items():
@@ -108,13 +104,13 @@ def first(turn: Turn) -> int:
 
 
 def next_search(now: int, parked_at: int, policy: Policy) -> int:
-    """Twice as long after each search without a find, and once more when the wait is over."""
+    """Return when to search next (ms): each wait is twice as long, and the last search is when the wait is over."""
     wait = max(now - parked_at, policy.trace_lookup, 250)
     return min(now + wait, max(parked_at + policy.missing_trace, now + 1))
 
 
 def next_check(now: int, ended: int, policy: Policy, first: bool = False) -> int | None:
-    """When to ask Opik again for a trace's judge scores; None once the settle time is over (or is 0)."""
+    """Return when to ask Opik again for a trace's judge scores (ms); None once `judge_settle` is over, or is 0."""
     if not policy.judge_settle:
         return None
     for fraction in FRACTIONS:

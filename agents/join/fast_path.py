@@ -1,7 +1,7 @@
-"""The common turn: it hears its first thumb, its trace is known, and nothing of ours is in Opik yet.
+"""Prepares the common turn: its first thumb arrives, its trace is known, and Opik has no score of ours for it yet.
 
-One pass from the event to the bytes of the state. What it makes is what the general way makes, byte for byte
-(tests/unit/agents/join/test_fast_path.py); it only leaves out what such a turn cannot need.
+One pass leads from the event to the stored bytes. They equal those of the general way, byte for byte
+(tests/unit/agents/join/test_fast_path.py); the pass only leaves out what such a turn never needs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SCORES = {1: 1.0, -1: -1.0}
 def prepare(
     batch: Batch, items: Sequence[SignalEvent], read: dict[str, bytes], context: StepContext
 ) -> Sequence[SignalEvent]:
-    """Prepare what is common (as `context.prepared`) and take it out of `read`; the thumbs that go the general way are
-    returned."""
+    """Prepare the common turns as `context.prepared` and take them out of `read`; return the thumbs that go the general
+    way."""
     if any(one.implied_by == THUMBS.kind and one is not REROLL for one in DECLARED.values()):
         return items
     heard = [item.response_id for item in items]

@@ -1,4 +1,4 @@
-"""The join itself: merge events into a turn, say what Opik should hold, note what it holds. Pure (PF-9 FR-6, §5.4)."""
+"""Joins: merges events into a turn, says what Opik should hold, notes what it holds. Pure (PF-9 FR-6, §5.4)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Wanted(msgspec.Struct, gc=False):
 def merge_signal(
     turn: Turn, declared: UserSignal, event: SignalEvent, partition: int, offset: int, origin: int | None = None
 ) -> bool:
-    """Whether this event is the turn's signal of its kind now; False leaves the turn as it was. `origin` is the
-    signal's own unless the event came another way."""
+    """Merge an event into the turn as its signal's rule says; return False where the turn stays as it was. `origin`:
+    the signal's own, unless the event came another way."""
     merge = merge_latest if declared.rule is MergeRule.LATEST else merge_once
     return merge(turn, declared, event, partition, offset, declared.origin if origin is None else origin)
 
@@ -37,7 +37,7 @@ def merge_signal(
 def merge_latest(
     turn: Turn, declared: UserSignal, event: SignalEvent, partition: int, offset: int, origin: int
 ) -> bool:
-    """The winning version counts, whatever the order of arrival."""
+    """Merge by versions: the latest one counts, whatever the order of arrival."""
     signal = Signal(
         event.value,
         event.time,
@@ -52,7 +52,7 @@ def merge_latest(
     if now is not None:
         if event.observed:
             if now.origin == declared.swept_origin and origin == declared.origin and signal.same_version(now):
-                # A sweep brought this very reading through; here comes its record, to be counted.
+                # A sweep joined this very reading before; this is its record, which is counted now.
                 signal.seq = now.seq
                 turn.put(declared.kind, signal)
                 return True
@@ -72,15 +72,15 @@ def merge_latest(
 
 
 def doubt(turn: Turn, kind: str) -> None:
-    """After a withdrawal, what isn't known to be in Opik may still be: from a step that was never recorded, or from
-    before the state was lost. Then it is deleted, there or not."""
+    """Note after a withdrawal that Opik may hold a score we do not know of: from a step that was never recorded, or
+    from before the state was lost. It is deleted then, whether it exists or not."""
     for declared in DECLARED.values():
         if kind in (declared.kind, declared.implied_by):
             turn.note(declared.kind, turn.wrote(declared.kind) or MAYBE)
 
 
 def merge_once(turn: Turn, declared: UserSignal, event: SignalEvent, partition: int, offset: int, origin: int) -> bool:
-    """A signal, once known, stays. An event takes over from a derived one, a dead one, and a later parked one."""
+    """Merge once: a known signal stays. An event replaces a derived one, a dead one, and a later one that is parked."""
     now = turn.signal(declared.kind)
     if now is not None:
         earlier = (event.time, event.tie) < (now.time, now.tie)
@@ -96,7 +96,7 @@ def merge_once(turn: Turn, declared: UserSignal, event: SignalEvent, partition: 
 
 
 def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
-    """Whether the trace told something new. Of two traces for one response, the later one stands."""
+    """Merge a trace; return whether it changed the turn. Of two traces for one response the later one counts."""
     before = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged)
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
         same = turn.trace == facts.trace
@@ -115,7 +115,7 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
         turn.category = facts.category or turn.category
         if facts.judged:
             turn.judged = 1
-        # What Opik is known to hold, from a read of the trace itself.
+        # The trace was read from Opik, and these scores with it.
         for kind, code in facts.wrote.items():
             if not turn.wrote(kind):
                 turn.note(kind, code)
@@ -124,10 +124,10 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
 
 
 def wanted(turn: Turn, force: bool = False) -> list[Wanted]:
-    """What to write so that Opik holds what the turn says (contracts §2). Nothing while the trace is unknown.
+    """Return the scores to write so that Opik holds what the turn says (contracts §2); none while the trace is unknown.
 
-    A dead signal is left alone, but for one whose trace was missing and is known now. `force` repeats what Opik is
-    believed to hold already, or to hold no more.
+    A dead signal asks for none, unless its trace was missing and is known now. `force` repeats also what Opik should
+    hold already, and deletes what it should not.
     """
     if not turn.trace:
         return []
@@ -149,7 +149,7 @@ def buried(signal: Signal) -> bool:
 
 
 def distrust(turn: Turn, pending: list[Wanted]) -> None:
-    """What is wanted by force and written later must not be passed over then, because the state says it is there."""
+    """Note that Opik may lack these scores, so that a later step writes them although they were written before."""
     for want in pending:
         turn.note(want.kind, MAYBE)
 
@@ -165,7 +165,7 @@ def bury(signal: Signal, cause: Cause) -> None:
 def rest(turn: Turn, now: int, pending: list[Wanted]) -> bool:
     """Mark signals that are not dead: parked without a trace, withheld where writes are pending, else done.
 
-    Returns whether a signal was parked just now, so that its trace has to be sought.
+    Returns whether it parked a signal, whose trace must be looked for.
     """
     parked = False
     for _, signal in turn.signals():

@@ -1,28 +1,28 @@
-"""After the state was lost: what Opik holds already is adopted first, so that reading the topics again writes none of
-it twice (promises 1 and 2)."""
+"""Adopts what Opik holds already, after the state was lost, before the topics are read again: so none of it is written
+twice (promises 1 and 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from agents.codec import TraceFacts
+from agents.join.change_turns import change_turns
 from agents.join.join import merge_trace
-from agents.join.step import StepContext, record
-from agents.join.step_data import ATTEMPTS, exhausted
+from agents.join.step import StepContext
+from agents.join.step_data import Refused
 from agents.join.turn import Mark, Signal, value_of
-from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.signals import DECLARED
 
 
 async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> int:
-    """Note what these traces carry as written. A signal known only from Opik yields to any version from the topics."""
+    """Note the scores on these traces as written; return how many traces count. Any version from the topics replaces a
+    signal that is known from Opik alone."""
     now = ports.clock.now_ms()
     facts = {f.response_id: f for f in found if f.ended >= now - policy.lookback and f.wrote}
-    for _ in range(ATTEMPTS):
-        context = StepContext(now, policy)
-        context.load(list(facts), await ports.store.read(turn_keys(facts)))
+
+    async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():
             turn, seen = snapshot.turn, facts[response_id]
             snapshot.touched |= merge_trace(turn, seen)
@@ -31,11 +31,12 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
                 if value and turn.signal(kind) is None:
                     turn.put(kind, known(value, seen.ended))
                     snapshot.touched = True
-        if await record(context, ports):
-            return len(facts)
-    raise exhausted()
+        return []
+
+    await change_turns(list(facts), ports, policy, merge)
+    return len(facts)
 
 
 def known(value: int, time: int) -> Signal:
-    """A signal of the lowest version there is."""
+    """Return a signal of the lowest version there is."""
     return Signal(value, time, mark=Mark.DONE, asof=-time)

@@ -1,9 +1,10 @@
-"""Rerolls that nobody reported, found in completed traces: the same input again, in the same session, within the
-vertical's window of the previous response's end (PF-9 §5.4). The score goes to the turn rerolled away from.
+"""Derives rerolls from completed traces: the same input again, in the same session, within the vertical's window after
+the previous response's end (PF-9 §5.4). The score goes to the turn that the user rerolled away from.
 
 A turn is rerolled if any later turn qualifies, so the order in which traces arrive makes no difference.
 
-A session's recent turns as one small value, by columns: there is one for every few turns, so each byte counts.
+A session's recent turns are stored as one small value, in columns: there is one for every few turns, so each byte
+counts.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def encode_session(turns: list[Session]) -> bytes:
     )
 
 
-def decode_session(blob: bytes) -> list[Session]:
-    columns = _decode(blob)
+def decode_session(stored: bytes) -> list[Session]:
+    columns = _decode(stored)
     windows = columns.windows * len(columns.ids) if len(columns.windows) == 1 else columns.windows
     out = []
     for at, (offset, lasted, window, short) in enumerate(
@@ -89,13 +90,13 @@ KEEP_MS = 3_600_000
 
 
 async def derive(batch: Batch, items: Sequence[TraceFacts], context: StepContext, ports: Ports) -> None:
-    """Note each trace in its session and merge the rerolls that this reveals."""
+    """Note each trace in its session and merge the rerolls that show then."""
     candidates = [facts for facts in items if facts.session and facts.said]
     if not candidates:
         return
     keys = list({SESSION.key(facts.session) for facts in candidates})
-    blobs = dict(zip(keys, await ports.store.read(keys), strict=True))
-    sessions = {key: decode_session(blob) if blob else [] for key, blob in blobs.items()}
+    stored_sessions = dict(zip(keys, await ports.store.read(keys), strict=True))
+    sessions = {key: decode_session(stored) if stored else [] for key, stored in stored_sessions.items()}
     found: list[tuple[str, int, int]] = []
     longest = 0
     for facts in candidates:
@@ -103,23 +104,23 @@ async def derive(batch: Batch, items: Sequence[TraceFacts], context: StepContext
         window = context.policy.window_of(facts.vertical)
         longest = max(longest, window)
         offset = batch.records[facts.index].offset
-        found += [(rid, time, offset) for rid, time in add(turns, facts, window)]
+        found += [(response_id, time, offset) for response_id, time in add(turns, facts, window)]
     for key, turns in sessions.items():
-        blob = encode_session(turns)
-        if blob != blobs[key]:
-            context.change.checks[key] = blobs[key]
-            context.change.sets[key] = (blob, context.now + 2 * longest + KEEP_MS)
-    others = list({rid for rid, _, _ in found if rid not in context.turns})
+        stored = encode_session(turns)
+        if stored != stored_sessions[key]:
+            context.change.checks[key] = stored_sessions[key]
+            context.change.sets[key] = (stored, context.now + 2 * longest + KEEP_MS)
+    others = list({response_id for response_id, _, _ in found if response_id not in context.turns})
     if others:
         context.load(others, await ports.store.read(turn_keys(others)))
-    for rid, time, offset in found:
-        snapshot = context.turns[rid]
-        event = SignalEvent(-1, rid, 1, time)
+    for response_id, time, offset in found:
+        snapshot = context.turns[response_id]
+        event = SignalEvent(-1, response_id, 1, time)
         snapshot.touched |= merge_signal(snapshot.turn, REROLL, event, batch.partition, offset, Origin.TRACES)
 
 
 def is_reroll(before: Session, after: Session) -> bool:
-    """Whether the same input, said again in `after`, came within the window of the answer in `before` (PF-9 §5.4)."""
+    """Return whether `after` repeats the input of `before` within the window after its answer (PF-9 §5.4)."""
     later = (after.started, after.response_id) > (before.started, before.response_id)
     return later and 0 <= after.started - before.ended <= before.window
 

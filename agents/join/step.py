@@ -1,4 +1,5 @@
-"""A step of the join: read a batch's turns, merge, write scores, send dead letters, record. One shape for all topics.
+"""Brings a batch to its end in one step: reads its turns, merges, writes scores, sends dead letters, records. All
+topics go this way.
 
 A step reads the state before it decides and writes it afterwards, in one atomic change. If another worker changed a
 turn meanwhile, the record fails its checks: then the step reads and decides again, and writes only what Opik may hold
@@ -11,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agents.codec import Decoded, SignalEvent
 from agents.join.counting import (
@@ -28,20 +29,22 @@ from agents.join.counting import (
     standing,
     tally,
 )
-from agents.join.dead_letters import letters_for, send_letters
+from agents.join.dead_letters import FindRecord, letters_for, send_letters
 from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
-from agents.join.step_data import ATTEMPTS, PreparedTurns, Refused, Report, RetryState, exhausted
+from agents.join.step_data import PreparedTurns, Refused, Report, RetryState
 from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
 from agents.keys import FOREVER, WATERMARK, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
-from agents.ports import Change, Ports, Refusal, StateLost, Write
+from agents.ports import Change, Ports, Refusal, StateLost, Unavailable, Write
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import State
 from schemas.signals import DECLARED, UserSignal
 from schemas.topics import Topics
 
+ATTEMPTS = 50
 AFTER_REPLAY_MS = 3_000
 """How long a write that a replay holds back waits before it is looked at again."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class FetchedBatch(Batch):
 
 
 class TurnSnapshot:
-    """A turn as it was read (`stored`; `signals`: kind, signal, mark and cause of each), and as it becomes (`turn`)."""
+    """A turn as it was read (`stored`; `signals`: kind, signal, (mark, cause)) and as the step changes it (`turn`)."""
 
     __slots__ = ("before", "signals", "stored", "touched", "turn")
 
@@ -97,8 +100,8 @@ Planned = list[tuple[str, TurnSnapshot, list[Wanted]]]
 class StepContext:
     """The turns of one attempt at a step, and the change it will record. `now` in ms.
 
-    `replaying`: the records were settled once before the state was lost, so a later one may overrule what they ask
-    for; writes wait until all of them have been read.
+    `replaying`: the records were brought to an end before the state was lost, so a later record may overrule what they
+    ask for; writes wait until all of them have been read.
     """
 
     now: int
@@ -115,7 +118,7 @@ class StepContext:
 
     @property
     def plain(self) -> bool:
-        """Whether turns can be prepared: on a first attempt that may write, under today's names alone."""
+        """Whether the fast path may prepare turns: a first attempt that writes, and only today's score names."""
         fresh = not (self.retry_state.outcomes or self.retry_state.read)
         return fresh and self.policy.write and not self.policy.mirror_legacy_names and not self.replaying
 
@@ -200,14 +203,15 @@ async def handle(
     retry_state = RetryState()
     if doubtful:
         retry_state.forced.update(item.response_id for item in decoded.items)
-    for _ in range(ATTEMPTS):
+
+    async def attempt() -> Report | None:
         context = StepContext(ports.clock.now_ms(), policy, retry_state, replaying=batch.end <= settled)
         seen, fresh = await read(batch, decoded, agent, context, ports, floor)
         results = await agent.merge(batch, fresh.items, context, ports)
         refused = await write_scores(context, ports)
         if context.prepared is not None and any(context.prepared.outcomes):
             remember(context, set())
-            continue
+            return None
         letters = undecodable(batch, fresh, agent, settled, context.now)
         if refused:
             letters += await letters_for(refused, ports, topics, finder(batch), f"{agent.kind}.write")
@@ -222,9 +226,22 @@ async def handle(
             # these records seen.
             context.change.checks[batch.watermark_key] = str(max(seen, batch.base)).encode()
             context.change.sets[batch.watermark_key] = (str(batch.end).encode(), FOREVER)
-        if await record(context, ports):
-            return context.report
-    raise exhausted()
+        return context.report if await record(context, ports) else None
+
+    return await until_recorded(attempt)
+
+
+async def until_recorded(attempt: Callable[[], Awaitable[T | None]]) -> T:
+    """Repeat an attempt to read, merge and record until its change is recorded; return what it returns.
+
+    An attempt returns None where another worker changed what it had read: it reads and merges again. Raises Unavailable
+    after ATTEMPTS, for then something else is wrong.
+    """
+    for _ in range(ATTEMPTS):
+        result = await attempt()
+        if result is not None:
+            return result
+    raise Unavailable(f"state kept changing under {ATTEMPTS} attempts at one step; is the clock or Redis unwell?")
 
 
 async def read(
@@ -244,7 +261,8 @@ async def read(
 
 
 def watermark(batch: Batch, mark: bytes, floor: int | None = None) -> int:
-    """Up to where the state has this partition's records. StateLost if it lacks any before the oldest in flight."""
+    """Return the offset below which the state has this partition's records. Raises StateLost where it lacks some that
+    no batch in flight will bring."""
     seen = int(mark) if mark else None
     if seen is None or seen < (batch.base if floor is None else floor):
         raise StateLost(batch.topic, batch.partition, seen)
@@ -252,7 +270,7 @@ def watermark(batch: Batch, mark: bytes, floor: int | None = None) -> int:
 
 
 def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
-    """Without the records that the state has already: what they did is in it, and in Opik, dead letters included."""
+    """Return what is new to the state. Of the other records, scores and dead letters exist already."""
     if seen <= batch.base:
         return decoded
     records = batch.records
@@ -264,7 +282,7 @@ def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
 
 
 def undecodable(batch: Batch, decoded: Decoded[Any], agent: Agent, settled: int, now: int) -> list[DeadLetter]:
-    """Dead letters of the records no item was made of, except those whose letter exists (below `settled`)."""
+    """Return dead letters of the records that gave no item, except those below `settled`, whose dead letter exists."""
     return [
         DeadLetter(batch.records[bad.index], bad.cause, bad.detail, f"{agent.kind}.decode", now)
         for bad in decoded.bad
@@ -272,8 +290,8 @@ def undecodable(batch: Batch, decoded: Decoded[Any], agent: Agent, settled: int,
     ]
 
 
-def finder(batch: Batch) -> Callable[[str, int, int], Record | None]:
-    """A function that finds a record of this batch by its place."""
+def finder(batch: Batch) -> FindRecord:
+    """Return a function that finds a record of this batch by topic, partition and offset."""
 
     def in_batch(topic: str, partition: int, offset: int) -> Record | None:
         if topic != batch.topic or partition != batch.partition or not batch.base <= offset < batch.end:
@@ -408,7 +426,7 @@ def note_outcomes(
 
 
 async def record(context: StepContext, ports: Ports) -> bool:
-    """Apply the atomic change. False if something changed since it was read: decide again, with the same retry state.
+    """Apply the atomic change; return False where a turn changed since it was read: then the step is repeated.
 
     A turn may live as long as its latest event can still be joined: the lookback and an hour.
     """

@@ -1,13 +1,12 @@
-"""What a step of the join reports, what it prepares, and what survives its repetition."""
+"""Declares a step's report, its prepared turns, and the state that survives its repetition."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from agents.join.turn import Signal
-from agents.ports import Refusal, Swaps, Unavailable, Write
+from agents.ports import Refusal, Swaps, Write
 
-ATTEMPTS = 50
 Refused = tuple[str, Signal, Refusal]
 """(response id, the signal that asked for the score, why Opik has not got it)."""
 
@@ -24,11 +23,10 @@ class Report:
 
 @dataclass
 class PreparedTurns:
-    """Turns whose step is prepared to the last byte before their scores are written: the fast path's, one row a turn,
-    in columns.
+    """The fast path's turns, in columns, one row a turn: prepared to the last byte before their scores are written.
 
-    They hold if Opik takes every score and no one else changed a turn meanwhile. Else the whole step is decided again
-    by the general way, which ends in the same state.
+    They hold if Opik takes every score and no other worker changes a turn meanwhile. Else the whole step goes the
+    general way, which ends in the same state.
 
     `kinds`: of the signals scored, first the one that was heard; `writes` has one score of each for every turn.
     `since`: when the later of signal and trace came (ms), for the lag. `hours`: of the records' times, for
@@ -65,7 +63,3 @@ class RetryState:
         for key in [key for key in self.outcomes if key[0] in response_ids]:
             if self.outcomes.pop(key) is None:
                 self.forced.add(key[0])
-
-
-def exhausted() -> Unavailable:
-    return Unavailable(f"state kept changing under {ATTEMPTS} attempts at one step; is the clock or Redis unwell?")

@@ -1,4 +1,5 @@
-"""A turn: what is known of one response, and what Opik holds of it. Pure; the join's whole memory (PF-9 FR-6).
+"""Declares a turn: what is known of one response, and which scores Opik holds. Pure; all that the join remembers
+(PF-9 FR-6).
 
 Kept small, since there is one for each turn of the lookback window. Times are milliseconds since 1970.
 """
@@ -15,7 +16,7 @@ from schemas.signals import DECLARED, REROLL, THUMBS, UserSignal
 
 
 class Mark:
-    """Where the record that carried a signal's present value stands. Plain numbers: they are compared a lot."""
+    """The state of the record that carried a signal's present value. Plain numbers, because they are compared often."""
 
     NEW: Final = 0
     PARKED: Final = 1
@@ -25,9 +26,8 @@ class Mark:
 
 
 class Origin:
-    """What a signal came from; the other numbers are those of `schemas.signals`. A derived one has no record of its own
-    and is not counted as consumed; a swept one has a record that no consumer has come to yet, and whoever does takes
-    over from it and counts it."""
+    """Where a signal came from; `schemas.signals` has the other numbers. A derived signal has no record and is not
+    counted as consumed. A swept one has a record that no consumer has reached yet; the one that does counts it."""
 
     DERIVED: Final = 0
     TRACES: Final = 3
@@ -58,7 +58,8 @@ class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     cause: int = 0
 
     def newer_than(self, other: Signal) -> bool:
-        """Sequence numbers order where both have one; else time, then a tie-break that any order of arrival gives."""
+        """Order by sequence numbers where both have one; else by time, then by a tie-break that is independent of
+        arrival."""
         if self.seq and other.seq:
             return (len(self.seq), self.seq) > (len(other.seq), other.seq)
         return (self.time + self.asof, self.tie) > (other.time + other.asof, other.tie)
@@ -84,7 +85,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known.
 
     `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
-    Either is MAYBE where something may be there of which we know nothing, and a withdrawal has to delete it.
+    Either is MAYBE where Opik may hold a score that we do not know, which a withdrawal has to delete.
     `rewritten` changes when scores are written again without another change: a step that read the turn before and
     writes at the same time then notices, and is the last to write.
     """
@@ -125,7 +126,8 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
             self.others.setdefault(kind, OtherSignal()).signal = signal
 
     def wrote(self, kind: str) -> int:
-        """The code of the kind's score in Opik: 0 for none, MAYBE where one may be there of which we know nothing."""
+        """Return the code of the kind's score in Opik: 0 for none, MAYBE where Opik may hold one that we do not
+        know."""
         if kind in OWN_FIELDS:
             return self.wrote_thumbs if kind == "thumbs" else self.wrote_reroll
         other = self.others.get(kind)
@@ -145,7 +147,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
     @property
     def active(self) -> bool:
-        """Whether the user has said anything that still stands."""
+        """Whether any signal holds a value that was not withdrawn."""
         return any(signal.value for _, signal in self.signals())
 
 

@@ -1,10 +1,8 @@
-"""Completed traces to live scores in Opik (PC5 §5.2, FR-11): sampled ones, and every one that was voted down.
+"""Judges completed traces and writes the scores to Opik (PC5 §5.2, FR-11): a sample, and every trace voted down.
 
-Nothing here knows Kafka: when a record's time has come, and that it is handed in until it is done, is the business of
-`streams.kafka.delayed_consumer`. A repetition is harmless: what was judged is marked, answers are cached, and a score
-written twice is one score in Opik.
-
-What judges said of a live trace: scores to write, and the letter where it could not be had. Pure.
+This file knows no Kafka: `streams.kafka.delayed_consumer` hands a record in when its time has come, and again until it
+is done. A repetition is harmless: judged traces are marked, answers are cached, and a score written twice is one score
+in Opik.
 """
 
 from __future__ import annotations
@@ -33,24 +31,24 @@ from schemas.outcomes import Cause
 
 STAGE = "live.judging"
 MENDABLE = PASSING | {Failure.DOWN, Failure.UNAUTHORIZED, Failure.REFUSED}
-"""What a replay may mend. Of an answer that is no score, or a trace without what a judge reads, it would make the same
+"""Failures that a replay may mend. An unreadable answer, or a trace without the fields a judge reads, would fail
 again."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One trace's judges, each with what came of it."""
+    """One trace's judges with their judgements."""
 
     said: Sequence[tuple[Judge, Judgement]]
 
     def outcomes(self) -> list[str]:
-        """A word for each judge, for metrics."""
+        """Return one label for each judge, for metrics."""
         return [_outcome(found.answer) for _, found in self.said]
 
 
 def writes_of(turn: Turn, judged: Judged) -> list[Write]:
-    """Under the rule's score name, with the judge's reason; a dimension is a score of its own. What is not applicable,
-    or could not be scored, leaves none."""
+    """Return the scores to write: under the rule's score name, with the judge's reason, one more for each dimension. An
+    answer that is not applicable or unscored gives none."""
     out = []
     for judge, found in judged.said:
         values = {judge.score_name: found.answer}
@@ -62,7 +60,8 @@ def writes_of(turn: Turn, judged: Judged) -> list[Write]:
 
 
 def letter_of(record: Record, judged: Judged, refusal: Refusal | None, now: int) -> DeadLetter | None:
-    """Opik's refusal comes before a judge's failure. None where a replay has nothing to mend."""
+    """Return the record's dead letter: for Opik's refusal, else for a judge's failure that a replay may mend, else
+    None."""
     if refusal is not None:
         return DeadLetter(record, refusal.cause, refusal.detail, STAGE, now)
     failed = [(judge.id, found) for judge, found in judged.said if found.failure in MENDABLE]
@@ -80,18 +79,18 @@ def _outcome(answer: Answer) -> str:
 
 
 NAME = "live"
-"""Whose calls these are, where gates share a model with them."""
+"""The name of these calls, where gates share a model with them."""
 
 
 class Scorer(Protocol):
     async def score(self, gate: str, tasks: Sequence[Task]) -> list[Judgement]:
-        """In the order of the tasks; raises for none of them."""
+        """Return judgements in the order of the tasks; no task makes it raise."""
         ...
 
 
 @dataclass
 class Todo:
-    """A trace to judge. `record` is what asked for it, and becomes the letter should it fail."""
+    """A trace to judge. `record` asked for it, and becomes the dead letter if judging fails."""
 
     record: Record
     response_id: str
@@ -102,7 +101,8 @@ class Todo:
 
 
 class LiveJudging:
-    """`whole` reads a trace from Opik by its id; `left` are verticals whose live judge is Opik itself."""
+    """Judges batches of records. `whole` reads a trace from Opik by its id; `left`: verticals that Opik itself
+    judges."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class LiveJudging:
         self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
 
     async def traces(self, records: Sequence[Record]) -> list[Record]:
-        """Judge those that the rates choose, and those voted down by now. Returns []; raises Unavailable."""
+        """Judge the traces that sampling rates choose, and those voted down by now. Returns []; raises Unavailable."""
         registry = self._serving()
         decoded = traces.decode(records, self._ports.clock.now_ms(), self._policy)
         found: dict[bytes, tuple[TraceFacts, dict[str, Any]]] = {}
@@ -143,16 +143,16 @@ class LiveJudging:
         return []
 
     async def thumbs(self, records: Sequence[Record]) -> list[Record]:
-        """Judge what was voted down and still is, by the judges that did not yet. Returns records whose trace is not
-        known yet, to be handed in again. Raises Unavailable."""
+        """Judge traces that are voted down, by the judges that have not judged them. Returns the records whose trace is
+        not known yet; they must be handed in again. Raises Unavailable."""
         registry, now = self._serving(), self._ports.clock.now_ms()
         decoded = thumbs.decode(records, now, self._policy)
         down: dict[str, SignalEvent] = {item.response_id: item for item in decoded.items if item.value < 0}
         turns = await self._turns(list(down))
         marks = await read_marks(self._ports.store, [turn.trace for turn in turns.values() if turn.trace])
         todo, waiting = [], []
-        for rid, item in down.items():
-            record, turn = records[item.index], turns[rid]
+        for response_id, item in down.items():
+            record, turn = records[item.index], turns[response_id]
             if turn.thumbs is not None and turn.thumbs.value >= 0:
                 continue  # taken back, or changed
             known = turn.thumbs is not None and turn.trace
@@ -161,13 +161,13 @@ class LiveJudging:
                 continue
             source = await self._source(turn, mark) if known else None
             if source is None:
-                # The join has not come to it, or the trace is not where it is read from: it may still come.
+                # The join has not reached it, or the trace is not in Opik yet: it may still arrive.
                 if now - record.timestamp < self._policy.missing_trace:
                     waiting.append(record)
                 continue
             if _own(source):
                 continue
-            one = Todo(record, rid, turn, source, (mark or Mark(True))._replace(voted_down=True))
+            one = Todo(record, response_id, turn, source, (mark or Mark(True))._replace(voted_down=True))
             all_, part = judges_of(registry, source), share(turn.trace)
             had = {judge.id for judge in chosen(all_, source, part, False)} if mark is not None else set()
             given = {str(score.get("name")) for score in source.get("feedback_scores") or ()}
@@ -181,7 +181,8 @@ class LiveJudging:
         return waiting
 
     async def _judge(self, todo: Sequence[Todo]) -> None:
-        """Prompt, write, send letters, mark what is done; in this order, so that nothing is marked and lost."""
+        """Ask judges, write scores, send dead letters, mark what is done; in this order, so that nothing marked is
+        lost."""
         for one in todo:
             if one.judges and not _whole(one.source):
                 read = await self._whole(one.turn.trace_id) or {}
@@ -234,15 +235,16 @@ class LiveJudging:
         return found
 
     def _may(self, vertical: str, trace: bytes) -> bool:
-        """Opik holds traces of UUID version 7 only: no other can be given a score."""
+        """Return whether we judge this trace. Opik holds only traces of UUID version 7, so no other can get a score."""
         return vertical not in self._left and trace[6] >> 4 == 7
 
     async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
-        blobs = await self._ports.store.read(turn_keys(response_ids)) if response_ids else []
-        return {rid: decode_turn(blob) if blob else Turn() for rid, blob in zip(response_ids, blobs, strict=True)}
+        stored_turns = await self._ports.store.read(turn_keys(response_ids)) if response_ids else []
+        pairs = zip(response_ids, stored_turns, strict=True)
+        return {response_id: decode_turn(stored) if stored else Turn() for response_id, stored in pairs}
 
     async def _source(self, turn: Turn, mark: Mark | None) -> dict[str, Any] | None:
-        """The trace's own event, where it was seen and is still there; else the trace as Opik has it."""
+        """Return the trace's event from its topic where that is still there, else the trace from Opik."""
         if mark is not None and mark.offset >= 0:
             (record,) = await self._ports.records.fetch([(self._topic, mark.partition, mark.offset)])
             if record is not None and record.value is not None:

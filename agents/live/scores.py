@@ -1,14 +1,10 @@
-"""Turns whose trace now carries our own judge scores: coverage counts only those (PF-9 FR-11, contracts §2).
+"""Keeps what live judges said: a mark a judged trace, and scores by agent version and hour for the watch over floors
+(PC5 §5.7).
 
-That a live trace was judged, and where its record is; one small key a trace, for the lookback.
-
-What live judges said of each agent version, by the hour and bounded, for who watches the floors (PC5 §5.7).
-
-Each version of a judge has its own: what a bad rubric said is no longer held against an agent once the rubric was
-rolled back, and what the good one had said before counts again.
-
-Of an hour with more scores than a pool keeps, those with the lowest numbers of their traces are kept; what is read of a
-window is then cut at the lowest of the full pools' highest numbers, so that it is uniform over the window.
+Each judge version has scores of its own: those of a bad rubric no longer count against an agent once the rubric was
+rolled back, and those of the good one count again. A pool is bounded: of an hour with more scores it keeps those of the
+traces with the lowest numbers. What is read of a window is cut at the lowest of the full pools' highest numbers, so
+that it is a uniform sample of the window.
 """
 
 from __future__ import annotations
@@ -20,10 +16,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agents.join.change_turns import change_turns
 from agents.join.counting import HOUR, expiry
-from agents.join.step import StepContext, record
-from agents.join.step_data import ATTEMPTS, exhausted
-from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key, turn_keys
+from agents.join.step import StepContext
+from agents.join.step_data import Refused
+from agents.keys import LIVE_MARK, LIVE_SCORE_INDEX, LIVE_SCORE_POOL, Key
 from agents.policy import Policy
 from agents.ports import Change, Pool, Ports, Store
 from evalcore.gates.regression import Watched
@@ -37,7 +34,8 @@ _MARK_LAYOUT = struct.Struct(">?Iq")
 
 
 class Mark(NamedTuple):
-    """`voted_down`: judged by all its judges, whatever their rates. No record for a trace that was read from Opik."""
+    """Says that a trace was judged, and where its record is (offset -1 for a trace read from Opik). `voted_down`: by
+    all its judges, whatever their rates."""
 
     voted_down: bool
     partition: int = 0
@@ -57,15 +55,16 @@ async def read_marks(store: Store, traces: Sequence[bytes]) -> dict[bytes, Mark]
 
 
 KINDS = 2_000
-"""Of judge version, vertical and agent version together, in an hour."""
+"""At most so many combinations of judge version, vertical and agent version are kept in an hour."""
 _SCORE_LAYOUT = struct.Struct(">16sd")
 
 
-def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, said: Any, answer: Answer) -> None:
-    """`said` are the trace's metadata. A trace without an agent is nobody's."""
-    if isinstance(answer, NotApplicable) or not isinstance(said, Mapping):
+def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, metadata: Any, answer: Answer) -> None:
+    """Add an answer to the pools of `change`. `metadata` is the trace's; one without an agent or version is not
+    kept."""
+    if isinstance(answer, NotApplicable) or not isinstance(metadata, Mapping):
         return
-    agent, version, vertical = (said.get(name) for name in ("agent_id", "agent_version", "vertical"))
+    agent, version, vertical = (metadata.get(name) for name in ("agent_id", "agent_version", "vertical"))
     if not (agent and version and isinstance(agent, str) and isinstance(version, str)):
         return
     hour = now // HOUR
@@ -79,7 +78,8 @@ def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, sa
 
 
 async def watched(store: Store, registry: Registry, now: int, window: int) -> list[Watched]:
-    """Of the window's hours, the running one included, what the judges said as they are now. Raises Unavailable."""
+    """Return the window's scores of the judges at their present version, the running hour included. Raises
+    Unavailable."""
     hours = range((now - window) // HOUR + 1, now // HOUR + 1)
     kinds = await store.pools([LIVE_SCORE_INDEX.key(hour) for hour in hours])
     keys = [(kind, hour) for hour, found in zip(hours, kinds, strict=True) for kind in found]
@@ -92,7 +92,7 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
         except UnknownJudge:
             continue
         if judge.version == judge_version:
-            # Verticals that the registry does not know see the platform's judge: theirs are one judge's scores.
+            # Verticals that the registry does not know share the platform's judge, and so its scores.
             by_key.setdefault((judge.id, judge.vertical, agent, version), (judge, []))[1].append(pool)
     out = []
     for (_, _, agent, version), (judge, found) in by_key.items():
@@ -113,14 +113,14 @@ def _uniform(pools: Sequence[Sequence[bytes]]) -> dict[bytes, float]:
     for pool in pools:
         for member in pool:
             trace, value = _SCORE_LAYOUT.unpack(member)
-            # One that was judged again after its model was away has both.
+            # A trace that was judged again after its model was away has both values.
             if (limit is None or _number(trace) <= limit) and not math.isfinite(found.get(trace, math.nan)):
                 found[trace] = value
     return found
 
 
 def _weight(judge: Judge, voted_down: bool) -> float:
-    """A judge whose rate has become 0 since still has its scores from before."""
+    """Return an answer's weight. A judge whose rate is 0 by now still has scores from before; they weigh 1."""
     return weight(judge, voted_down) if voted_down or judge.safety or judge.rule.sampling_rate else 1.0
 
 
@@ -133,15 +133,16 @@ def _number(trace: bytes) -> int:
 
 
 async def note_judged(response_ids: Sequence[str], ports: Ports, policy: Policy) -> None:
-    """Raises Unavailable. A turn that the join does not know, or whose trace it does not, is left alone: it asks Opik
-    for judge scores when it learns of the trace."""
-    ids = list(dict.fromkeys(response_ids))
-    for _ in range(ATTEMPTS):
-        context = StepContext(ports.clock.now_ms(), policy)
-        context.load(ids, await ports.store.read(turn_keys(ids)))
+    """Note that these turns' traces carry judge scores, since coverage counts only those (PF-9 FR-11, contracts §2).
+
+    A turn without a known trace stays as it is: it asks Opik for judge scores once its trace is known. Raises
+    Unavailable.
+    """
+
+    async def merge(context: StepContext) -> list[Refused]:
         for snapshot in context.turns.values():
             if snapshot.turn.trace and not snapshot.turn.judged:
                 snapshot.turn.judged, snapshot.touched = 1, True
-        if await record(context, ports):
-            return
-    raise exhausted()
+        return []
+
+    await change_turns(list(dict.fromkeys(response_ids)), ports, policy, merge)

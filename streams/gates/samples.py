@@ -25,6 +25,7 @@ import orjson
 
 from agents.gates.ports import Item, Sample
 from agents.join.counting import HOUR
+from agents.join.step import until_recorded
 from agents.keys import FROZEN_SAMPLE, PRODUCTION_DRAW, PRODUCTION_INPUT, Key, pool_key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Records, Store, Unauthorized, Unavailable
@@ -60,7 +61,6 @@ LARGEST_INPUT = 64 * 1024
 SPARE = 2
 """Times as many traces are looked at as inputs are needed: some are gone from their topic, or have no input."""
 INPUTS_AT_ONCE = 100
-TRIES = 5
 NO_ANSWER = "the agent gave no output"
 
 TraceInOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
@@ -168,20 +168,18 @@ class ProductionInputs:
         drawn_for = [step.agent_id, step.vertical, milestone, refresh, epoch]
         key = PRODUCTION_DRAW.key(hashlib.sha256(orjson.dumps(drawn_for)).hexdigest()[:32])
         expires = (epoch + 1) * refresh + self._policy.lookback
-        known: list[bytes] = []
-        for _ in range(TRIES):
+
+        async def attempt() -> list[bytes] | None:
             (held,) = await self._store.read([key])
             known = [held[at : at + 16] for at in range(0, len(held), 16)]
-            if len(known) >= size:
-                break
-            new = await self._new(step, milestone, registry, size, known)
+            new = await self._new(step, milestone, registry, size, known) if len(known) < size else {}
             if not new:
-                break
+                return known[:size]
             change = Change(checks={key: held}, sets={key: (held + b"".join(new), expires)})
             change.sets |= {_input_key(trace): (content, expires) for trace, content in new.items()}
-            if not await self._store.apply(change):
-                return [*known, *new]
-        return known[:size]
+            return None if await self._store.apply(change) else [*known, *new]
+
+        return await until_recorded(attempt)
 
     async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
         """What went into each trace, in order; None for what is gone."""

@@ -1,0 +1,56 @@
+"""Changes turns for what no consumer brought: a trace found later, a sweep's reading, what Opik holds already.
+
+One read, merge and record for all of these, as `agents.join.step.handle` is for a topic's batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agents.join.dead_letters import FindRecord, letters_for, send_letters
+from agents.join.step import StepContext, record, until_recorded, write_scores
+from agents.join.step_data import Refused, RetryState
+from agents.keys import turn_keys
+from agents.policy import Policy
+from agents.ports import Ports
+from schemas.topics import Topics
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How `change_turns` sends dead letters of refused scores: the stage they name, and where it looks for the record
+    of a signal before it reads it back from Kafka."""
+
+    topics: Topics
+    stage: str
+    find: FindRecord = lambda *_: None
+
+
+async def change_turns(
+    response_ids: Sequence[str],
+    ports: Ports,
+    policy: Policy,
+    merge: Callable[[StepContext], Awaitable[list[Refused]]],
+    writing: Writing | None = None,
+) -> StepContext:
+    """Let `merge` change these turns, write the scores that they want then, and record; return the recorded attempt.
+
+    The step of everything that no consumer brought: it counts no record and moves no watermark. `merge` returns the
+    signals it gave up; it is called again, with the turns read anew, where another worker changed one meanwhile.
+    Without `writing` no score is written. Raises Unauthorized or Unavailable; a repetition is harmless.
+    """
+    retry_state = RetryState()
+
+    async def attempt() -> StepContext | None:
+        context = StepContext(ports.clock.now_ms(), policy, retry_state)
+        context.load(response_ids, await ports.store.read(turn_keys(response_ids)))
+        refused = await merge(context)
+        if writing is not None:
+            refused += await write_scores(context, ports)
+            if refused:
+                letters = await letters_for(refused, ports, writing.topics, writing.find, writing.stage)
+                await send_letters(ports, retry_state, letters)
+        return context if await record(context, ports) else None
+
+    return await until_recorded(attempt)
