@@ -9,11 +9,12 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from evalcore.registry.disk import today
 from rampgate.local.demo.registry import seeded
@@ -24,6 +25,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Name, Stack
+from tests.fork_server import warm_children
 from tests.giving_up import give_up
 
 # How long an example takes tells nothing where tests run side by side.
@@ -31,16 +33,23 @@ settings.register_profile("side by side", deadline=None, suppress_health_check=[
 settings.load_profile("side by side")
 
 
-FAULT = Path(__file__).parent / "fault"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class FilesTogether(LoadFileScheduling):
     """Side by side, a file's tests run in one process, since they may share a rig. Those in tests/fault share nothing
-    and are the longest: each goes wherever a process is free, so that the end waits for no file of theirs."""
-    for item in items:
-        if FAULT not in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(FAULT.parent))))
+    and are the longest: each goes wherever a process is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return nodeid if file.startswith("tests/fault/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:
+    return FilesTogether(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_children() -> Iterator[None]:
+    with warm_children():
+        yield
 
 
 @pytest.fixture(scope="session")

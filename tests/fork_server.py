@@ -1,8 +1,8 @@
-"""Starts `rampgate …` in processes forked from one that has imported everything.
+"""Starts `rampgate …` and the stand-ins in processes forked from one that has imported everything.
 
 A worker's imports cost seconds of a core, and a test run starts hundreds of workers. The parent runs as
-`python -m tests.fork_server SOCKET`, has one thread, and forks for each request; the child is a `rampgate` process like
-any other: a session, an environment, standard streams and an exit of its own. Tests that measure a start, or what it
+`python -m tests.fork_server SOCKET`, has one thread, and forks for each request; the child is a process like any other:
+a session, an environment, a folder, standard streams and an exit of its own. Tests that measure a start, or what it
 imports, use `subprocess` instead.
 """
 
@@ -19,17 +19,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO
+from runpy import run_module
+from typing import IO, Any
+from unittest.mock import patch
 
+from rampgate.local.services.process import ChildProcess
 from tests.root import ROOT
 
+STAND_INS = ("rampgate.local.model", "rampgate.local.opik", "rampgate.local.services.broker")
 IMPORTED = (
-    "boto3", "rampgate.cli", "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep",
-    "scipy.special", "uvloop",
+    "boto3", "confluent_kafka", "rampgate.cli", "rampgate.local.model.server", "rampgate.local.opik.server",
+    "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special", "uvloop",
 )  # fmt: skip
 LONGEST_REQUEST = 1 << 20
 
@@ -38,9 +42,18 @@ class Forked:
     """A process of the fork server, with `subprocess.Popen`'s ways to look at it and to end it."""
 
     def __init__(
-        self, arguments: Sequence[str], environment: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        out: IO[bytes],
+        err: IO[bytes],
+        *,
+        module: str = "rampgate",
+        folder: Path = ROOT,
     ) -> None:
-        self._line = _server().ask(arguments, environment, (out.fileno(), err.fileno()))
+        """Runs `rampgate ARGUMENTS`, or `python -m module ARGUMENTS`."""
+        request = [module, list(arguments), dict(environment), str(folder)]
+        self._line = _server().ask(request, (out.fileno(), err.fileno()))
         self.pid = int(self._line.recv(64))
         self.returncode: int | None = None
 
@@ -95,13 +108,12 @@ class _Server:
         assert self._process.stdout.readline() == b"ready\n", "the fork server does not start"
         atexit.register(self._close)
 
-    def ask(self, arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[int]) -> socket.socket:
+    def ask(self, request: list[Any], streams: Sequence[int]) -> socket.socket:
         """A line on which two messages come: the new process's id, then its exit code."""
         line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST_REQUEST)
         line.connect(self._address)
-        request = json.dumps([list(arguments), dict(environment)]).encode()
-        socket.send_fds(line, [request], list(streams))
+        socket.send_fds(line, [json.dumps(request).encode()], list(streams))
         return line
 
     def _close(self) -> None:
@@ -119,8 +131,28 @@ def _server() -> _Server:
     return _started[0]
 
 
-def serve(address: str) -> list[str]:
-    """Fork for each request until standard input ends. Returns, in each child, the arguments of its `rampgate`."""
+@contextmanager
+def warm_children() -> Iterator[None]:
+    """Every `ChildProcess` of this process that is a `rampgate` or a stand-in comes from the fork server."""
+    cold = ChildProcess._begin
+
+    def begin(child: ChildProcess, environment: Mapping[str, str], log: IO[bytes]) -> Any:
+        program, *arguments = child.command
+        module = "rampgate"
+        if program == sys.executable and arguments[0] == "-m":
+            _, module, *arguments = arguments
+        elif Path(program).name != "rampgate":
+            return cold(child, environment, log)
+        if module not in ("rampgate", *STAND_INS):
+            return cold(child, environment, log)
+        return Forked(arguments, environment, log, log, module=module, folder=child.folder)
+
+    with patch.object(ChildProcess, "_begin", begin):
+        yield
+
+
+def serve(address: str) -> tuple[str, list[str]]:
+    """Fork for each request until standard input ends. Returns, in each child, the module to run and its arguments."""
     for name in IMPORTED:
         import_module(name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -129,20 +161,29 @@ def serve(address: str) -> list[str]:
     gc.collect()
     gc.freeze()  # so that a child's collections copy nothing
     os.write(1, b"ready\n")
+    woken, wake = os.pipe()  # the end of a child is one byte
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     running: dict[int, socket.socket] = {}
     while True:
-        readable, _, _ = select.select([0, listener], [], [], 0.02 if running else None)
+        readable, _, _ = select.select([0, listener, woken], [], [])
+        if woken in readable:
+            os.read(woken, 1 << 12)
         if listener in readable:
             line, _ = listener.accept()
             request, streams, _, _ = socket.recv_fds(line, LONGEST_REQUEST, 2)
-            arguments, environment = json.loads(request)
+            module, arguments, environment, folder = json.loads(request)
             pid = os.fork()
             if pid == 0:
-                listener.close()
-                for other in (line, *running.values()):
-                    other.close()
-                _become(environment, streams)
-                return [str(one) for one in arguments]
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for other in (woken, wake):
+                    os.close(other)
+                for held in (listener, line, *running.values()):
+                    held.close()
+                _become(environment, folder, streams)
+                return module, arguments
             for stream in streams:
                 os.close(stream)
             line.send(b"%d" % pid)
@@ -160,9 +201,10 @@ def serve(address: str) -> list[str]:
             os._exit(0)
 
 
-def _become(environment: Mapping[str, str], streams: Sequence[int]) -> None:
-    """Make of the forked copy what `subprocess` would have made: session, environment, streams."""
+def _become(environment: Mapping[str, str], folder: str, streams: Sequence[int]) -> None:
+    """Make of the forked copy what `subprocess` would have made: session, environment, folder, streams."""
     os.setsid()
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
@@ -175,5 +217,9 @@ def _become(environment: Mapping[str, str], streams: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    sys.argv = ["rampgate", *serve(sys.argv[1])]
-    import_module("rampgate.cli").main()
+    name, words = serve(sys.argv[1])
+    sys.argv = [name, *words]
+    if name == "rampgate":
+        import_module("rampgate.cli").main()
+    else:
+        run_module(name, run_name="__main__")

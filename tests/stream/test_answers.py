@@ -96,7 +96,7 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(
     scores = {score.name: score.value for score in sdk.get_trace_content(trace.id).feedback_scores}
     assert scores == {**JUDGES, **signals}
     ran = rampgate(dev, "turn", "resp_ac4", "--json")
-    assert (ran.returncode, json.loads(ran.stdout)) == (0, found)
+    assert (ran.code, ran.json) == (0, found)
 
 
 def row(dev: DevStack, vertical: str, window: str = "24h") -> Any:
@@ -144,7 +144,7 @@ def test_ac_11_a_day_of_coverage_per_vertical(dev: DevStack, day: None) -> None:
     assert {"rewards_assistant", "receipts", "unregistered", "unknown"} == set(listed)
     assert "pilot" not in listed
     ran = rampgate(dev, "coverage", "--window", "24h", "--vertical", "pilot", "--json")
-    assert json.loads(ran.stdout)["verticals"] == [row(dev, "pilot")]
+    assert ran.json["verticals"] == [row(dev, "pilot")]
     assert "eval_correlation_deadletter" not in json.dumps(listed)
 
 
@@ -164,7 +164,7 @@ def test_conservation_balances_over_http_and_as_a_command(dev: DevStack, malform
     assert thumbs["reasons"]["dead_lettered"] == {"malformed": 1}
     states = ("done", "superseded", "dead_lettered", "parked", "filtered")
     assert thumbs["consumed"] == sum(thumbs[state] for state in states) > 0
-    assert rampgate(dev, "conservation", "--json").returncode == 0
+    assert rampgate(dev, "conservation", "--json").code == 0
     listing = get(dev, "/dead-letters?cause=malformed")
     assert (listing[0], listing[1]["total"]) == (200, 1)
 
@@ -213,9 +213,9 @@ def test_probes_while_redis_is_gone_and_back(dev: DevStack, day: None) -> None:
     assert get(dev, "/coverage")[0] == 503
     assert get(dev, "/metrics")[0] == 200
     ran = rampgate(dev, "coverage", "--json")
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "Redis" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert (ran.code, ran.out) == (2, b"")
+    assert "Redis" in ran.err
+    assert "Traceback" not in ran.err
     dev.stack.redis.start()
     until(lambda: get(dev, "/readyz")[0] == 200, "ready again")
     # Redis came back empty: what it held has been rebuilt from the topics.

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import IO
 
 from rampgate.local.services import launch
 from rampgate.local.services.janitor import JANITOR
@@ -110,22 +111,25 @@ class ChildProcess:
         if self.running:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        environment = {**os.environ, **self._environment}
         with self.log_file.open("ab") as log:
-
-            def begin() -> subprocess.Popen[bytes]:
-                return subprocess.Popen(
-                    bound_to_us(self.command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    cwd=self.folder,
-                    env=environment,
-                    start_new_session=True,  # a Ctrl-C in the terminal must reach us first, not the services
-                )
-
-            self._process = _SPAWNER.spawn(begin)
+            self._process = self._begin({**os.environ, **self._environment}, log)
         JANITOR.watch(f"pid {self._process.pid}")
+
+    def _begin(self, environment: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start the command in a session of its own: a Ctrl-C in the terminal must reach us first, not the services."""
+
+        def begin() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                bound_to_us(self.command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,
+            )
+
+        return _SPAWNER.spawn(begin)
 
     def wait_ready(self, probe: Probe, timeout: float) -> None:
         """Blocks until `probe` says so. An OSError of the probe counts as "not yet".

@@ -5,7 +5,6 @@ PC5 FR-10, AC-7: no redeploy between the broken version and the good one.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -76,13 +75,13 @@ def test_signals_are_joined_without_a_registry_and_a_repaired_one_is_served_by_t
     until(lambda: joined(dev) == 5, "five turns joined without a registry")
     http = str(dev.addresses["http"]).removeprefix("http://")
     refused = rampgate(dev, "refresh", "--http", http, "--json")
-    assert refused.returncode == 1
-    (finding,) = json.loads(refused.stdout)["errors"]
+    assert refused.code == 1
+    (finding,) = refused.json["errors"]
     assert (Path(finding["file"]), finding["field"]) == (broken, "threshold.pre_ramp")
     line = broken.read_text().splitlines()[finding["line"] - 1]
     assert "pre_ramp: high" in line
     broken.write_text(broken.read_text().replace("pre_ramp: high", "pre_ramp: 3.3"))
-    assert rampgate(dev, "refresh", "--http", http).returncode == 0
+    assert rampgate(dev, "refresh", "--http", http).code == 0
 
     def pre_ramp() -> object:
         judges = get(dev, ASKED)[1]["judges"]

@@ -97,8 +97,8 @@ class Stage:
     def command(self, *arguments: str) -> dict[str, Any]:
         """One command with --json; it has to succeed."""
         ran = rampgate(self.dev, *arguments, "--json")
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        found = json.loads(ran.stdout)
+        assert ran.code == 0, ran.out.decode() + ran.err
+        found = ran.json
         assert isinstance(found, dict)
         return found
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -14,6 +12,7 @@ from confluent_kafka import Producer
 
 from rampgate.local.dev import DevStack
 from tests.asking import HTTP
+from tests.stream.commands import Ran, in_process_of_its_own
 
 
 def get(dev: DevStack, path: str) -> tuple[int, Any]:
@@ -22,15 +21,9 @@ def get(dev: DevStack, path: str) -> tuple[int, Any]:
     return answer.status_code, answer.json() if answer.text.startswith("{") else answer.text
 
 
-def rampgate(dev: DevStack, *arguments: str) -> subprocess.CompletedProcess[str]:
+def rampgate(dev: DevStack, *arguments: str) -> Ran:
     addresses = {f"RAMPGATE_{name.upper()}": str(dev.addresses[name]) for name in ("kafka", "redis", "opik")}
-    return subprocess.run(
-        [sys.executable, "-m", "rampgate", *arguments],
-        env={**os.environ, **addresses},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return in_process_of_its_own({**os.environ, **addresses}, *arguments)
 
 
 def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:
