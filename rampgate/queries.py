@@ -15,14 +15,14 @@ from agents.ports import Unavailable
 from rampgate.console import BadQuery
 from rampgate.wiring import AGENTS, Parts
 from schemas.answers import Conservation, CoverageAnswer, TurnView
-from schemas.dead_letter_answers import LetterList
+from schemas.dead_letter_answers import DeadLetterList
 from schemas.outcomes import Cause
 from schemas.settings import parse_moment, parse_seconds
 from schemas.topics import PRODUCED, Topics, consumed
 from streams.dead_letters.listing import Listing
-from streams.dead_letters.reader import LetterFilter, read_letters
+from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
 from streams.dead_letters.replay_ledger import ReplayLedger
-from streams.dead_letters.states import LetterStates
+from streams.dead_letters.states import DeadLetterStates
 from streams.queries.audit import Audit
 from streams.queries.conservation import conservation
 from streams.queries.coverage import coverage
@@ -101,7 +101,7 @@ class Queries:
             await self._record_read(caller, response_id, view)
         return view
 
-    async def dead_letters(self, query: DeadLetterQuery, limit: int) -> LetterList:
+    async def dead_letters(self, query: DeadLetterQuery, limit: int) -> DeadLetterList:
         """The last `limit` dead letters that match. One query at a time, since each reads the topic from end to end.
 
         Raises Unavailable also where that takes longer than half a minute.
@@ -111,7 +111,7 @@ class Queries:
         listing = Listing(dead_letter_states(parts, with_redis=True), limit)
         try:
             async with asyncio.timeout(DEAD_LETTER_SECONDS), self._reading_dead_letters:
-                await listing.read(read_letters(parts.access, parts.topics["dead-letters"], wanted))
+                await listing.read(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted))
         except TimeoutError as error:
             raise Unavailable(
                 f"reading the dead letters took longer than {DEAD_LETTER_SECONDS:g} s; ask for fewer"
@@ -138,13 +138,13 @@ class Queries:
             raise Unavailable(f"{part} gave no answer within {self._seconds:g} s") from error
 
 
-def dead_letter_filter(topics: Topics, query: DeadLetterQuery) -> LetterFilter:
+def dead_letter_filter(topics: Topics, query: DeadLetterQuery) -> DeadLetterFilter:
     """The filter that the parameters mean. Raises BadQuery naming the parameter that is wrong."""
     known = {cause.value: cause for cause in Cause}
     for cause in query.cause or ():
         if cause not in known:
             raise BadQuery(f"there is none called {cause[:64]!r}; there are {', '.join(known)}", "cause")
-    return LetterFilter(
+    return DeadLetterFilter(
         causes=frozenset(known[cause] for cause in query.cause or ()),
         topics=frozenset(full_topic_name(topics, name) for name in query.topic or ()),
         key=query.key,
@@ -180,8 +180,8 @@ def dead_letter_ledger(parts: Parts) -> ReplayLedger:
     return ReplayLedger(parts.store, 2 * parts.policy.lookback + DAY_MS)
 
 
-def dead_letter_states(parts: Parts, *, with_redis: bool) -> LetterStates:
+def dead_letter_states(parts: Parts, *, with_redis: bool) -> DeadLetterStates:
     """Tells the state of dead letters; without Redis, from the letters alone."""
     store, ledger = (parts.store, dead_letter_ledger(parts)) if with_redis else (None, None)
     agents: Any = AGENTS
-    return LetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)
+    return DeadLetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)

@@ -18,7 +18,7 @@ _CAUSES = {cause.value: cause for cause in Cause}
 _NUMBER = re.compile(r"-?\d{1,18}")
 
 
-class LetterState(StrEnum):
+class DeadLetterState(StrEnum):
     """`replayed`: sent back, its end not known yet. `resolved`: the turn has this signal, or a newer one, settled."""
 
     OPEN = "open"
@@ -28,7 +28,7 @@ class LetterState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Letter:
+class StoredDeadLetter:
     """`record` is the dead letter itself, in the dead-letter topic; the other fields are of what it carries.
 
     `topic` is "" and `cause` None where the header is missing or unknown, numbers are -1: anyone may write to a topic.
@@ -85,7 +85,7 @@ class Letter:
         return f"{self.replay_id or self.place}:{self.attempts}:{content.hexdigest()[:16]}"
 
 
-def read_letter(record: Record) -> Letter:
+def parse_dead_letter(record: Record) -> StoredDeadLetter:
     """Never raises: what a header lacks or garbles stays empty."""
     texts: dict[str, str] = {}
     for name, content in record.headers or ():
@@ -97,7 +97,7 @@ def read_letter(record: Record) -> Letter:
         return int(text) if _NUMBER.fullmatch(text) else -1
 
     failed_at = number("failed-at")
-    return Letter(
+    return StoredDeadLetter(
         record,
         _CAUSES.get(texts.get("cause", "")),
         clean(texts.get("detail", "")),
@@ -113,7 +113,7 @@ def read_letter(record: Record) -> Letter:
     )
 
 
-class LetterAnswer(TypedDict):
+class DeadLetterAnswer(TypedDict):
     """One letter. Times are ISO 8601, `key` text with control characters escaped; doubled letters are `copies`."""
 
     replay_id: str
@@ -136,13 +136,13 @@ class LetterAnswer(TypedDict):
     do: str
 
 
-class LetterList(TypedDict):
+class DeadLetterList(TypedDict):
     """`total` and `by_cause` count every letter that matches, doubled ones once; `letters` has the last `--limit`.
 
     `states_known` is false where Redis is out of reach: then replayed and resolved letters may show as open.
     """
 
-    letters: list[LetterAnswer]
+    letters: list[DeadLetterAnswer]
     total: int
     by_cause: dict[str, int]
     states_known: bool
@@ -157,5 +157,5 @@ class ReplayAnswer(TypedDict):
     already_replayed: int
     resolved: int
     by_cause: dict[str, int]
-    refused: list[LetterAnswer]
+    refused: list[DeadLetterAnswer]
     refused_total: int

@@ -91,12 +91,12 @@ class Maintenance:
         consumer: Any = self._consumption.consumer
         if not consumer.flow_active:
             return False
-        held = [tp for tp in sorted(consumer.assignment()) if consumer.stands(tp) is not None]
-        marks = await self._store.read([WATERMARK.key(tp.topic, tp.partition) for tp in held])
-        for tp, mark in zip(held, marks, strict=True):
+        held = [partition for partition in sorted(consumer.assignment()) if consumer.stands(partition) is not None]
+        marks = await self._store.read([WATERMARK.key(partition.topic, partition.partition) for partition in held])
+        for partition, mark in zip(held, marks, strict=True):
             # Looked at again, since a batch may have noticed first: a rebuild that has begun is not begun anew.
-            if not mark and not any(await self._store.read([WATERMARK.key(tp.topic, tp.partition)])):
-                await self._consumption.rewind(TP(tp.topic, tp.partition))
+            if not mark and not any(await self._store.read([WATERMARK.key(partition.topic, partition.partition)])):
+                await self._consumption.rewind(TP(partition.topic, partition.partition))
         return False
 
     async def withheld(self) -> bool:
@@ -115,7 +115,7 @@ class Maintenance:
             await self._store.apply(Change(sets={marker: (b"", self._ports.clock.now_ms())}))
             written = 0
             async for page in self._store.turns():
-                ids = [rid for rid, blob in page if has_withheld(blob)]
+                ids = [response_id for response_id, encoded in page if has_withheld(encoded)]
                 for start in range(0, len(ids), DUE_AT_ONCE):
                     part = ids[start : start + DUE_AT_ONCE]
                     self._observe(await revisit(part, self._ports, self._policy, self._topics))
@@ -142,6 +142,6 @@ class Maintenance:
                 gc.collect()
 
 
-def has_withheld(blob: bytes) -> bool:
-    turn = decode_turn(blob)
+def has_withheld(encoded: bytes) -> bool:
+    turn = decode_turn(encoded)
     return any(signal.mark == Mark.WITHHELD for _, signal in turn.signals())

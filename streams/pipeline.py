@@ -218,18 +218,20 @@ class Pipeline:
     async def _recall(self, batch: FetchedBatch) -> None:
         """The first batch since we took the partition: if it begins with bad records, those right before it count too.
         Else a worker that is started again and again would drain the topic after all, a few records each time."""
-        tp = TP(batch.topic, batch.partition)
-        if tp in self._bad and self._bad[tp][0] == batch.generation:
+        partition = TP(batch.topic, batch.partition)
+        if partition in self._bad and self._bad[partition][0] == batch.generation:
             return
         streak = 0
         now = self.ports.clock.now_ms()
         if batch.base and self._tail(batch.records[:1], self.agent.decode(batch.records[:1], now, self.policy)):
             offsets = range(max(batch.base - self._bad_limit, 0), batch.base)
             with suppress(Unavailable):
-                found = await self.ports.records.fetch([(tp.topic, tp.partition, offset) for offset in offsets])
+                found = await self.ports.records.fetch(
+                    [(partition.topic, partition.partition, offset) for offset in offsets]
+                )
                 before = [record for record in found if record is not None]
                 streak = self._tail(before, self.agent.decode(before, now, self.policy))
-        self._bad[tp] = (batch.generation, batch.base, streak)
+        self._bad[partition] = (batch.generation, batch.base, streak)
 
     @staticmethod
     def _tail(records: Sequence[Record], out: Decoded[Any]) -> int:
@@ -243,8 +245,8 @@ class Pipeline:
         A batch that is repeated counts once. Replayed dead letters don't count: an operator sent them, knowing what
         they are, and a thousand of them must not stop every worker.
         """
-        tp = TP(batch.topic, batch.partition)
-        known, counted, streak = self._bad.get(tp, (generation, -1, 0))
+        partition = TP(batch.topic, batch.partition)
+        known, counted, streak = self._bad.get(partition, (generation, -1, 0))
         if generation == known and batch.end <= counted:
             return
         if generation != known or not decoded.bad:
@@ -258,7 +260,7 @@ class Pipeline:
                 f"{batch.end - 1} ({decoded.bad[-1].detail}). Stopping rather than draining the topic: mend the "
                 "producer, or raise bad_records_in_a_row"
             )
-        self._bad[tp] = (generation, batch.end, streak)
+        self._bad[partition] = (generation, batch.end, streak)
 
 
 class Handler(Protocol):

@@ -46,7 +46,7 @@ class Rebuild:
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    async def lost(self, tp: TP) -> None:
+    async def lost(self, partition: TP) -> None:
         """A partition's state is gone; start adopting unless that is under way."""
         if not self.running:
             self._complete.clear()

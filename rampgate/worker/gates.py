@@ -30,7 +30,7 @@ from streams.gates.verdict_log import VerdictLog
 from streams.metrics import JudgeAnswers, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
-from streams.redis.state_completeness import Wholeness
+from streams.redis.state_completeness import StateCompleteness
 
 
 def call_limits(settings: Settings) -> CallLimits:
@@ -68,9 +68,9 @@ class Gates:
         )
         ports = parts.ports
         joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
-        self._state = Wholeness(ports.store, parts.access, parts.settings.group, joined)
+        self._state = StateCompleteness(ports.store, parts.access, parts.settings.group, joined)
         samples = self._samples(ports)
-        coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.held)
+        coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.guard)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
         self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room)
 
@@ -78,7 +78,7 @@ class Gates:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
         topic, verticals = self.parts.topics["traces"], list(self.parts.verticals.values())
         in_opik = self.parts.opik.traces.get
-        traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.held)
+        traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.guard)
         key = revealed(settings.candidate_key)
         answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
         datasets = partial(read_whole, settings, verticals=verticals)

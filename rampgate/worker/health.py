@@ -92,7 +92,9 @@ class WorkerHealth:
         """Ask a broker for the ends of our partitions over another connection, because the consumer's may be stuck."""
         consumer = self._consumer()
         held = sorted(consumer.assignment()) if consumer is not None else []
-        beside = {(feed.name, TP(*tp)): done for feed in self._worker.side_feeds for tp, done in feed.done.items()}
+        beside = {
+            (each.name, TP(*tp)): done for each in self._worker.delayed_consumers for tp, done in each.done.items()
+        }
         ends = await self._offsets.ends({*held, *(tp for _, tp in beside)})
         self._measure(consumer, {tp: ends[tp] for tp in held})
         self._measure_beside({key: max(ends[key[1]] - done, 0) for key, done in beside.items()})

@@ -21,7 +21,7 @@ from streams.alerts.notifiers import Address, Notifier, grafana
 from streams.alerts.ramp_commands import RampCommands
 from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import RegressionWatch
-from streams.kafka.delayed_consumer import SideFeed
+from streams.kafka.delayed_consumer import DelayedConsumer
 
 
 def channels_of(settings: Settings) -> Channels:
@@ -91,7 +91,7 @@ class LiveJudges:
 
     def __init__(self, parts: Parts, scorer: Scorer | None) -> None:
         self._parts, self._scorer = parts, scorer
-        self.feed: SideFeed | None = None
+        self.consumer: DelayedConsumer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._client: httpx.AsyncClient | None = None
 
@@ -111,7 +111,7 @@ class LiveJudges:
             parts.topics["traces"],
             self._observe,
         )
-        self.feed = SideFeed(
+        self.consumer = DelayedConsumer(
             NAME,
             parts.access,
             settings.group + GROUP,
@@ -124,7 +124,7 @@ class LiveJudges:
         self._client = httpx.AsyncClient(follow_redirects=False)
         watch = make_watch(parts, self._client, replaying)
         self._tasks = [
-            asyncio.create_task(self.feed.run(), name="live-judging"),
+            asyncio.create_task(self.consumer.run(), name="live-judging"),
             asyncio.create_task(watch.run(), name="regressions"),
         ]
 

@@ -9,7 +9,7 @@ import httpx
 from rampgate.wiring import Parts
 from rampgate.worker.live_judging import channels_of, make_notifier
 from streams.alerts.operator_news import OperatorNews
-from streams.kafka.delayed_consumer import SideFeed
+from streams.kafka.delayed_consumer import DelayedConsumer
 
 NAME = "operators"
 
@@ -19,7 +19,7 @@ class Operators:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self.feed: SideFeed | None = None
+        self.consumer: DelayedConsumer | None = None
         self._task: asyncio.Task[None] | None = None
         self._client: httpx.AsyncClient | None = None
 
@@ -28,7 +28,7 @@ class Operators:
         self._client = httpx.AsyncClient(follow_redirects=False)
         notifier = make_notifier(parts, self._client)
         news = OperatorNews(parts.store, parts.clock, notifier, channels_of(settings).slack, parts.policy.lookback)
-        self.feed = SideFeed(
+        self.consumer = DelayedConsumer(
             NAME,
             parts.access,
             f"{settings.group}-{NAME}",
@@ -37,7 +37,7 @@ class Operators:
             0.0,
             session_seconds=settings.session_timeout_seconds,
         )
-        self._task = asyncio.create_task(self.feed.run(), name=NAME)
+        self._task = asyncio.create_task(self.consumer.run(), name=NAME)
 
     async def close(self) -> None:
         if self._task is not None:

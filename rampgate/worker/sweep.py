@@ -69,7 +69,7 @@ async def run_sweep(
                 for segment in range(segments):
                     place = start() if asked.dry_run else log.place(segment)
                     group.create_task(sweep.scan(segment, segments, place))
-            await sweep.settle()
+            await sweep.finish_waiting()
         except ExceptionGroup as group_of:
             raise group_of.exceptions[0] from group_of
         finally:

@@ -18,7 +18,7 @@ from rampgate.worker.gates import Gates
 from rampgate.worker.live_judging import LiveJudges
 from rampgate.worker.operators import Operators
 from streams.app import Consumption, consume
-from streams.kafka.delayed_consumer import SideFeed
+from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import Maintenance
@@ -137,9 +137,9 @@ class Worker:
         return False
 
     @property
-    def side_feeds(self) -> list[SideFeed]:
+    def delayed_consumers(self) -> list[DelayedConsumer]:
         """Those that run in this process."""
-        return [feed for feed in (self.live_judges.feed, self.operators.feed) if feed is not None]
+        return [each for each in (self.live_judges.consumer, self.operators.consumer) if each is not None]
 
     def replaying(self) -> bool:
         """Whether the join state is being rebuilt: from Opik, or from records that are read again."""

@@ -56,8 +56,8 @@ class RampCommands:
         consumer = AIOKafkaConsumer(**client_options(self._access), enable_auto_commit=False)
         try:
             await consumer.start()
-            tps = [TopicPartition(self._topic, number) for number in range(count)]
-            spans = await spans_of(consumer, tps, since)
+            partitions = [TopicPartition(self._topic, number) for number in range(count)]
+            spans = await spans_of(consumer, partitions, since)
             async for _, records in records_of(consumer, spans):
                 if any(one.timestamp >= since and dict(one.headers).get(BREACH) == key for one in records):
                     return True

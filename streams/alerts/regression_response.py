@@ -17,7 +17,7 @@ from evalcore.gates.regression import Response, Step
 from schemas.dead_letters import clean
 from streams.alerts.notifiers import PAGERDUTY, Address, Notifier, Undelivered
 from streams.alerts.ramp_commands import RampCommands
-from streams.alerts.regression_watch import Errand
+from streams.alerts.regression_watch import PendingResponse
 
 log = structlog.get_logger(__name__)
 TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
@@ -61,19 +61,19 @@ class Responder:
     def __init__(self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
         self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
 
-    async def carry_out(self, errand: Errand) -> Errand | None:
+    async def carry_out(self, owed: PendingResponse) -> PendingResponse | None:
         """Every step that is left, none hindered by another; what failed, to be tried again. The command goes out
         before anybody is told that it does."""
-        response, failed = errand.response, []
+        response, failed = owed.response, []
         steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
-            Step.RAMP_DOWN: lambda response: self._commands.send(response, errand.since),
+            Step.RAMP_DOWN: lambda response: self._commands.send(response, owed.since),
             Step.PAGE: self._page,
             Step.RESOLVE_PAGE: self._page,
             Step.MESSAGE: self._message,
             Step.ANNOTATION: self._annotate,
             Step.LOG: self._log,
         }
-        for step in errand.left:
+        for step in owed.left:
             act = steps.get(step)
             if act is None:
                 continue  # said in a page or a row: a ramp-down by hand, a triage
@@ -85,7 +85,7 @@ class Responder:
                 failed.append(step)
                 reason = clean(str(error))
                 log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
-        return replace(errand, left=tuple(failed)) if failed else None
+        return replace(owed, left=tuple(failed)) if failed else None
 
     async def _page(self, response: Response) -> None:
         if self._channels.routing_key is None:

@@ -27,7 +27,7 @@ from streams.redis.lease import LeasingStore
 
 
 @dataclass
-class Errand:
+class PendingResponse:
     """A response and the steps of it that are not done. Times in ms: when it began, and since when a command about this
     breach would be this breach's own."""
 
@@ -42,15 +42,15 @@ class Regressions:
     """`ended`: when a breach of this key last did, kept for as long as a command about it is looked for."""
 
     open: dict[str, Breach] = field(default_factory=dict)
-    errands: list[Errand] = field(default_factory=list)
+    pending: list[PendingResponse] = field(default_factory=list)
     ended: dict[str, int] = field(default_factory=dict)
 
     def note(self, response: Response, now: int, window: int) -> None:
         """A breach has begun or ended; what was owed about its last event is news no more."""
         key = response.breach.key
-        self.errands = [one for one in self.errands if one.response.breach.key != key]
+        self.pending = [one for one in self.pending if one.response.breach.key != key]
         since = max(self.ended.get(key, 0), now - window)
-        self.errands.append(Errand(response, response.steps, now, since))
+        self.pending.append(PendingResponse(response, response.steps, now, since))
         self.ended = {name: at for name, at in self.ended.items() if at > now - window}
         if response.over:
             self.open.pop(key, None)
@@ -64,17 +64,18 @@ class Regressions:
     @classmethod
     def decode(cls, raw: bytes) -> Regressions:
         held = orjson.loads(raw or b"{}")
+        pending = held.get("pending", held.get("errands", ()))  # as earlier releases called them
         return cls(
             {key: Breach(**breach) for key, breach in held.get("open", {}).items()},
-            [_errand(one) for one in held.get("errands", ())],
+            [_pending(each) for each in pending],
             held.get("ended", {}),
         )
 
 
-def _errand(held: dict[str, Any]) -> Errand:
+def _pending(held: dict[str, Any]) -> PendingResponse:
     said = held["response"]
     response = Response(Breach(**said["breach"]), Event(said["event"]), _steps(said["steps"]))
-    return Errand(response, _steps(held["left"]), held["began"], held["since"])
+    return PendingResponse(response, _steps(held["left"]), held["began"], held["since"])
 
 
 def _steps(names: list[str]) -> tuple[Step, ...]:
@@ -87,7 +88,7 @@ LEASE_MS = 300_000
 TRIED_FOR = 86_400_000
 """Milliseconds after which a step that failed is given up."""
 SHOWN = ("judge_id", "vertical", "agent_id", "agent_version", "safety", "score", "floor", "n")
-CarryOut = Callable[[Errand], Awaitable[Errand | None]]
+CarryOut = Callable[[PendingResponse], Awaitable[PendingResponse | None]]
 """Does the steps that are left; returns what is to be tried again, if anything."""
 
 
@@ -149,15 +150,15 @@ class RegressionWatch:
             self._observe(response)
             breach = response.breach
             log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in SHOWN})
-        for errand in list(known.errands):
+        for owed in list(known.pending):
             if not await self._lease.acquire():
                 break  # it took so long that another worker looks by now
-            left = await self._carry_out(errand)
+            left = await self._carry_out(owed)
             if left is not None and now - left.began >= TRIED_FOR:
                 log.error("regression_given_up", judge=left.response.breach.judge_id, steps=left.left)
                 left = None
-            place = known.errands.index(errand)
-            known.errands[place : place + 1] = [left] if left is not None else []
+            place = known.pending.index(owed)
+            known.pending[place : place + 1] = [left] if left is not None else []
             await self._note(known)
         return list(outcome.responses)
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 
-from schemas.dead_letter_answers import Letter, LetterAnswer, LetterList, LetterState
+from schemas.dead_letter_answers import DeadLetterAnswer, DeadLetterList, DeadLetterState, StoredDeadLetter
 from schemas.dead_letters import clean
 from schemas.outcomes import EXPLANATIONS
-from streams.dead_letters.reader import REMEMBERED, Doubles
-from streams.dead_letters.states import LetterStates, Standing
+from streams.dead_letters.reader import REMEMBERED, Duplicates
+from streams.dead_letters.states import DeadLetterStates, Status
 
 NOT_OURS = "Not written by a worker: the header rampgate.cause is missing or unknown."
 
@@ -20,58 +20,58 @@ NOT_OURS = "Not written by a worker: the header rampgate.cause is missing or unk
 class Listing:
     """Keeps the rows of the `limit` letters that failed last (0: all), without their values."""
 
-    def __init__(self, states: LetterStates, limit: int) -> None:
+    def __init__(self, states: DeadLetterStates, limit: int) -> None:
         self._states, self._limit = states, limit
-        self._doubles = Doubles()
-        self._rows: dict[str, LetterAnswer] = {}
+        self._duplicates = Duplicates()
+        self._rows: dict[str, DeadLetterAnswer] = {}
         self._oldest: list[tuple[int, str]] = []
         self._attempts: OrderedDict[str, int] = OrderedDict()
         self._by_cause: Counter[str] = Counter()
 
-    async def read(self, chunks: AsyncGenerator[list[Letter], None]) -> None:
+    async def read(self, chunks: AsyncGenerator[list[StoredDeadLetter], None]) -> None:
         """Raises Unavailable, from the chunks or the states."""
         async with aclosing(chunks):
             async for chunk in chunks:
                 fresh = [letter for letter in chunk if not self._again(letter)]
-                for letter, standing in zip(fresh, await self._states.of(fresh), strict=True):
-                    self._keep(letter, standing)
+                for letter, status in zip(fresh, await self._states.of(fresh), strict=True):
+                    self._keep(letter, status)
 
-    def answer(self, *, states_known: bool) -> LetterList:
+    def answer(self, *, states_known: bool) -> DeadLetterList:
         """Oldest first. Where a record failed again, its earlier letter was replayed, whatever the ledger says."""
         rows = [self._rows[identity] for _, identity in sorted(self._oldest)]
         for row in rows:
             latest = self._attempts.get(row["replay_id"], 0)
-            if row["state"] == LetterState.OPEN and latest > row["attempts"]:
-                row["state"], row["why"] = LetterState.REPLAYED.value, f"it failed again, as attempt {latest}"
+            if row["state"] == DeadLetterState.OPEN and latest > row["attempts"]:
+                row["state"], row["why"] = DeadLetterState.REPLAYED.value, f"it failed again, as attempt {latest}"
         by_cause = dict(self._by_cause.most_common())
-        return LetterList(letters=rows, total=sum(by_cause.values()), by_cause=by_cause, states_known=states_known)
+        return DeadLetterList(letters=rows, total=sum(by_cause.values()), by_cause=by_cause, states_known=states_known)
 
-    def _again(self, letter: Letter) -> bool:
+    def _again(self, letter: StoredDeadLetter) -> bool:
         if letter.attempts > 1:
             self._attempts[letter.replay_id] = max(letter.attempts, self._attempts.get(letter.replay_id, 0))
             if len(self._attempts) > REMEMBERED:
                 self._attempts.popitem(last=False)
-        doubled = self._doubles.doubled(letter)
-        if doubled and letter.identity in self._rows:
+        repeated = self._duplicates.seen(letter)
+        if repeated and letter.identity in self._rows:
             self._rows[letter.identity]["copies"] += 1
-        return doubled
+        return repeated
 
-    def _keep(self, letter: Letter, standing: Standing) -> None:
+    def _keep(self, letter: StoredDeadLetter, status: Status) -> None:
         self._by_cause[cause_of(letter)] += 1
-        self._rows[letter.identity] = answer_of(letter, standing)
+        self._rows[letter.identity] = answer_of(letter, status)
         heapq.heappush(self._oldest, (letter.failed_at, letter.identity))
         if self._limit and len(self._oldest) > self._limit:
             del self._rows[heapq.heappop(self._oldest)[1]]
 
 
-def cause_of(letter: Letter) -> str:
+def cause_of(letter: StoredDeadLetter) -> str:
     return letter.cause.value if letter.cause is not None else "unknown"
 
 
-def answer_of(letter: Letter, standing: Standing) -> LetterAnswer:
+def answer_of(letter: StoredDeadLetter, status: Status) -> DeadLetterAnswer:
     said = EXPLANATIONS.get(letter.cause) if letter.cause is not None else None
     value = letter.record.value
-    return LetterAnswer(
+    return DeadLetterAnswer(
         replay_id=letter.replay_id,
         place=letter.place,
         topic=clean(letter.topic),
@@ -85,8 +85,8 @@ def answer_of(letter: Letter, standing: Standing) -> LetterAnswer:
         detail=letter.detail,
         stage=letter.stage,
         size=len(value) if value is not None else None,
-        state=standing.state.value,
-        why=clean(standing.why),
+        state=status.state.value,
+        why=clean(status.why),
         copies=1,
         means=said.means if said else NOT_OURS,
         do=said.do if said else "Find out who writes to the dead-letter topic.",

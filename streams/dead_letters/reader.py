@@ -1,4 +1,4 @@
-"""Reading the dead-letter topic: from where to where, which letters, and doubled ones once (contracts §5)."""
+"""Reading the dead-letter topic: from where to where, which letters, and repeated ones once (contracts §5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from agents.ports import Unavailable
-from schemas.dead_letter_answers import Letter, read_letter
+from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import Record
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class LetterFilter:
+class DeadLetterFilter:
     """Which letters: all of these at once; what is empty or None asks nothing. Times in ms, of the failure.
 
     `key` is a response id: the record's key, or a JSON text anywhere in its value. `came_from` is a place,
@@ -47,7 +47,7 @@ class LetterFilter:
     since: int | None = None
     until: int | None = None
 
-    def matches(self, letter: Letter) -> bool:
+    def matches(self, letter: StoredDeadLetter) -> bool:
         return (
             (not self.causes or letter.cause in self.causes)
             and (not self.topics or letter.topic in self.topics)
@@ -64,14 +64,14 @@ def has_key(record: Record, key: str) -> bool:
     return record.key == key.encode() or (record.value is not None and orjson.dumps(key) in record.value)
 
 
-class Doubles:
-    """Tells a letter that was seen before. Remembers the last 100,000: redelivery doubles what is near in time."""
+class Duplicates:
+    """Tells a letter that was seen before. Remembers the last 100,000: redelivery duplicates what is near in time."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._most = remembered
 
-    def doubled(self, letter: Letter) -> bool:
+    def seen(self, letter: StoredDeadLetter) -> bool:
         known = letter.identity in self._seen
         self._seen[letter.identity] = None
         self._seen.move_to_end(letter.identity)
@@ -93,12 +93,12 @@ async def partitions_of(access: KafkaAccess, topics: list[str]) -> dict[str, int
     return {topic["topic"]: len(topic["partitions"]) for topic in described if not topic["error_code"]}
 
 
-async def read_letters(
+async def read_dead_letters(
     access: KafkaAccess,
     topic: str,
-    wanted: LetterFilter,
+    wanted: DeadLetterFilter,
     progress: Progress = lambda done, total: None,
-) -> AsyncGenerator[list[Letter], None]:
+) -> AsyncGenerator[list[StoredDeadLetter], None]:
     """Matching letters up to the topic's end at the time of the call, in chunks, in order within a partition.
 
     Belongs to no group and commits nothing. Holds one chunk and what the client has fetched ahead. Raises Unavailable.
@@ -109,15 +109,15 @@ async def read_letters(
     consumer = AIOKafkaConsumer(**client_options(access), enable_auto_commit=False, auto_offset_reset="earliest")
     try:
         await consumer.start()
-        tps = [TopicPartition(topic, number) for number in range(count)]
-        spans = await spans_of(consumer, tps, wanted.since)
+        partitions = [TopicPartition(topic, number) for number in range(count)]
+        spans = await spans_of(consumer, partitions, wanted.since)
         total = sum(end - start for start, end in spans.values())
         done = 0
         progress(done, total)
-        async for tp, records in records_of(consumer, spans):
-            done += records[-1].offset + 1 - spans[tp][0]
-            spans[tp] = (records[-1].offset + 1, spans[tp][1])
-            found = [letter for letter in map(read_letter, records) if wanted.matches(letter)]
+        async for partition, records in records_of(consumer, spans):
+            done += records[-1].offset + 1 - spans[partition][0]
+            spans[partition] = (records[-1].offset + 1, spans[partition][1])
+            found = [letter for letter in map(parse_dead_letter, records) if wanted.matches(letter)]
             if found:
                 yield found
             progress(min(done, total), total)
@@ -128,15 +128,17 @@ async def read_letters(
 
 
 async def spans_of(
-    consumer: AIOKafkaConsumer, tps: list[TopicPartition], since: int | None
+    consumer: AIOKafkaConsumer, partitions: list[TopicPartition], since: int | None
 ) -> dict[TopicPartition, tuple[int, int]]:
     """[start, end) of each partition that has something to read, by the index of time where there is one.
 
     A broker without such an index (librdkafka's built-in one) answers None for every time, also for 1970; then all is
     read and the filter alone decides.
     """
-    first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-    held = {tp: (first[tp], last[tp]) for tp in tps if first[tp] < last[tp]}
+    first, last = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+    held = {
+        partition: (first[partition], last[partition]) for partition in partitions if first[partition] < last[partition]
+    }
     if since is None or not held:
         return held
     indexed = any((await consumer.offsets_for_times(dict.fromkeys(held, 0))).values())
@@ -144,12 +146,12 @@ async def spans_of(
     if indexed:
         found = await consumer.offsets_for_times(dict.fromkeys(held, max(since - SLACK_MS, 0)))
     out = {}
-    for tp, (start, end) in held.items():
-        at = found.get(tp)
+    for partition, (start, end) in held.items():
+        at = found.get(partition)
         if not indexed:
-            out[tp] = (start, end)
+            out[partition] = (start, end)
         elif at is not None and at.offset < end:
-            out[tp] = (max(at.offset, start), end)
+            out[partition] = (max(at.offset, start), end)
     return out
 
 
@@ -157,19 +159,19 @@ async def records_of(
     consumer: AIOKafkaConsumer, spans: dict[TopicPartition, tuple[int, int]]
 ) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
     """Records of the spans. Raises TimeoutError when the brokers go silent before the end."""
-    left = {tp: end for tp, (_, end) in spans.items()}
+    left = {partition: end for partition, (_, end) in spans.items()}
     consumer.assign(list(left))
-    for tp, (start, _) in spans.items():
-        consumer.seek(tp, start)
+    for partition, (start, _) in spans.items():
+        consumer.seek(partition, start)
     heard = time.monotonic()
     while left:
         fetched = await consumer.getmany(*left, timeout_ms=500, max_records=CHUNK)
-        for tp, records in fetched.items():
+        for partition, records in fetched.items():
             heard = time.monotonic()
-            inside = [record for record in records if record.offset < left[tp]]
+            inside = [record for record in records if record.offset < left[partition]]
             if inside:
-                yield tp, inside
-            if records and records[-1].offset >= left[tp] - 1:
-                del left[tp]
+                yield partition, inside
+            if records and records[-1].offset >= left[partition] - 1:
+                del left[partition]
         if time.monotonic() - heard > SILENCE_SECONDS:
             raise TimeoutError(f"nothing came for {SILENCE_SECONDS:g} s")

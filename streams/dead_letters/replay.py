@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from aiolimiter import AsyncLimiter
 
 from agents.ports import Unavailable
-from schemas.dead_letter_answers import MAX_ATTEMPTS, Letter, LetterState
-from streams.dead_letters.reader import Doubles
+from schemas.dead_letter_answers import MAX_ATTEMPTS, DeadLetterState, StoredDeadLetter
+from streams.dead_letters.reader import Duplicates
 from streams.dead_letters.replay_ledger import ReplayLedger
-from streams.dead_letters.states import LetterStates, Standing
+from streams.dead_letters.states import DeadLetterStates, Status
 from streams.kafka.client import Producer
 
 GROUP = 100
@@ -24,8 +24,8 @@ SHOWN = 1_000
 
 
 @dataclass
-class Outcome:
-    """What became of the letters that matched; doubled ones count once. Refused ones come with the reason."""
+class ReplayResult:
+    """What became of the letters that matched; repeated ones count once. Refused ones come with the reason."""
 
     matched: int = 0
     replayed: int = 0
@@ -34,7 +34,7 @@ class Outcome:
     refused: int = 0
     by_cause: Counter[str] = field(default_factory=Counter)
     by_topic: Counter[str] = field(default_factory=Counter)
-    refusals: list[tuple[Letter, Standing]] = field(default_factory=list)
+    refusals: list[tuple[StoredDeadLetter, Status]] = field(default_factory=list)
 
 
 class Replay:
@@ -48,51 +48,51 @@ class Replay:
         self,
         producer: Producer,
         ledger: ReplayLedger,
-        states: LetterStates,
+        states: DeadLetterStates,
         partitions: Mapping[str, int],
         *,
         rate: float = 200.0,
         max_attempts: int = MAX_ATTEMPTS,
         dry_run: bool = False,
         limit: int = 0,
-        observe: Callable[[Outcome], None] = lambda outcome: None,
+        observe: Callable[[ReplayResult], None] = lambda result: None,
     ) -> None:
         self._producer, self._ledger, self._states, self._partitions = producer, ledger, states, partitions
         self._max_attempts, self._dry_run, self._limit, self._observe = max_attempts, dry_run, limit, observe
         self._group = max(1, min(GROUP, int(rate / 4))) if rate else GROUP
         self._limiter = AsyncLimiter(self._group, self._group / rate) if rate else None
-        self.outcome = Outcome()
+        self.result = ReplayResult()
 
-    async def run(self, chunks: AsyncGenerator[list[Letter], None]) -> Outcome:
-        doubles = Doubles()
+    async def run(self, chunks: AsyncGenerator[list[StoredDeadLetter], None]) -> ReplayResult:
+        duplicates = Duplicates()
         async with aclosing(chunks):
             async for chunk in chunks:
-                await self._take([letter for letter in chunk if not doubles.doubled(letter)])
-                self._observe(self.outcome)
+                await self._take([letter for letter in chunk if not duplicates.seen(letter)])
+                self._observe(self.result)
                 if self._full():
                     break
-        return self.outcome
+        return self.result
 
     def _full(self) -> bool:
-        return bool(self._limit) and self.outcome.replayed >= self._limit
+        return bool(self._limit) and self.result.replayed >= self._limit
 
-    async def _take(self, letters: Sequence[Letter]) -> None:
+    async def _take(self, letters: Sequence[StoredDeadLetter]) -> None:
         """Sort a chunk by what becomes of each, then send what is open, in order."""
-        outcome = self.outcome
-        ready: list[Letter] = []
-        for letter, standing in zip(letters, await self._states.of(letters), strict=True):
-            if self._limit and outcome.replayed + len(ready) >= self._limit:
+        result = self.result
+        ready: list[StoredDeadLetter] = []
+        for letter, status in zip(letters, await self._states.of(letters), strict=True):
+            if self._limit and result.replayed + len(ready) >= self._limit:
                 break
-            outcome.matched += 1
-            standing = self._refused(letter, standing)
-            if standing.state is LetterState.NOT_REPLAYABLE:
-                outcome.refused += 1
-                if len(outcome.refusals) < SHOWN:
-                    outcome.refusals.append((letter, standing))
-            elif standing.state is LetterState.RESOLVED:
-                outcome.resolved += 1
-            elif standing.state is LetterState.REPLAYED:
-                outcome.already += 1
+            result.matched += 1
+            status = self._refused(letter, status)
+            if status.state is DeadLetterState.NOT_REPLAYABLE:
+                result.refused += 1
+                if len(result.refusals) < SHOWN:
+                    result.refusals.append((letter, status))
+            elif status.state is DeadLetterState.RESOLVED:
+                result.resolved += 1
+            elif status.state is DeadLetterState.REPLAYED:
+                result.already += 1
             else:
                 ready.append(letter)
         for start in range(0, len(ready), self._group):
@@ -101,38 +101,38 @@ class Replay:
                 self._count(group)
             else:
                 await self._send(group)
-                self._observe(outcome)
+                self._observe(result)
 
-    def _refused(self, letter: Letter, standing: Standing) -> Standing:
-        if standing.state is not LetterState.OPEN:
-            return standing
+    def _refused(self, letter: StoredDeadLetter, status: Status) -> Status:
+        if status.state is not DeadLetterState.OPEN:
+            return status
         if letter.topic not in self._partitions:
-            return Standing(LetterState.NOT_REPLAYABLE, f"there is no topic {letter.topic} on these brokers")
+            return Status(DeadLetterState.NOT_REPLAYABLE, f"there is no topic {letter.topic} on these brokers")
         if letter.attempts >= self._max_attempts:
             why = f"it has failed {letter.attempts} times; --max-attempts {letter.attempts + 1} lets it through"
-            return Standing(LetterState.NOT_REPLAYABLE, why)
-        return standing
+            return Status(DeadLetterState.NOT_REPLAYABLE, why)
+        return status
 
-    def _count(self, letters: Sequence[Letter]) -> None:
-        outcome = self.outcome
-        outcome.replayed += len(letters)
-        outcome.by_cause.update(str(letter.cause) for letter in letters)
-        outcome.by_topic.update(letter.topic for letter in letters)
+    def _count(self, letters: Sequence[StoredDeadLetter]) -> None:
+        result = self.result
+        result.replayed += len(letters)
+        result.by_cause.update(str(letter.cause) for letter in letters)
+        result.by_topic.update(letter.topic for letter in letters)
 
-    async def _send(self, letters: Sequence[Letter]) -> None:
+    async def _send(self, letters: Sequence[StoredDeadLetter]) -> None:
         """Claim, publish, confirm. What another run holds is waited for: it confirms it, or its claim lapses."""
         waiting = list(letters)
         while waiting:
             claims = await self._ledger.claim([letter.identity for letter in waiting])
             ours = [letter for letter, claim in zip(waiting, claims, strict=True) if claim]
-            self.outcome.already += claims.count(False)
+            self.result.already += claims.count(False)
             if ours:
                 await self._publish(ours)
             waiting = [letter for letter, claim in zip(waiting, claims, strict=True) if claim is None]
             if waiting:
                 await asyncio.sleep(WAIT_SECONDS)
 
-    async def _publish(self, letters: Sequence[Letter]) -> None:
+    async def _publish(self, letters: Sequence[StoredDeadLetter]) -> None:
         messages = [(one.topic, one.record.key, one.record.value, one.replay_headers) for one in letters]
         try:
             if self._limiter is not None:
@@ -147,6 +147,6 @@ class Replay:
         await self._ledger.confirm(done)
         self._count(letters)
 
-    def _partition(self, letter: Letter) -> int | None:
+    def _partition(self, letter: StoredDeadLetter) -> int | None:
         """The one it came from, whatever the producer's partitioner was; by key where that one is gone."""
         return letter.partition if 0 <= letter.partition < self._partitions[letter.topic] else None

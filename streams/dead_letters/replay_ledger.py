@@ -2,7 +2,7 @@
 
 A crash in between leaves a claim that lapses, and the letter is published again; that is harmless, since the agents
 dedupe. So is a lost ledger (FLUSHALL, another Redis): it only spares work. What was replayed before then is published
-once more and ends as superseded, or, where it can't be decoded, as a dead letter that is recognised as a doubled one.
+once more and ends as superseded, or, where it can't be decoded, as a dead letter that is recognised as a repeated one.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from agents.join.turn import Mark, Signal, Turn, decode_turn
 from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Clock, Store
-from schemas.dead_letter_answers import Letter, LetterState
+from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter
 from schemas.dead_letters import CUTS
 from schemas.outcomes import Cause
 from schemas.signals import MergeRule, UserSignal
@@ -19,12 +19,12 @@ from schemas.topics import Topics, consumed
 from streams.dead_letters.replay_ledger import ReplayLedger
 
 
-class Standing(NamedTuple):
-    state: LetterState
+class Status(NamedTuple):
+    state: DeadLetterState
     why: str = ""
 
 
-class LetterStates:
+class DeadLetterStates:
     """Asks the ledger and the turns. `agents`: consumed topic (without prefix) -> its agent, for the codec.
 
     Without a store (Redis is out of reach) it says what the letter alone tells.
@@ -43,31 +43,35 @@ class LetterStates:
         self._agents = {topics[name]: agent for name, agent in agents.items()}
         self._store, self._ledger = store, ledger
 
-    async def of(self, letters: Sequence[Letter]) -> list[Standing]:
+    async def of(self, letters: Sequence[StoredDeadLetter]) -> list[Status]:
         """In order. Raises Unavailable."""
         now = self._clock.now_ms()
         out = [refusal(letter, self._topics) for letter in letters]
-        asked = [index for index, standing in enumerate(out) if standing is None]
+        asked = [index for index, status in enumerate(out) if status is None]
         decoded = {index: self._decode(letters[index], now) for index in asked}
-        rids = list({item.response_id for one in decoded.values() if one for item in one.items})
+        response_ids = list({item.response_id for one in decoded.values() if one for item in one.items})
         turns: dict[str, Turn] = {}
-        if self._store is not None and rids:
-            blobs = await self._store.read(turn_keys(rids))
-            turns = {rid: decode_turn(blob) for rid, blob in zip(rids, blobs, strict=True) if blob}
+        if self._store is not None and response_ids:
+            stored = await self._store.read(turn_keys(response_ids))
+            turns = {
+                response_id: decode_turn(encoded)
+                for response_id, encoded in zip(response_ids, stored, strict=True)
+                if encoded
+            }
         places = [""] * len(asked)
         if self._ledger is not None:
             places = await self._ledger.replayed([letters[index].identity for index in asked])
         for index, place in zip(asked, places, strict=True):
             letter = letters[index]
-            out[index] = standing_of(letter, self._agents.get(letter.topic), decoded[index], turns, place)
-        return [standing or Standing(LetterState.OPEN) for standing in out]
+            out[index] = status_of(letter, self._agents.get(letter.topic), decoded[index], turns, place)
+        return [status or Status(DeadLetterState.OPEN) for status in out]
 
-    def _decode(self, letter: Letter, now: int) -> Decoded[Any] | None:
+    def _decode(self, letter: StoredDeadLetter, now: int) -> Decoded[Any] | None:
         agent = self._agents.get(letter.topic)
         return agent.decode([letter.record], now, self._policy) if agent is not None else None
 
 
-def refusal(letter: Letter, topics: Topics) -> Standing | None:
+def refusal(letter: StoredDeadLetter, topics: Topics) -> Status | None:
     """Why a letter can't be replayed whatever the state says; None if it could be."""
     why = ""
     if letter.cut:
@@ -81,30 +85,32 @@ def refusal(letter: Letter, topics: Topics) -> Standing | None:
         why = f"{letter.topic or 'no topic'} is none of the topics that are consumed under the prefix {topics.prefix}"
     elif not letter.replay_id or not letter.attempts:
         why = "its headers rampgate.replay-id and rampgate.attempts are missing: it was not written by a worker"
-    return Standing(LetterState.NOT_REPLAYABLE, why) if why else None
+    return Status(DeadLetterState.NOT_REPLAYABLE, why) if why else None
 
 
-def standing_of(
-    letter: Letter, agent: Agent | None, decoded: Decoded[Any] | None, turns: Mapping[str, Turn], place: str
-) -> Standing:
+def status_of(
+    letter: StoredDeadLetter, agent: Agent | None, decoded: Decoded[Any] | None, turns: Mapping[str, Turn], place: str
+) -> Status:
     """What the state says of a letter that could be replayed. `place`: where the ledger says it was republished."""
     items = decoded.items if decoded else []
     signal = agent.signal if agent is not None else None
-    ends = [settled(item, signal, turns.get(item.response_id), letter.cause) for item in items]
-    if ends and all(ends):
-        return Standing(LetterState.RESOLVED, ends[0])
+    resolutions = [resolution(item, signal, turns.get(item.response_id), letter.cause) for item in items]
+    if resolutions and all(resolutions):
+        return Status(DeadLetterState.RESOLVED, resolutions[0])
     if place:
-        return Standing(LetterState.REPLAYED, f"as {place}")
+        return Status(DeadLetterState.REPLAYED, f"as {place}")
     if decoded and decoded.dropped and not items:
         why = f"it would be filtered now: {decoded.dropped[0].reason.value}"
-        return Standing(LetterState.NOT_REPLAYABLE, why)
+        return Status(DeadLetterState.NOT_REPLAYABLE, why)
     if decoded and decoded.bad:
         said = decoded.bad[0].detail
-        return Standing(LetterState.OPEN, "it would fail again" + ("" if said == letter.detail else f": {said}"))
-    return Standing(LetterState.OPEN)
+        return Status(DeadLetterState.OPEN, "it would fail again" + ("" if said == letter.detail else f": {said}"))
+    return Status(DeadLetterState.OPEN)
 
 
-def settled(item: SignalEvent | TraceFacts, declared: UserSignal | None, turn: Turn | None, cause: Cause | None) -> str:
+def resolution(
+    item: SignalEvent | TraceFacts, declared: UserSignal | None, turn: Turn | None, cause: Cause | None
+) -> str:
     """How the turn already has what this event asked for, or something newer; "" if it has not."""
     if turn is None or cause is Cause.JUDGE_UNAVAILABLE:
         return ""  # the join has done its part; what a live judge could not score is open
@@ -118,17 +124,17 @@ def settled(item: SignalEvent | TraceFacts, declared: UserSignal | None, turn: T
         return ""
     newer_stands = f"a newer {declared.name} stands"
     if declared.rule is MergeRule.ONCE:
-        return rest_of(now, declared.name)
+        return resolution_of_same(now, declared.name)
     if item.observed:
         newer = now.value != item.value and now.time + now.asof > item.observed
-        return newer_stands if newer else rest_of(now, declared.name) if now.value == item.value else ""
+        return newer_stands if newer else resolution_of_same(now, declared.name) if now.value == item.value else ""
     signal = Signal(item.value, item.time, item.seq, tie=item.tie)
     if signal.same_version(now):
-        return rest_of(now, declared.name)
+        return resolution_of_same(now, declared.name)
     return "" if signal.newer_than(now) else newer_stands
 
 
-def rest_of(signal: Signal, name: str) -> str:
+def resolution_of_same(signal: Signal, name: str) -> str:
     if signal.mark == Mark.DONE:
         return f"the turn's {name} is settled"
     return f"the turn's {name} is withheld until writing is on" if signal.mark == Mark.WITHHELD else ""

@@ -15,7 +15,7 @@ import httpx
 
 
 @dataclass(frozen=True)
-class Answered:
+class Response:
     """`headers` finds names in any case."""
 
     status_code: int
@@ -31,10 +31,10 @@ class ModelClient:
         self._connections, self._seconds = connections, seconds
         self._made: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Answered:
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Response:
         try:
             async with self._session.post(url, data=content, headers=headers, allow_redirects=False) as answer:
-                return Answered(answer.status, answer.headers, await answer.read())
+                return Response(answer.status, answer.headers, await answer.read())
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:

@@ -27,7 +27,7 @@ from evalcore.gates.verdict import Moment, refused
 from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
-from streams.gates.verdict_log import Known, VerdictLog
+from streams.gates.verdict_log import PublishedVerdict, VerdictLog
 from streams.redis.lease import Leasing
 from streams.retry import Retry
 
@@ -192,7 +192,7 @@ class RampRequests:
                 shown = clean(request.request_id, 100)
                 why = f"request_id {shown!r} was seen with another body; its first verdict stands"
                 return await self._dead_letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
-            if isinstance(first, Known):
+            if isinstance(first, PublishedVerdict):
                 return State.DONE if first.place == place else State.SUPERSEDED
             await self._claim(first)
 

@@ -37,12 +37,12 @@ PLACE = "rampgate.request-place"
 """Header: topic/partition/offset of the record that asked; others that said the same were superseded by it."""
 KEPT = 20_000
 """Verdicts held in memory; of older ones a repeated request is decided again, and its verdict id tells."""
-PATIENCE = 10.0
+CATCH_UP_SECONDS = 10.0
 """Seconds for reading to the end of the topic."""
 
 
 @dataclass(frozen=True)
-class Known:
+class PublishedVerdict:
     """A verdict that was published: the request's body hash, the place of its record, and the verdict's value as it
     stands on the topic: bytes, which take a quarter of what they say."""
 
@@ -63,7 +63,7 @@ class VerdictLog:
     def __init__(self, access: KafkaAccess, producer: Producer, topic: str, clock: Clock, lookback_ms: int) -> None:
         self._access, self._producer, self._topic = access, producer, topic
         self._clock, self._lookback = clock, lookback_ms
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: OrderedDict[str, PublishedVerdict] = OrderedDict()
         self.history = History()
         self._offsets = KafkaOffsets(access, tries=2)
         self._next: dict[TopicPartition, int] = {}
@@ -72,7 +72,7 @@ class VerdictLog:
         self._next_question: asyncio.Task[dict[TP, int]] | None = None
         self._asking = asyncio.Lock()
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
-        self.patience = PATIENCE
+        self.catch_up_seconds = CATCH_UP_SECONDS
 
     async def start(self) -> None:
         self._begin(self._follow())
@@ -83,7 +83,7 @@ class VerdictLog:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._offsets.close()
 
-    def known(self, request_id: str) -> Known | None:
+    def known(self, request_id: str) -> PublishedVerdict | None:
         """The verdict that was published for the request, as far as the topic has been read."""
         return self._known.get(request_id)
 
@@ -96,11 +96,11 @@ class VerdictLog:
 
     async def caught_up(self) -> None:
         try:
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(self.catch_up_seconds):
                 while not self._next:
                     await self._moved.wait()
                 ends = await self._ends()
-                while any(self._next[TopicPartition(*tp)] < end for tp, end in ends.items()):
+                while any(self._next[TopicPartition(*partition)] < end for partition, end in ends.items()):
                     await self._moved.wait()
         except TimeoutError as error:
             raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
@@ -116,7 +116,7 @@ class VerdictLog:
                 verdict = replace(verdict, supersedes=self.history.previous(step, verdict.request_id))
             raw = orjson.dumps(as_json(verdict))
             await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
-            self._remember(Known(body, place, raw))
+            self._remember(PublishedVerdict(body, place, raw))
 
     def _turn(self, step: Hashable) -> asyncio.Lock:
         """Verdicts about one step go out one after the other."""
@@ -125,7 +125,7 @@ class VerdictLog:
             found = self._turns[step] = asyncio.Lock()
         return found
 
-    def _remember(self, known: Known) -> None:
+    def _remember(self, known: PublishedVerdict) -> None:
         """Raises one of NO_VERDICT for what is none."""
         value = known.value
         if value["request_id"] in self._known:
@@ -144,7 +144,7 @@ class VerdictLog:
     async def _ask(self) -> dict[TP, int]:
         async with self._asking:
             self._next_question = None
-            return await self._offsets.ends(TP(*tp) for tp in self._next)
+            return await self._offsets.ends(TP(*partition) for partition in self._next)
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name="verdict-log")
@@ -179,34 +179,36 @@ class VerdictLog:
         try:
             await consumer.start()
             partitions = await consumer._client._wait_on_metadata(self._topic)
-            tps = [TopicPartition(self._topic, partition) for partition in partitions]
-            consumer.assign(tps)
-            await self._stand(consumer, tps)
+            assigned = [TopicPartition(self._topic, partition) for partition in partitions]
+            consumer.assign(assigned)
+            await self._stand(consumer, assigned)
             self._move()
             while True:
-                for tp, records in (await consumer.getmany(timeout_ms=1_000)).items():
+                for partition, records in (await consumer.getmany(timeout_ms=1_000)).items():
                     for record in records:
                         self._take(record)
-                    self._next[tp] = records[-1].offset + 1
+                    self._next[partition] = records[-1].offset + 1
                 self._move()
         finally:
             with suppress(KafkaError, OSError, TimeoutError):
                 await asyncio.wait_for(consumer.stop(), 5.0)
 
-    async def _stand(self, consumer: AIOKafkaConsumer, tps: list[TopicPartition]) -> None:
+    async def _stand(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
         since = self._clock.now_ms() - self._lookback
-        first = await consumer.offsets_for_times(dict.fromkeys(tps, since))
-        begin = await consumer.beginning_offsets(tps)
-        for tp in tps:
-            found = first.get(tp)
+        first = await consumer.offsets_for_times(dict.fromkeys(assigned, since))
+        begin = await consumer.beginning_offsets(assigned)
+        for partition in assigned:
+            found = first.get(partition)
             # The built-in broker has no index by time and says None: then all of the topic is read.
-            self._next[tp] = max(self._next.get(tp, 0), found.offset if found is not None else begin[tp])
-            consumer.seek(tp, self._next[tp])
+            self._next[partition] = max(
+                self._next.get(partition, 0), found.offset if found is not None else begin[partition]
+            )
+            consumer.seek(partition, self._next[partition])
 
     def _take(self, record: Any) -> None:
         headers = dict(record.headers)
         try:
             body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
-            self._remember(Known(body, place, record.value))
+            self._remember(PublishedVerdict(body, place, record.value))
         except NO_VERDICT:
             log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)

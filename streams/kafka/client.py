@@ -146,27 +146,32 @@ class KafkaRecords:
     async def _fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
         consumer = await self._ready()
         wanted: dict[TopicPartition, set[int]] = {}
-        for topic, partition, offset in places:
+        for topic, number, offset in places:
             # Of a partition that its topic has no more (the topic was made anew), nobody could tell the bounds.
-            if partition in await consumer._client._wait_on_metadata(topic):
-                wanted.setdefault(TopicPartition(topic, partition), set()).add(offset)
+            if number in await consumer._client._wait_on_metadata(topic):
+                wanted.setdefault(TopicPartition(topic, number), set()).add(offset)
         found: dict[tuple[str, int, int], Record] = {}
         first, end = await asyncio.gather(consumer.beginning_offsets(list(wanted)), consumer.end_offsets(list(wanted)))
-        there = {tp: sorted(o for o in offsets if first[tp] <= o < end[tp]) for tp, offsets in wanted.items()}
-        held = {tp: offsets for tp, offsets in there.items() if offsets}
+        there = {
+            partition: sorted(o for o in offsets if first[partition] <= o < end[partition])
+            for partition, offsets in wanted.items()
+        }
+        held = {partition: offsets for partition, offsets in there.items() if offsets}
         # In one go: a partition that is assigned and has no place yet is given one first, which costs 200 ms at times.
         consumer.assign(list(held))
-        for tp in list(held):
-            _go_on(consumer, tp, held)
+        for partition in list(held):
+            _go_on(consumer, partition, held)
         while held:
             # A run of near offsets comes in one fetch; a far one is worth a seek.
             fetched = await consumer.getmany(*held, timeout_ms=5_000, max_records=1_000)
             if not fetched:
                 raise TimeoutError(f"no records at {next(iter(held))}")
-            for tp, batch in fetched.items():
-                found |= {(tp.topic, tp.partition, r.offset): r for r in batch if r.offset in wanted[tp]}
-                held[tp] = [o for o in held[tp] if o > batch[-1].offset]
-                _go_on(consumer, tp, held)
+            for partition, batch in fetched.items():
+                found |= {
+                    (partition.topic, partition.partition, r.offset): r for r in batch if r.offset in wanted[partition]
+                }
+                held[partition] = [o for o in held[partition] if o > batch[-1].offset]
+                _go_on(consumer, partition, held)
         return [found.get(place) for place in places]
 
     async def _ready(self) -> AIOKafkaConsumer:
@@ -193,12 +198,12 @@ class KafkaRecords:
             await self._drop()
 
 
-def _go_on(consumer: AIOKafkaConsumer, tp: TopicPartition, held: dict[TopicPartition, list[int]]) -> None:
+def _go_on(consumer: AIOKafkaConsumer, partition: TopicPartition, held: dict[TopicPartition, list[int]]) -> None:
     """To the next record that is wanted there; without one the partition is left alone, else the consumer goes on
     asking for what comes after."""
-    if held[tp]:
-        consumer.seek(tp, held[tp][0])
-        consumer.resume(tp)
+    if held[partition]:
+        consumer.seek(partition, held[partition][0])
+        consumer.resume(partition)
     else:
-        del held[tp]
-        consumer.pause(tp)
+        del held[partition]
+        consumer.pause(partition)

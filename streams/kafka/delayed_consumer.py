@@ -52,9 +52,9 @@ class _Place:
         return min((record.offset for record in self.parked), default=self.read)
 
 
-class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is without types
-    """`handlers` by topic. Each record is handed in `settle` seconds after it came, in order, until it is done. A group
-    that is new begins with what came since this was made, less the settle time. `name` stands in logs and metrics."""
+class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is without types
+    """`handlers` by topic. Each record is handed in `delay` seconds after it came, in order, until it is done. A group
+    that is new begins with what came since this was made, less the delay. `name` stands in logs and metrics."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
         group: str,
         handlers: Mapping[str, Handle],
         clock: Clock,
-        settle: float,
+        delay: float,
         *,
         session_seconds: float = 6.0,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self.name = name
         self._access, self._group, self._handlers, self._clock = access, group, handlers, clock
-        self._settle, self._session, self._ready = round(settle * 1000), session_seconds, ready
-        self._since = clock.now_ms() - self._settle
+        self._delay, self._session, self._ready = round(delay * 1000), session_seconds, ready
+        self._since = clock.now_ms() - self._delay
         self._consumer: AIOKafkaConsumer | None = None
         self._work: dict[TopicPartition, asyncio.Task[None]] = {}
         self._places: dict[TopicPartition, _Place] = {}
@@ -79,7 +79,7 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
     @property
     def done(self) -> dict[TopicPartition, int]:
         """Of each assigned partition the next offset, less what is parked: as many as its end is ahead of this wait."""
-        return {tp: place.read - len(place.parked) for tp, place in self._places.items()}
+        return {partition: place.read - len(place.parked) for partition, place in self._places.items()}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -87,7 +87,7 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
             try:
                 await self._follow()
             except (KafkaError, OSError, TimeoutError) as error:
-                log.warning("side_feed_waits", feed=self.name, reason=f"{type(error).__name__}: {error}")
+                log.warning("delayed_consumer_waits", reader=self.name, reason=f"{type(error).__name__}: {error}")
                 await asyncio.sleep(1.0)
 
     async def _follow(self) -> None:
@@ -104,16 +104,16 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
             consumer.subscribe(list(self._handlers), listener=self)
             await consumer.start()
             while True:
-                for tp in [tp for tp, task in self._work.items() if task.done()]:
-                    self._work.pop(tp).result()
-                    if len(self._places[tp].parked) < PARKED:
-                        consumer.resume(tp)
+                for partition in [partition for partition, task in self._work.items() if task.done()]:
+                    self._work.pop(partition).result()
+                    if len(self._places[partition].parked) < PARKED:
+                        consumer.resume(partition)
                 await self._commit(self._places)
-                for tp, records in (await consumer.getmany(timeout_ms=LOOK_MS, max_records=CHUNK)).items():
-                    self._begin(consumer, tp, records)
-                for tp, place in self._places.items():
-                    if tp not in self._work and _look_due(place):
-                        self._begin(consumer, tp, [])
+                for partition, records in (await consumer.getmany(timeout_ms=LOOK_MS, max_records=CHUNK)).items():
+                    self._begin(consumer, partition, records)
+                for partition, place in self._places.items():
+                    if partition not in self._work and _look_due(place):
+                        self._begin(consumer, partition, [])
         finally:
             await self._let_go()
             self._consumer = None
@@ -123,25 +123,25 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
     async def on_partitions_assigned(self, assigned: Sequence[TopicPartition]) -> None:
         consumer: Any = self._consumer
         consumer.pause(*assigned)  # else it reads on from a place that is about to change
-        for tp in assigned:
-            start = await consumer.committed(tp)
+        for partition in assigned:
+            start = await consumer.committed(partition)
             if start is None:
-                start = await self._start(consumer, tp)
-                consumer.seek(tp, start)
+                start = await self._start(consumer, partition)
+                consumer.seek(partition, start)
                 # At once: whoever takes over before anything is done must not begin later than this.
-                await consumer.commit({tp: start})
-            self._places[tp] = _Place(start, start)
+                await consumer.commit({partition: start})
+            self._places[partition] = _Place(start, start)
         consumer.resume(*assigned)
 
-    async def _start(self, consumer: Any, tp: TopicPartition) -> int:
-        end = int((await consumer.end_offsets([tp]))[tp])
-        young = (await consumer.offsets_for_times({tp: self._since})).get(tp)
+    async def _start(self, consumer: Any, partition: TopicPartition) -> int:
+        end = int((await consumer.end_offsets([partition]))[partition])
+        young = (await consumer.offsets_for_times({partition: self._since})).get(partition)
         if young is not None:
             return int(young.offset)
-        if (await consumer.offsets_for_times({tp: 0})).get(tp) is not None:
+        if (await consumer.offsets_for_times({partition: 0})).get(partition) is not None:
             return end
         # The partition is empty, or the broker has no index by time: then all of it is judged.
-        return int((await consumer.beginning_offsets([tp]))[tp])
+        return int((await consumer.beginning_offsets([partition]))[partition])
 
     async def on_partitions_revoked(self, revoked: Sequence[TopicPartition]) -> None:
         """What is in work or parked is handed in again by whoever comes next; what judges answered by now is cached."""
@@ -157,61 +157,75 @@ class SideFeed(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is 
             await self._commit(places)
 
     async def _commit(self, places: Mapping[TopicPartition, _Place]) -> None:
-        moved = {tp: place.whole for tp, place in places.items() if place.whole != place.committed}
+        moved = {partition: place.whole for partition, place in places.items() if place.whole != place.committed}
         if moved and self._consumer is not None:
             await self._consumer.commit(moved)
-            for tp, offset in moved.items():
-                places[tp].committed = offset
+            for partition, offset in moved.items():
+                places[partition].committed = offset
 
-    def _begin(self, consumer: AIOKafkaConsumer, tp: TopicPartition, records: Sequence[Record]) -> None:
-        place = self._places.get(tp)
+    def _begin(self, consumer: AIOKafkaConsumer, partition: TopicPartition, records: Sequence[Record]) -> None:
+        place = self._places.get(partition)
         if place is not None:  # else it was taken from us a moment ago
-            consumer.pause(tp)
-            self._work[tp] = asyncio.create_task(self._bring(tp, place, records), name=f"{self.name} {tp}")
+            consumer.pause(partition)
+            self._work[partition] = asyncio.create_task(
+                self._bring(partition, place, records), name=f"{self.name} {partition}"
+            )
 
-    async def _bring(self, tp: TopicPartition, place: _Place, records: Sequence[Record]) -> None:
+    async def _bring(self, partition: TopicPartition, place: _Place, records: Sequence[Record]) -> None:
         if _look_due(place):
-            place.parked = await self._handed_in(tp, place.parked)
+            place.parked = await self._handed_in(partition, place.parked)
             place.looked = time.monotonic()
         rest = list(records)
         while rest:
             now = self._clock.now_ms()
-            wait = max(rest[0].timestamp + self._settle - now, 0)
+            wait = max(rest[0].timestamp + self._delay - now, 0)
             if wait:
-                # A producer's clock may run ahead: nobody waits longer than the settle time for that.
-                await asyncio.sleep(min(wait, self._settle) / 1000)
+                # A producer's clock may run ahead: nobody waits longer than the delay for that.
+                await asyncio.sleep(min(wait, self._delay) / 1000)
                 now = max(now + wait, self._clock.now_ms())
-            due = [record for record in rest if record.timestamp + self._settle <= now] or rest[:1]
+            due = [record for record in rest if record.timestamp + self._delay <= now] or rest[:1]
             due = rest[: len(due)]
-            place.parked += await self._handed_in(tp, due)
+            place.parked += await self._handed_in(partition, due)
             place.read = due[-1].offset + 1
             rest = rest[len(due) :]
 
-    async def _handed_in(self, tp: TopicPartition, records: Sequence[Record]) -> list[Record]:
+    async def _handed_in(self, partition: TopicPartition, records: Sequence[Record]) -> list[Record]:
         """Those to be handed in again, later. Parts that are away are waited for."""
         waiting: list[Record] = []
         for start in range(0, len(records), CHUNK):
-            waiting += await self._chunk(tp, records[start : start + CHUNK])
+            waiting += await self._chunk(partition, records[start : start + CHUNK])
         return waiting
 
-    async def _chunk(self, tp: TopicPartition, records: Sequence[Record]) -> list[Record]:
+    async def _chunk(self, partition: TopicPartition, records: Sequence[Record]) -> list[Record]:
         async def attempt() -> list[Record]:
             while not self._ready():  # noqa: ASYNC110 - a rebuild tells nobody
                 await asyncio.sleep(LOOK_MS / 1000)
-            return list(await self._handlers[tp.topic](records))
+            return list(await self._handlers[partition.topic](records))
 
         def noticed(error: BaseException, failures: int, pause: float) -> None:
-            log.warning("side_feed_waits", feed=self.name, topic=tp.topic, reason=clean(str(error)), seconds=pause)
+            log.warning(
+                "delayed_consumer_waits",
+                reader=self.name,
+                topic=partition.topic,
+                reason=clean(str(error)),
+                seconds=pause,
+            )
 
         try:
             return await Retry().call(attempt, (Unavailable, Unauthorized), noticed=noticed)
         except Exception:
             # A defect of ours: nothing is worth a partition that stands still, nor one record those beside it.
             first = records[0].offset
-            log.exception("side_feed_broke", feed=self.name, topic=tp.topic, partition=tp.partition, offset=first)
+            log.exception(
+                "delayed_consumer_failed",
+                reader=self.name,
+                topic=partition.topic,
+                partition=partition.partition,
+                offset=first,
+            )
             if len(records) == 1:
                 return []
-            return [left for record in records for left in await self._chunk(tp, [record])]
+            return [left for record in records for left in await self._chunk(partition, [record])]
 
 
 def _look_due(place: _Place) -> bool:

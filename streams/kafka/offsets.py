@@ -38,25 +38,25 @@ class KafkaOffsets:
 
     async def first_after(self, moments: Mapping[TP, int]) -> dict[TP, int | None]:
         """The first offset at or after a time (ms) in each partition; None where every record is older."""
-        wanted = {TopicPartition(*tp): at for tp, at in moments.items()}
+        wanted = {TopicPartition(*partition): at for partition, at in moments.items()}
         found = await self._ask(lambda consumer: consumer.offsets_for_times(wanted))
-        return {TP(*tp): (at.offset if at is not None else None) for tp, at in found.items()}
+        return {TP(*partition): (at.offset if at is not None else None) for partition, at in found.items()}
 
-    async def bounds(self, tps: Iterable[TP]) -> dict[TP, tuple[int, int]]:
+    async def bounds(self, partitions: Iterable[TP]) -> dict[TP, tuple[int, int]]:
         """The log's first offset and the one after its last, per partition."""
-        wanted = [TopicPartition(*tp) for tp in tps]
+        wanted = [TopicPartition(*partition) for partition in partitions]
         first = await self._ask(lambda consumer: consumer.beginning_offsets(wanted))
         last = await self._ask(lambda consumer: consumer.end_offsets(wanted))
-        return {TP(*tp): (first[tp], last[tp]) for tp in wanted}
+        return {TP(*partition): (first[partition], last[partition]) for partition in wanted}
 
-    async def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
+    async def ends(self, partitions: Iterable[TP]) -> dict[TP, int]:
         """The offset after the last record, per partition; without partitions only whether a broker answers."""
-        wanted = [TopicPartition(*tp) for tp in tps]
+        wanted = [TopicPartition(*partition) for partition in partitions]
         if not wanted:
             await self._ask(lambda consumer: consumer.topics())
             return {}
         found = await self._ask(lambda consumer: consumer.end_offsets(wanted))
-        return {TP(*tp): offset for tp, offset in found.items()}
+        return {TP(*partition): offset for partition, offset in found.items()}
 
     async def close(self) -> None:
         async with self._lock:

@@ -22,7 +22,7 @@ class Log(Protocol):
     """What a consumer knows of the partitions it holds."""
 
     async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]: ...
-    async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]: ...
+    async def bounds(self, partitions: list[TP]) -> dict[TP, tuple[int, int]]: ...
 
 
 class WatermarkStore(Store, Protocol):
@@ -47,45 +47,51 @@ class StartOffsets:
         self._in_flight = in_flight
         self.doubts: dict[TP, tuple[int, int]] = {}
 
-    def _doubt(self, tp: TP, since: int, until: int, end: int) -> None:
+    def _doubt(self, partition: TP, since: int, until: int, end: int) -> None:
         """No record was handled that was not there yet. What was in doubt before and was not read since still is."""
-        _, before = self.doubts.get(tp, (0, 0))
-        self.doubts[tp] = (since, min(max(until, before), end))
+        _, before = self.doubts.get(partition, (0, 0))
+        self.doubts[partition] = (since, min(max(until, before), end))
 
-    async def start(self, tp: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
+    async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,
         the start of the lookback window. A watermark beyond the log's end is of a topic that was made anew.
 
         `settled`: up to where the caller itself has settled this partition; None if others had it until now. They may
         have settled more than they committed, and how much, only the watermark can tell.
         """
-        key = WATERMARK.key(tp.topic, tp.partition)
+        key = WATERMARK.key(partition.topic, partition.partition)
         (mark,) = await self._store.read([key])
-        first, end = (await log_of.bounds([tp]))[tp]
+        first, end = (await log_of.bounds([partition]))[partition]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
             if int(mark) < first:  # Kafka no longer has what comes next; nobody can wait for that
                 await self._store.start_at(key, str(first).encode(), FOREVER, mark)
             if int(mark) < (committed or 0):
                 # Of an older copy of the state, which knows of no write since then.
-                self._doubt(tp, int(mark), end if settled is None else settled + self._in_flight, end)
+                self._doubt(partition, int(mark), end if settled is None else settled + self._in_flight, end)
             else:
-                self._doubt(tp, int(mark), int(mark) + self._in_flight, end)
+                self._doubt(partition, int(mark), int(mark) + self._in_flight, end)
         else:
-            found = (await log_of.first_after({tp: self._clock.now_ms() - self._lookback}))[tp]
-            if found is None and (await log_of.first_after({tp: 0}))[tp] is None:
+            found = (await log_of.first_after({partition: self._clock.now_ms() - self._lookback}))[partition]
+            if found is None and (await log_of.first_after({partition: 0}))[partition] is None:
                 found = first  # the broker has no index by time (librdkafka's built-in one): older records get filtered
             start = end if found is None else found
             if committed is not None:  # however old, what nobody has settled is not passed over
                 start = min(start, committed)
             # What was settled agreed with Opik; what was under way is in no state, and may be in Opik nevertheless.
             if settled is not None:
-                self._doubt(tp, settled, settled + self._in_flight, end)
+                self._doubt(partition, settled, settled + self._in_flight, end)
             else:  # without a committed offset nobody was here before: a first start doubts nothing
-                self._doubt(tp, committed or 0, end if committed is not None else 0, end)
+                self._doubt(partition, committed or 0, end if committed is not None else 0, end)
             known = max(committed or 0, settled or 0)
             if known > first and start < known:
-                log.warning("state_lost", topic=tp.topic, partition=tp.partition, reading_again_from=start, to=known)
-                await self._on_lost(tp)
+                log.warning(
+                    "state_lost",
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    reading_again_from=start,
+                    to=known,
+                )
+                await self._on_lost(partition)
             start = min(start, int(await self._store.start_at(key, str(start).encode(), FOREVER, mark)))
         return max(start, first)

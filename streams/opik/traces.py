@@ -60,9 +60,9 @@ class OpikTraces:
         if len(wanted) > SINGLY:
             near = _where(field="metadata", key="response_id", operator="is_not_empty", value="")
             await self._seek([near], min(since_ms.values()), wanted, found)
-        for rid in random.sample(sorted(wanted), min(SINGLY, len(wanted))):
-            exact = _where(field="metadata", key="response_id", operator="=", value=rid)
-            await self._seek([exact], None, {rid}, found)
+        for response_id in random.sample(sorted(wanted), min(SINGLY, len(wanted))):
+            exact = _where(field="metadata", key="response_id", operator="=", value=response_id)
+            await self._seek([exact], None, {response_id}, found)
         return found
 
     async def _seek(
@@ -82,21 +82,21 @@ class OpikTraces:
         """Read by project and time span; a trace is told by its id, its metadata may not carry the response id."""
         out: set[str] = set()
         by_project: dict[str, dict[str, list[tuple[str, int]]]] = {}
-        for rid, (trace_id, project, at) in turns.items():
-            by_project.setdefault(project, {}).setdefault(trace_id, []).append((rid, at))
+        for response_id, (trace_id, project, at) in turns.items():
+            by_project.setdefault(project, {}).setdefault(trace_id, []).append((response_id, at))
         for project, traces in by_project.items():
             if len(traces) <= SINGLY:
                 for trace_id, known in traces.items():
                     trace = await self._get(trace_id)
                     if trace is not None and has_judge_score(trace):
-                        out.update(rid for rid, _ in known)
+                        out.update(response_id for response_id, _ in known)
                 continue
             times = [at for known in traces.values() for _, at in known]
             since, until = min(times) - SLACK_MS, max(times) + SLACK_MS
             async for page in self._pages(project, [], since, until):
                 for trace in page:
                     if has_judge_score(trace):
-                        out.update(rid for rid, _ in traces.get(str(trace.get("id")), ()))
+                        out.update(response_id for response_id, _ in traces.get(str(trace.get("id")), ()))
         return out
 
     async def scored(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:

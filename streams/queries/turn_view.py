@@ -25,8 +25,8 @@ class TraceReader(Protocol):
 
 async def view_turn(response_id: str, store: Store, traces: TraceReader) -> TurnView:
     """Reads only, so an Opik key that may only read will do. Raises TurnNotFound, Unavailable or Unauthorized."""
-    (blob,) = await store.read([turn_key(response_id)])
-    turn = decode_turn(blob) if blob else Turn()
+    (encoded,) = await store.read([turn_key(response_id)])
+    turn = decode_turn(encoded) if encoded else Turn()
     project = turn.project
     trace = await traces.get(turn.trace_id) if turn.trace else None
     if trace is None:

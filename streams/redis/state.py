@@ -149,8 +149,8 @@ class RedisStore:
         counts: list[Any] = []
         for key, (expires, fields) in change.counts.items():
             counts += (prefix + key, expires, [part for name, by in fields.items() if by for part in (name, by)])
-        due = [part for rid, at in change.due.items() if at is not None for part in (at, rid)]
-        undue = [rid for rid, at in change.due.items() if at is None]
+        due = [part for response_id, at in change.due.items() if at is not None for part in (at, response_id)]
+        undue = [response_id for response_id, at in change.due.items() if at is None]
         pools: list[Any] = []
         for key, pool in change.pools.items():
             members = [part for member, number in pool.members.items() for part in (number, len(member))]
@@ -166,7 +166,7 @@ class RedisStore:
     async def claim_due(self, now: int, limit: int, lease_ms: int) -> list[str]:
         names = [self._prefix + DUE.key()]
         found = await self.call(lambda: self._claim(keys=names, args=[now, limit, now + lease_ms]))
-        return [rid.decode() for rid in found]
+        return [response_id.decode() for response_id in found]
 
     async def counts(self, keys: Sequence[Key]) -> list[dict[str, int]]:
         async def read() -> list[dict[bytes, bytes]]:

@@ -56,7 +56,9 @@ class GroupOffsets:
             except (KafkaError, OSError, TimeoutError) as error:
                 await self._drop()
                 raise Unavailable(f"Kafka: committed offsets: {type(error).__name__}: {error}") from error
-            self._known = {(tp.topic, tp.partition): at.offset for tp, at in found.items() if at.offset > 0}
+            self._known = {
+                (partition.topic, partition.partition): at.offset for partition, at in found.items() if at.offset > 0
+            }
             self._until = until
             return self._known
 
@@ -81,7 +83,7 @@ async def partitions(client: AIOKafkaAdminClient, topic: str) -> Iterable[int]:
     return cast("Iterable[int]", await client._client._wait_on_metadata(topic))
 
 
-class Wholeness:
+class StateCompleteness:
     """Of the state that a group makes of some topics."""
 
     def __init__(self, store: Store, access: KafkaAccess, group: str, topics: Sequence[str]) -> None:
@@ -93,7 +95,7 @@ class Wholeness:
         await self._offsets.close()
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def guard(self) -> AsyncIterator[None]:
         """What is read of the state in here is of a whole one. Raises Unavailable, at the end where it was lost
         meanwhile."""
         committed = await self._committed.committed()
@@ -102,7 +104,7 @@ class Wholeness:
         if short:
             # Of a topic that was made anew, more was committed than it holds.
             ends = await self._offsets.ends(short)
-            if any(before[tp] < min(offset, ends[tp]) for tp, offset in short.items()):
+            if any(before[partition] < min(offset, ends[partition]) for partition, offset in short.items()):
                 raise Unavailable(AGAIN)
         yield
         after = await self._marks(list(committed))

@@ -19,7 +19,7 @@ WORDS = {1: "up", -1: "down", 0: None}
 
 
 @dataclass(frozen=True)
-class Unsent:
+class UnsentRecord:
     """A record that is not in Kafka yet; its place is given once it is."""
 
     key: bytes
@@ -31,7 +31,7 @@ class Unsent:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class Pair(NamedTuple):
+class DerivedReroll(NamedTuple):
     """A reroll: the turn rerolled away from, and the earliest turn that said the same in time."""
 
     session_id: str
@@ -58,7 +58,7 @@ class Sessions:
     def vertical(self, response_id: str) -> str:
         return self._verticals.get(response_id, "")
 
-    def rerolls(self) -> Iterator[Pair]:
+    def rerolls(self) -> Iterator[DerivedReroll]:
         for session_id, by_id in self._turns.items():
             alike: dict[bytes, list[Session]] = {}
             for turn in by_id.values():
@@ -68,10 +68,10 @@ class Sessions:
                 for at, before in enumerate(turns):
                     after = next((turn for turn in turns[at + 1 :] if is_reroll(before, turn)), None)
                     if after is not None:
-                        yield Pair(session_id, before, after)
+                        yield DerivedReroll(session_id, before, after)
 
 
-def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, topic: str) -> Unsent:
+def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, topic: str) -> UnsentRecord:
     """A plain thumb that says when the table was read. ValueError names what the item lacks."""
     image = dict(item)
     message_id, response_id = scalar(image, names.message_id), scalar(image, names.response_id)
@@ -87,20 +87,20 @@ def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, top
         "occurred_at": created(image, names.created_at),
         "observed_at": read_at_ms / 1000,
     }
-    return Unsent(response_id.encode(), orjson.dumps(event), topic, timestamp=read_at_ms)
+    return UnsentRecord(response_id.encode(), orjson.dumps(event), topic, timestamp=read_at_ms)
 
 
-def reroll_event(pair: Pair, vertical: str, topic: str) -> Unsent:
+def reroll_event(reroll: DerivedReroll, vertical: str, topic: str) -> UnsentRecord:
     """A reroll event as the history middleware would have sent it, timed from the previous turn's end (PF-9 §5.4)."""
-    before, after = pair.before, pair.after
+    before, after = reroll.before, reroll.after
     event = {
         "event_id": f"sweep:{before.response_id[:240]}:{after.response_id[:240]}",
         "response_id": before.response_id,
         "new_response_id": after.response_id,
-        "session_id": pair.session_id,
+        "session_id": reroll.session_id,
         "input_hash": before.said.hex(),
         "elapsed_seconds": (after.started - before.ended) / 1000,
         "occurred_at": datetime.fromtimestamp(after.started / 1000, UTC).isoformat(),
         "vertical": vertical or None,
     }
-    return Unsent(before.response_id.encode(), orjson.dumps(event), topic, timestamp=after.started)
+    return UnsentRecord(before.response_id.encode(), orjson.dumps(event), topic, timestamp=after.started)

@@ -21,7 +21,7 @@ DONE = b"done"
 
 
 @dataclass
-class Place:
+class SegmentPlace:
     """Where one segment of the table stands: `key` is DynamoDB's LastEvaluatedKey, None at the start."""
 
     key: dict[str, Any] | None
@@ -34,13 +34,13 @@ class Place:
         self.key, self.done = following, following is None
 
 
-def start() -> Place:
+def start() -> SegmentPlace:
     """The start of a segment, for a sweep that leaves no trace."""
 
     async def forget(value: bytes) -> None:
         return None
 
-    return Place(None, False, forget)
+    return SegmentPlace(None, False, forget)
 
 
 class SweepLog:
@@ -62,11 +62,11 @@ class SweepLog:
         await self._put("segments", str(segments).encode())
         return since, segments, False
 
-    def place(self, segment: int) -> Place:
+    def place(self, segment: int) -> SegmentPlace:
         name = f"segment:{segment}"
         raw = self._held.get(name.encode(), b"")
         key = _key(orjson.loads(raw)) if raw and raw != DONE else None
-        return Place(key, raw == DONE, lambda value: self._put(name, value))
+        return SegmentPlace(key, raw == DONE, lambda value: self._put(name, value))
 
     async def clear(self) -> None:
         self._held = {}

@@ -26,8 +26,8 @@ from schemas.topics import Topics
 from streams.dynamodb.client import Busy, Dynamo
 from streams.opik.traces import OpikTraces
 from streams.retry import Retry
-from streams.sweep.events import Sessions, Unsent, reroll_event, thumb_event
-from streams.sweep.log import Place
+from streams.sweep.events import Sessions, UnsentRecord, reroll_event, thumb_event
+from streams.sweep.log import SegmentPlace
 
 log = structlog.get_logger(__name__)
 PAGE = 500
@@ -83,13 +83,15 @@ class Sweep:
             if page and not self.dry:
                 self._note(await notice(page, self.ports, self.policy, self.topics))
         topic = self.topics["rerolls"]
-        events = [reroll_event(pair, sessions.vertical(pair.before.response_id), topic) for pair in sessions.rerolls()]
+        events = [
+            reroll_event(found, sessions.vertical(found.before.response_id), topic) for found in sessions.rerolls()
+        ]
         self.tally.rerolls_found = len(events)
         for start in range(0, len(events), PAGE):
             new = await self._take(rerolls.AGENT, REROLL, events[start : start + PAGE])
             self.tally.rerolls_published += new
 
-    async def scan(self, segment: int, segments: int, place: Place) -> None:
+    async def scan(self, segment: int, segments: int, place: SegmentPlace) -> None:
         """Go through one segment of the table from where `place` stands, and move it after each page."""
         while not place.done:
             read_at = self.ports.clock.now_ms()  # a change made while the page is read is newer than the reading
@@ -97,7 +99,7 @@ class Sweep:
             await self._items(items, read_at)
             await place.move(following)
 
-    async def settle(self) -> None:
+    async def finish_waiting(self) -> None:
         """Look after the turns that wait: their traces are sought, what was withheld is written, what waited too long
         is given up. Also those of earlier sweeps that are due by now, for a sweep may be all that ever runs."""
         if self.dry:
@@ -108,8 +110,8 @@ class Sweep:
             self._note(await revisit(part, self.ports, self.policy, self.topics))
         while due := await self.ports.store.claim_due(now, DUE_AT_ONCE, LEASE_MS):
             self._note(await revisit(due, self.ports, self.policy, self.topics))
-        blobs = await self.ports.store.read(turn_keys(ids))
-        self.tally.waiting = still_waiting(blobs)
+        stored = await self.ports.store.read(turn_keys(ids))
+        self.tally.waiting = still_waiting(stored)
 
     async def _items(self, items: list[dict[str, Any]], read_at: int) -> None:
         tally, events = self.tally, []
@@ -123,7 +125,7 @@ class Sweep:
         new = await self._take(thumbs.AGENT, THUMBS, events)
         tally.published += new  # not in one line with the await: segments run side by side
 
-    async def _take(self, agent: Agent, signal: UserSignal, events: Sequence[Unsent]) -> int:
+    async def _take(self, agent: Agent, signal: UserSignal, events: Sequence[UnsentRecord]) -> int:
         """Publish what the state does not have and bring it through the join; returns how many that were."""
         decoded = agent.decode(events, self.ports.clock.now_ms(), self.policy)
         for bad in decoded.bad:

@@ -22,10 +22,10 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
 from rampgate.settings import Settings
 from rampgate.wiring import AGENTS, make_parts
-from schemas.dead_letter_answers import Letter
+from schemas.dead_letter_answers import StoredDeadLetter
 from schemas.outcomes import Cause
 from streams.app import consume
-from streams.dead_letters.reader import LetterFilter, read_letters
+from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.queries.conservation import conservation
@@ -174,6 +174,6 @@ async def test_a_third_signal_goes_from_kafka_to_opik_redis_and_the_dead_letters
             assert (letter.topic, letter.cause) == (topic_prefix + "favourites", Cause.MALFORMED)
 
 
-async def letters(running: Running) -> list[Letter]:
-    read = read_letters(running.parts.access, running.topics["dead-letters"], LetterFilter())
+async def letters(running: Running) -> list[StoredDeadLetter]:
+    read = read_dead_letters(running.parts.access, running.topics["dead-letters"], DeadLetterFilter())
     return [letter async for page in read for letter in page]

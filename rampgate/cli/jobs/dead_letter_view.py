@@ -14,9 +14,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from schemas.dead_letter_answers import Letter, LetterAnswer, LetterList
+from schemas.dead_letter_answers import DeadLetterAnswer, DeadLetterList, StoredDeadLetter
 from streams.dead_letters.listing import printable
-from streams.dead_letters.replay import Outcome
+from streams.dead_letters.replay import ReplayResult
 
 HEAD = 4_096
 """Bytes of a value that `show` prints; --raw writes all of them."""
@@ -45,7 +45,7 @@ def wide_console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 160)
 
 
-def show_list(answer: LetterList) -> None:
+def show_list(answer: DeadLetterList) -> None:
     console = wide_console()
     if not answer["total"]:
         console.print("No dead letters match.")
@@ -78,7 +78,7 @@ def show_list(answer: LetterList) -> None:
         console.print("\n[yellow]Redis is out of reach: replayed and resolved letters may show as open.[/]")
 
 
-def show_letter(letter: Letter, answer: LetterAnswer, others: list[str]) -> None:
+def show_letter(letter: StoredDeadLetter, answer: DeadLetterAnswer, others: list[str]) -> None:
     console = wide_console()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
@@ -149,22 +149,22 @@ def value_json(value: bytes | None) -> dict[str, Any] | None:
         return {"encoding": "base64", "data": base64.b64encode(value).decode()}
 
 
-def show_outcome(outcome: Outcome, *, dry_run: bool, stderr: bool = False) -> None:
+def show_result(result: ReplayResult, *, dry_run: bool, stderr: bool = False) -> None:
     console = Console(stderr=stderr)
-    if not outcome.matched:
+    if not result.matched:
         console.print("No dead letters match: nothing to do.")
         return
     verb = "Would replay" if dry_run else "Replayed"
-    console.print(f"{verb} {outcome.replayed} of {outcome.matched} dead letters.", highlight=False)
-    for topic, count in outcome.by_topic.most_common():
+    console.print(f"{verb} {result.replayed} of {result.matched} dead letters.", highlight=False)
+    for topic, count in result.by_topic.most_common():
         console.print(f"  {count} to {escape(topic)}", highlight=False)
-    if outcome.already:
-        console.print(f"  {outcome.already} were replayed before", highlight=False)
-    if outcome.resolved:
-        console.print(f"  {outcome.resolved} are resolved: their turns have the signal", highlight=False)
-    if outcome.refused:
-        console.print(f"[red]  {outcome.refused} can't be replayed:[/]", highlight=False)
-        for letter, standing in outcome.refusals[:20]:
-            console.print(f"    {escape(printable(letter.place.encode()))}: {escape(standing.why)}", highlight=False)
-        if outcome.refused > 20:
-            console.print(f"    and {outcome.refused - 20} more", highlight=False)
+    if result.already:
+        console.print(f"  {result.already} were replayed before", highlight=False)
+    if result.resolved:
+        console.print(f"  {result.resolved} are resolved: their turns have the signal", highlight=False)
+    if result.refused:
+        console.print(f"[red]  {result.refused} can't be replayed:[/]", highlight=False)
+        for letter, status in result.refusals[:20]:
+            console.print(f"    {escape(printable(letter.place.encode()))}: {escape(status.why)}", highlight=False)
+        if result.refused > 20:
+            console.print(f"    and {result.refused - 20} more", highlight=False)

@@ -23,11 +23,11 @@ from rampgate.queries import (
 )
 from rampgate.settings import load_settings
 from rampgate.wiring import Parts, make_parts
-from schemas.dead_letter_answers import Letter, ReplayAnswer, read_letter
+from schemas.dead_letter_answers import ReplayAnswer, StoredDeadLetter, parse_dead_letter
 from schemas.topics import consumed
 from streams.dead_letters.listing import Listing, answer_of
-from streams.dead_letters.reader import LetterFilter, Progress, partitions_of, read_letters
-from streams.dead_letters.replay import Outcome, Replay
+from streams.dead_letters.reader import DeadLetterFilter, Progress, partitions_of, read_dead_letters
+from streams.dead_letters.replay import Replay, ReplayResult
 
 
 class ReplayTerms(NamedTuple):
@@ -48,7 +48,7 @@ async def list_dead_letters(
         known = await reachable(parts)
         listing = Listing(dead_letter_states(parts, with_redis=known), limit)
         with view.progress_bar("reading", shown=not as_json) as progress:
-            await listing.read(read_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
+            await listing.read(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
         answer = listing.answer(states_known=known)
     if as_json:
         print_json(answer)
@@ -64,8 +64,8 @@ async def show_dead_letter(letter: str, raw: bool, as_json: bool, kafka: str | N
             sys.stdout.buffer.write(found.record.value or b"")
             sys.stdout.buffer.flush()
             return
-        (standing,) = await dead_letter_states(parts, with_redis=await reachable(parts)).of([found])
-    answer = answer_of(found, standing)
+        (status,) = await dead_letter_states(parts, with_redis=await reachable(parts)).of([found])
+    answer = answer_of(found, status)
     if as_json:
         headers = [[name, view.value_json(content)] for name, content in found.original_headers]
         print_json({**answer, "headers": headers, "value": view.value_json(found.record.value), "others": others})
@@ -82,19 +82,19 @@ async def replay_dead_letters(
         wanted = dead_letter_filter(parts.topics, query)
         go_on = True
         if asks:
-            outcome = await run_replay(parts, wanted, terms._replace(dry_run=True), shown=True)
-            view.show_outcome(outcome, dry_run=True, stderr=True)
-            go_on = bool(outcome.replayed) and typer.confirm("Replay them?", err=True)
+            result = await run_replay(parts, wanted, terms._replace(dry_run=True), shown=True)
+            view.show_result(result, dry_run=True, stderr=True)
+            go_on = bool(result.replayed) and typer.confirm("Replay them?", err=True)
         if go_on:
-            outcome = await run_replay(parts, wanted, terms, shown=not as_json)
+            result = await run_replay(parts, wanted, terms, shown=not as_json)
             if as_json:
-                print_json(replay_answer(outcome, terms.dry_run))
+                print_json(replay_answer(result, terms.dry_run))
             else:
-                view.show_outcome(outcome, dry_run=terms.dry_run)
-    return 1 if outcome.refused else 0
+                view.show_result(result, dry_run=terms.dry_run)
+    return 1 if result.refused else 0
 
 
-async def run_replay(parts: Parts, wanted: LetterFilter, terms: ReplayTerms, *, shown: bool) -> Outcome:
+async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms, *, shown: bool) -> ReplayResult:
     """One pass over the letters. Raises Failure when a part goes away, saying how far it came."""
     partitions = await partitions_of(parts.access, [parts.topics[name] for name in consumed()])
     replay = Replay(
@@ -109,22 +109,22 @@ async def run_replay(parts: Parts, wanted: LetterFilter, terms: ReplayTerms, *, 
     )
     with view.progress_bar("looking" if terms.dry_run else "replaying", shown=shown) as progress:
         try:
-            return await replay.run(read_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
+            return await replay.run(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
         except Unavailable as error:
-            done = f"{replay.outcome.replayed} were replayed before that; run it again for the rest"
+            done = f"{replay.result.replayed} were replayed before that; run it again for the rest"
             raise Failure(f"{error}. {done}") from error
 
 
-def replay_answer(outcome: Outcome, dry_run: bool) -> ReplayAnswer:
+def replay_answer(result: ReplayResult, dry_run: bool) -> ReplayAnswer:
     return ReplayAnswer(
         dry_run=dry_run,
-        matched=outcome.matched,
-        replayed=outcome.replayed,
-        already_replayed=outcome.already,
-        resolved=outcome.resolved,
-        by_cause=dict(outcome.by_cause.most_common()),
-        refused=[answer_of(letter, standing) for letter, standing in outcome.refusals],
-        refused_total=outcome.refused,
+        matched=result.matched,
+        replayed=result.replayed,
+        already_replayed=result.already,
+        resolved=result.resolved,
+        by_cause=dict(result.by_cause.most_common()),
+        refused=[answer_of(letter, status) for letter, status in result.refusals],
+        refused_total=result.refused,
     )
 
 
@@ -153,7 +153,7 @@ async def reachable(parts: Parts) -> bool:
         return False
 
 
-async def find(parts: Parts, text: str, progress: Progress) -> tuple[Letter, list[str]]:
+async def find(parts: Parts, text: str, progress: Progress) -> tuple[StoredDeadLetter, list[str]]:
     """The dead letter by its own place, by the place of the record it carries, or by replay id: of several the one of
     the last attempt, and the places of the others. Raises Failure when there is none."""
     topic = parts.topics["dead-letters"]
@@ -166,16 +166,16 @@ async def find(parts: Parts, text: str, progress: Progress) -> tuple[Letter, lis
             (record,) = await parts.records.fetch([(topic, partition, offset)])
             if record is None:
                 raise Failure(f"{topic}/{partition} holds no record at offset {offset}")
-            return read_letter(record), []
-        wanted = LetterFilter(came_from=f"{full_topic_name(parts.topics, name)}/{partition}/{offset}")
+            return parse_dead_letter(record), []
+        wanted = DeadLetterFilter(came_from=f"{full_topic_name(parts.topics, name)}/{partition}/{offset}")
     else:
         try:
-            wanted = LetterFilter(replay_id=parse_replay_id(text))
+            wanted = DeadLetterFilter(replay_id=parse_replay_id(text))
         except BadQuery as error:
             raise Failure(error.reason) from error
-    best: Letter | None = None
+    best: StoredDeadLetter | None = None
     places: list[str] = []
-    async for chunk in read_letters(parts.access, topic, wanted, progress):
+    async for chunk in read_dead_letters(parts.access, topic, wanted, progress):
         places += [letter.place for letter in chunk]
         best = max([best, *chunk] if best is not None else chunk, key=lambda one: (one.attempts, one.failed_at))
     if best is None:

@@ -19,7 +19,7 @@ from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
 from streams.kafka import delayed_consumer
 from streams.kafka.client import Producer
-from streams.kafka.delayed_consumer import SideFeed
+from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.retry import WallClock
 from tests.waiting import come
 
@@ -64,8 +64,10 @@ class Rig:
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self, settle: float = 0.0, **more: Any) -> asyncio.Task[None]:
-        self.feed = SideFeed("live", self.access, self.group, {self.topic: self.handler}, WallClock(), settle, **more)
-        task = asyncio.create_task(self.feed.run())
+        self.consumer = DelayedConsumer(
+            "live", self.access, self.group, {self.topic: self.handler}, WallClock(), settle, **more
+        )
+        task = asyncio.create_task(self.consumer.run())
         self.tasks.append(task)
         return task
 
@@ -124,10 +126,10 @@ async def test_it_says_how_much_is_done_and_what_is_parked_is_not(rig: Rig) -> N
     rig.handler.not_yet = {b"early"}
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"a", b"early", b"b")])
     await come(lambda: rig.handler.values == [b"a", b"b"])
-    await come(lambda: sorted(rig.feed.done.values()) == [0, 2])
+    await come(lambda: sorted(rig.consumer.done.values()) == [0, 2])
     await rig.stop()
     assert feed.done()
-    assert rig.feed.done == {}
+    assert rig.consumer.done == {}
 
 
 class Offsets:
@@ -151,7 +153,7 @@ class Offsets:
 async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_an_index_by_time_with_all(
     times: tuple[int | None, ...], start: int
 ) -> None:
-    feed = SideFeed("live", KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
+    feed = DelayedConsumer("live", KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
     assert await feed._start(Offsets(*times), TopicPartition("t", 0)) == start
 
 
@@ -210,7 +212,7 @@ async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_so
     rig.handler.not_yet = {b"early", b"earlier"}
     rig.start()
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"early", b"earlier")])
-    await come(lambda: any(len(place.parked) == 2 for place in rig.feed._places.values()))
+    await come(lambda: any(len(place.parked) == 2 for place in rig.consumer._places.values()))
     await rig.producer.send([(rig.topic, b"k", b"behind", ())])
     await asyncio.sleep(1.0)
     assert rig.handler.values == []
@@ -220,9 +222,9 @@ async def test_of_a_partition_with_too_much_parked_nothing_more_is_read_until_so
 
 async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goes(rig: Rig) -> None:
     rig.start()
-    first = rig.feed
+    first = rig.consumer
     second = rig.start()
-    await come(lambda: len(first.done) == len(rig.feed.done) == 1)
+    await come(lambda: len(first.done) == len(rig.consumer.done) == 1)
     for number in range(20):
         await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
     await come(lambda: rig.handler.entered > 0)

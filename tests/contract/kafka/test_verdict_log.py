@@ -160,7 +160,7 @@ async def test_the_oldest_verdicts_leave_the_memory_whole(
 
 async def test_a_log_that_reads_nothing_says_so_instead_of_knowing_nothing(log_of: Callable[[], VerdictLog]) -> None:
     log = log_of()
-    log.patience = 0.3
+    log.catch_up_seconds = 0.3
     with pytest.raises(Unavailable):
         await log.caught_up()
 

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
-from schemas.dead_letter_answers import Letter, read_letter
+from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 from tests.fault.worker_process import environment
@@ -83,13 +83,13 @@ class LetterRig(Rig):
         assert error is None, error
         return Sent(self.prefix + topic, partition, message.offset(), at, key, raw, tuple(headers))
 
-    def letters(self) -> list[Letter]:
-        return [read_letter(record) for record in self.records("dead-letters")]
+    def letters(self) -> list[StoredDeadLetter]:
+        return [parse_dead_letter(record) for record in self.records("dead-letters")]
 
-    def letters_of(self, *sent: Sent) -> list[Letter]:
+    def letters_of(self, *sent: Sent) -> list[StoredDeadLetter]:
         """Their letters, once there is one for each of these records; of a doubled letter the first."""
         wanted = {(one.topic, one.partition, one.offset) for one in sent}
-        found: dict[tuple[str, int, int], Letter] = {}
+        found: dict[tuple[str, int, int], StoredDeadLetter] = {}
 
         def complete() -> bool:
             for letter in self.letters():

@@ -7,7 +7,7 @@ import json
 
 from rampgate.local.services.broker import MockBroker
 from schemas.settings import KafkaAccess
-from streams.dead_letters.reader import LetterFilter, read_letters
+from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
 from streams.kafka.client import Producer
 from tests.stream.dead_letters.letter_rig import LetterRig
 from tests.stream.dead_letters.replay_rig import listed
@@ -85,7 +85,7 @@ def test_a_broker_without_an_index_by_time_is_read_from_the_start(mock_broker: M
                 headers = [("rampgate.failed-at", str(1_000_000 + number).encode())]
                 await producer.send([(topic, b"k", json.dumps(number).encode(), headers)])
         await producer.close()
-        chunks = read_letters(access, topic, LetterFilter(since=since))
+        chunks = read_dead_letters(access, topic, DeadLetterFilter(since=since))
         return [letter.record.value async for chunk in chunks for letter in chunk]
 
     assert len(asyncio.run(read(None))) == 20

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from schemas.dead_letter_answers import Letter, LetterState
+from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter
 from schemas.dead_letters import attempts_of
 from schemas.settings import KafkaAccess
-from streams.dead_letters.reader import LetterFilter, read_letters
+from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
 from streams.dead_letters.replay import Replay
 from streams.dead_letters.replay_ledger import ReplayLedger
-from streams.dead_letters.states import Standing
+from streams.dead_letters.states import Status
 from streams.kafka.client import Producer
 from streams.redis.state import RedisStore
 from tests.stream.dead_letters.letter_rig import LetterRig, now_ms
@@ -77,12 +77,12 @@ def test_a_replay_storm_twice_leaves_scores_and_coverage_as_they_are(letter_rig:
         ledger = ReplayLedger(store, 60_000)
         replay = Replay(producer, ledger, states, partitions, rate=0, max_attempts=99)
         try:
-            wanted = LetterFilter(until=now_ms())
-            await replay.run(read_letters(access, letter_rig.prefix + "dead-letters", wanted))
+            wanted = DeadLetterFilter(until=now_ms())
+            await replay.run(read_dead_letters(access, letter_rig.prefix + "dead-letters", wanted))
         finally:
             await producer.close()
             await store.close()
-        return replay.outcome.replayed
+        return replay.result.replayed
 
     letter_rig.wait("quiet", lambda: not letter_rig.conservation().get("thumbs", Counter())["parked:no_trace"])
     held, coverage = letter_rig.held(), letter_rig.coverage()
@@ -102,8 +102,8 @@ def test_a_replay_storm_twice_leaves_scores_and_coverage_as_they_are(letter_rig:
 class Everything:
     """States that let every letter through."""
 
-    async def of(self, letters: list[Letter]) -> list[Standing]:
-        return [Standing(LetterState.OPEN)] * len(letters)
+    async def of(self, letters: list[StoredDeadLetter]) -> list[Status]:
+        return [Status(DeadLetterState.OPEN)] * len(letters)
 
 
 def test_what_fails_again_comes_back_with_its_attempts_counted(letter_rig: LetterRig) -> None:

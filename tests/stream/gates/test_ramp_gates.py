@@ -75,7 +75,7 @@ async def test_pc5_ac4_an_operator_is_told_of_each_failed_verdict_once_also_over
     between = step("between", from_percent=5, to_percent=25)
     await rig.send("ramp-steps", step("invalid", to_percent=101), between, step("late", deadline_seconds=0))
     await come(lambda: len(rig.told) == 2)
-    await come(lambda: worker.operators.feed and sum(worker.operators.feed.done.values()) == 3)
+    await come(lambda: worker.operators.consumer and sum(worker.operators.consumer.done.values()) == 3)
     await rig.stop()
     await rig.start()
     await rig.send("ramp-steps", step("late", deadline_seconds=0), step("nobody", agent_version="v9"))

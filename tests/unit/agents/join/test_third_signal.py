@@ -13,11 +13,11 @@ from agents.join.rebuilding import adopt
 from agents.join.turn import MAYBE, Mark, Signal, Turn, code_of, decode_turn, encode_turn
 from agents.ports import Refusal
 from rampgate.wiring import AGENTS
-from schemas.dead_letter_answers import LetterState, read_letter
+from schemas.dead_letter_answers import DeadLetterState, parse_dead_letter
 from schemas.outcomes import Cause, Kind
 from schemas.signals import DECLARED, THUMBS, MergeRule, UserSignal, declare, kinds
 from schemas.topics import Topics
-from streams.dead_letters.states import LetterStates
+from streams.dead_letters.states import DeadLetterStates
 from streams.metrics import Metrics
 from streams.queries.conservation import conservation
 from streams.queries.coverage import coverage
@@ -128,22 +128,24 @@ async def test_a_bad_one_a_refused_one_and_one_without_a_trace_are_dead_letters_
         "dead_lettered:missing_trace": 1,
         "dead_lettered:opik_rejected": 1,
     }
-    states = LetterStates(world.topics, AGENTS, world.policy, world.clock, world.store, None)
+    states = DeadLetterStates(world.topics, AGENTS, world.policy, world.clock, world.store, None)
     letters = {letter.cause: letter for letter in world.letters.letters}
     refused = letters[Cause.OPIK_REJECTED]
-    assert await state_of(states, refused) == (LetterState.OPEN, "")
+    assert await state_of(states, refused) == (DeadLetterState.OPEN, "")
     world.scores.refuse = lambda write: None
     _, value, headers = refused.encode(1_000_000)[0], *refused.encode(1_000_000)[1:3]
     world.send(KIND, value, headers=headers)
     await world.run(KIND)
     assert world.score("refused", SCORE) == 1.0
-    assert await state_of(states, refused) == (LetterState.RESOLVED, "the turn's favourite is settled")
+    assert await state_of(states, refused) == (DeadLetterState.RESOLVED, "the turn's favourite is settled")
 
 
-async def state_of(states: LetterStates, letter: Any) -> tuple[LetterState, str]:
+async def state_of(states: DeadLetterStates, letter: Any) -> tuple[DeadLetterState, str]:
     key, value, headers = letter.encode(1_000_000)
-    (standing,) = await states.of([read_letter(Rec(value, "rampgate.dead-letters", 0, 0, NOW, key, tuple(headers)))])
-    return standing.state, standing.why
+    (status,) = await states.of(
+        [parse_dead_letter(Rec(value, "rampgate.dead-letters", 0, 0, NOW, key, tuple(headers)))]
+    )
+    return status.state, status.why
 
 
 async def test_metrics_have_its_label() -> None:

@@ -75,7 +75,7 @@ def test_what_waits_beside_the_join_has_a_gauge_by_reader_and_none_for_a_partiti
     metrics = Metrics()
     parts = SimpleNamespace(metrics=metrics, topics=Topics(), access=KafkaAccess(("nowhere:1",)))
     feed = SimpleNamespace(name="live", done={THUMBS: 7, STEPS: 3})
-    worker: Any = SimpleNamespace(parts=parts, consumption=None, side_feeds=[feed])
+    worker: Any = SimpleNamespace(parts=parts, consumption=None, delayed_consumers=[feed])
     health = WorkerHealth(worker, 300.0)
 
     class Ends:

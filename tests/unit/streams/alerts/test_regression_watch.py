@@ -18,7 +18,7 @@ from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
-from streams.alerts.regression_watch import LEASE_MS, TRIED_FOR, Errand, RegressionWatch
+from streams.alerts.regression_watch import LEASE_MS, TRIED_FOR, PendingResponse, RegressionWatch
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.registry.registry_disk import built
@@ -43,25 +43,25 @@ class Watching:
     def __init__(self, **options: Any) -> None:
         self.rig = Rig()
         self.failing: set[Step] = set()
-        self.errands: list[Errand] = []
+        self.pending: list[PendingResponse] = []
         self.dies = False
         self.options = {"window_seconds": 86_400, "minimum": 5, "ramping": True, "every": 1.0, **options}
 
-    async def carry_out(self, errand: Errand) -> Errand | None:
-        self.errands.append(errand)
+    async def carry_out(self, owed: PendingResponse) -> PendingResponse | None:
+        self.pending.append(owed)
         await asyncio.sleep(0)
         if self.dies:
             raise asyncio.CancelledError
-        left = tuple(step for step in errand.left if step in self.failing)
-        return replace(errand, left=left) if left else None
+        left = tuple(step for step in owed.left if step in self.failing)
+        return replace(owed, left=left) if left else None
 
     @property
     def done(self) -> list[Response]:
-        return [errand.response for errand in self.errands]
+        return [owed.response for owed in self.pending]
 
     def steps(self, judge: str = "honesty") -> list[tuple[Step, ...]]:
-        """Of each errand about a judge, those that were left."""
-        return [errand.left for errand in self.errands if errand.response.breach.judge_id == judge]
+        """Of each owed about a judge, those that were left."""
+        return [owed.left for owed in self.pending if owed.response.breach.judge_id == judge]
 
     async def look(self) -> list[Response]:
         """As another worker would, or this one after a restart: nothing is remembered but what the stores hold."""
@@ -116,9 +116,9 @@ async def test_what_can_not_be_delivered_for_a_day_is_given_up() -> None:
     await watching.look()
     watching.rig.world.wait(TRIED_FOR)
     await watching.look()
-    tried = len(watching.errands)
+    tried = len(watching.pending)
     await watching.look()
-    assert len(watching.errands) == tried
+    assert len(watching.pending) == tried
 
 
 async def test_a_worker_that_dies_amid_its_steps_leaves_them_to_the_next_one() -> None:
@@ -131,9 +131,9 @@ async def test_a_worker_that_dies_amid_its_steps_leaves_them_to_the_next_one() -
     watching.dies = False
     assert await watching.look() == [], "it is no news"
     assert watching.steps()[-1] == (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
-    before = len(watching.errands)
+    before = len(watching.pending)
     await watching.look()
-    assert len(watching.errands) == before
+    assert len(watching.pending) == before
 
 
 async def test_pc5_5_7_of_two_workers_one_responds() -> None:
@@ -157,7 +157,7 @@ async def test_a_breach_whose_scores_have_left_the_window_ends_and_the_next_one_
     await watching.turns(8, "later")
     again = await watching.look()
     assert {response.event for response in again} == {Event.BREACH}
-    since = {errand.response.event: errand.since for errand in watching.errands}
+    since = {owed.response.event: owed.since for owed in watching.pending}
     assert since[Event.BREACH] >= watching.rig.world.clock.ms - DAY
 
 
@@ -250,17 +250,17 @@ async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_wor
     world, carry_out = watching.rig.world, watching.carry_out
     other = world.store.lease(REGRESSION_LEASE.key(), DAY, "another worker")
 
-    async def too_long(errand: Errand) -> Errand | None:
+    async def too_long(owed: PendingResponse) -> PendingResponse | None:
         world.wait(HOUR)
         if taken:
             assert await other.acquire()
-        return await carry_out(errand)
+        return await carry_out(owed)
 
     watching.carry_out = too_long  # type: ignore[method-assign]
     await watching.look()
     if taken:
-        assert len(watching.errands) == 1
+        assert len(watching.pending) == 1
         assert await other.held(), "its lease is its own to give back"
     else:
-        assert len(watching.errands) > 1, "nobody took it: it is ours again"
+        assert len(watching.pending) > 1, "nobody took it: it is ours again"
         assert await other.acquire(), "and given back at the end"

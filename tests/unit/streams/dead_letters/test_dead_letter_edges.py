@@ -1,4 +1,4 @@
-"""Dead letters at their edges: where a replay sends them, how long doubles are known, from where a topic is read."""
+"""Dead letters at their edges: where a replay sends them, how long duplicates are known, from where a topic is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from schemas.dead_letters import HEAD_BYTES, DeadLetter
 from schemas.outcomes import Cause
-from streams.dead_letters.reader import SLACK_MS, Doubles, spans_of
+from streams.dead_letters.reader import SLACK_MS, Duplicates, spans_of
 from tests.unit.agents.builders import NOW, Rec
 from tests.unit.streams.dead_letters.test_replay_run import Bench, chunks, letter
 
@@ -28,12 +28,12 @@ async def test_a_replay_sends_a_letter_to_the_partition_it_came_from_or_by_key_w
 
 
 def test_so_many_letters_are_remembered_for_their_doubles_and_no_more() -> None:
-    doubles, letters = Doubles(remembered=3), [letter(offset=number) for number in range(5)]
-    assert [doubles.doubled(one) for one in letters[:3]] == [False] * 3
-    assert doubles.doubled(letters[0]), "the third to last"
-    assert not doubles.doubled(letters[3])
-    assert not doubles.doubled(letters[1]), "it was the oldest when the fourth came"
-    assert doubles.doubled(letters[0])
+    duplicates, letters = Duplicates(remembered=3), [letter(offset=number) for number in range(5)]
+    assert [duplicates.seen(one) for one in letters[:3]] == [False] * 3
+    assert duplicates.seen(letters[0]), "the third to last"
+    assert not duplicates.seen(letters[3])
+    assert not duplicates.seen(letters[1]), "it was the oldest when the fourth came"
+    assert duplicates.seen(letters[0])
 
 
 def test_a_letter_says_when_its_record_was_made_and_when_it_failed() -> None:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.dead_letter_answers import Letter, read_letter
+from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import HEADER_ROOM, DeadLetter, attempts_of, replay_id_of
 from schemas.outcomes import EXPLANATIONS, Cause, markdown
 from streams.dead_letters.listing import iso, printable
-from streams.dead_letters.reader import Doubles, LetterFilter
+from streams.dead_letters.reader import DeadLetterFilter, Duplicates
 from tests.root import ROOT
 from tests.unit.agents.builders import NOW, Rec
 
@@ -24,8 +24,8 @@ def sent(record: Rec, cause: Cause = Cause.MALFORMED, offset: int = 0, detail: s
     return Rec(value, "rampgate.dead-letters", 0, offset, NOW, key, tuple(headers))
 
 
-def letter(record: Rec, **more: object) -> Letter:
-    return read_letter(sent(record, **more))  # type: ignore[arg-type]
+def letter(record: Rec, **more: object) -> StoredDeadLetter:
+    return parse_dead_letter(sent(record, **more))  # type: ignore[arg-type]
 
 
 @given(st.none() | st.binary(max_size=200), st.none() | st.binary(max_size=200), HEADERS)
@@ -41,7 +41,7 @@ def test_what_goes_in_comes_out(value: bytes | None, key: bytes | None, headers:
 @given(HEADERS, st.none() | st.binary(max_size=20))
 def test_anything_in_the_topic_can_be_read(headers: list[tuple[str, bytes]], value: bytes | None) -> None:
     prefixed = [("rampgate." + name, content) for name, content in headers]
-    assert read_letter(Rec(value, headers=tuple(headers + prefixed))).identity
+    assert parse_dead_letter(Rec(value, headers=tuple(headers + prefixed))).identity
 
 
 @pytest.mark.parametrize("content", [None, b"", b"-1", b"x", b"9" * 5_000, "٣".encode()])
@@ -69,10 +69,10 @@ def test_doubled_letters_are_told_from_records_that_only_share_a_name() -> None:
     record = Rec(b"{bad", offset=5)
     assert letter(record, offset=1).identity == letter(record, offset=2).identity
     forged = (("rampgate.replay-id", letter(record).replay_id.encode()),)
-    doubles = Doubles(remembered=10)
-    assert not doubles.doubled(letter(Rec(b"one", headers=forged)))
-    assert not doubles.doubled(letter(Rec(b"two", headers=forged)))
-    assert doubles.doubled(letter(Rec(b"one", headers=forged)))
+    duplicates = Duplicates(remembered=10)
+    assert not duplicates.seen(letter(Rec(b"one", headers=forged)))
+    assert not duplicates.seen(letter(Rec(b"two", headers=forged)))
+    assert duplicates.seen(letter(Rec(b"one", headers=forged)))
 
 
 @given(st.integers(0, 2_500_000), st.integers(0, 2_500_000), st.integers(0, 2_500_000))
@@ -81,7 +81,7 @@ def test_every_letter_fits_and_says_what_it_lost(value: int, key: int, header: i
     out = sent(record, detail="d" * 900)
     size = len(out.value or b"") + len(out.key or b"") + sum(len(n) + len(c or b"") for n, c in out.headers)
     assert size < LIMIT + HEADER_ROOM + 4_096 < 1_048_000
-    back = read_letter(out)
+    back = parse_dead_letter(out)
     whole = (out.value, out.key, back.original_headers) == (record.value, record.key, [*record.headers])
     assert whole == (back.cut == ())
     assert whole == ("can't be replayed" not in back.detail)
@@ -91,17 +91,17 @@ def test_every_letter_fits_and_says_what_it_lost(value: int, key: int, header: i
 
 def test_each_filter_narrows_and_a_key_is_also_sought_in_the_value() -> None:
     one = letter(Rec(b'{"response_id": "r-1"}', key=b"item"), cause=Cause.OPIK_REJECTED)
-    assert LetterFilter().matches(one)
-    assert LetterFilter(key="item").matches(one)
-    assert LetterFilter(key="r-1").matches(one)
-    assert not LetterFilter(key="r").matches(one)
-    assert LetterFilter(causes=frozenset([Cause.OPIK_REJECTED]), topics=frozenset(["rampgate.thumbs"])).matches(one)
-    assert not LetterFilter(causes=frozenset([Cause.MALFORMED])).matches(one)
-    assert LetterFilter(since=NOW, until=NOW).matches(one)
-    assert not LetterFilter(since=NOW + 1).matches(one)
-    assert not LetterFilter(until=NOW - 1).matches(one)
-    assert LetterFilter(came_from=one.came_from, replay_id=one.replay_id, stage="thumbs.decode").matches(one)
-    assert not LetterFilter(stage="settle").matches(one)
+    assert DeadLetterFilter().matches(one)
+    assert DeadLetterFilter(key="item").matches(one)
+    assert DeadLetterFilter(key="r-1").matches(one)
+    assert not DeadLetterFilter(key="r").matches(one)
+    assert DeadLetterFilter(causes=frozenset([Cause.OPIK_REJECTED]), topics=frozenset(["rampgate.thumbs"])).matches(one)
+    assert not DeadLetterFilter(causes=frozenset([Cause.MALFORMED])).matches(one)
+    assert DeadLetterFilter(since=NOW, until=NOW).matches(one)
+    assert not DeadLetterFilter(since=NOW + 1).matches(one)
+    assert not DeadLetterFilter(until=NOW - 1).matches(one)
+    assert DeadLetterFilter(came_from=one.came_from, replay_id=one.replay_id, stage="thumbs.decode").matches(one)
+    assert not DeadLetterFilter(stage="settle").matches(one)
 
 
 @given(st.binary(max_size=50))

@@ -12,12 +12,12 @@ import pytest
 from agents.codec import Decoded
 from agents.join.turn import Mark
 from agents.ports import Unavailable
-from schemas.dead_letter_answers import Letter, LetterState, read_letter
+from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import DeadLetter
 from schemas.outcomes import Cause, Kind
 from streams.dead_letters.listing import Listing
 from streams.dead_letters.replay import Replay
-from streams.dead_letters.states import LetterStates
+from streams.dead_letters.states import DeadLetterStates
 from tests.unit.agents.builders import DAY, NOW, Rec, encode, reroll, thumb, trace
 from tests.unit.agents.join.world import AGENTS, World
 
@@ -81,37 +81,37 @@ class Bench:
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
 
     @property
-    def states(self) -> LetterStates:
+    def states(self) -> DeadLetterStates:
         agents = {name: AGENTS[kind] for name, kind in NAMES.items()}
         world, ledger = self.world, self.ledger
-        return LetterStates(world.topics, agents, world.policy, world.clock, world.store, ledger)  # type: ignore[arg-type]
+        return DeadLetterStates(world.topics, agents, world.policy, world.clock, world.store, ledger)  # type: ignore[arg-type]
 
     def replay(self, **options: Any) -> Replay:
         log: Any = self.log
         ledger: Any = self.ledger
         return Replay(log, ledger, self.states, PARTITIONS, **{"rate": 0, **options})
 
-    async def state(self, one: Letter) -> str:
-        (standing,) = await self.states.of([one])
-        return standing.state.value
+    async def state(self, one: StoredDeadLetter) -> str:
+        (status,) = await self.states.of([one])
+        return status.state.value
 
 
-async def chunks(*letters: Letter) -> AsyncGenerator[list[Letter], None]:
+async def chunks(*letters: StoredDeadLetter) -> AsyncGenerator[list[StoredDeadLetter], None]:
     yield list(letters)
 
 
-def letter(value: Any = b"{bad", topic: str = "rampgate.thumbs", offset: int = 0, **more: Any) -> Letter:
+def letter(value: Any = b"{bad", topic: str = "rampgate.thumbs", offset: int = 0, **more: Any) -> StoredDeadLetter:
     cause = more.pop("cause", Cause.MALFORMED)
     record = Rec(encode(value), topic, more.pop("partition", 1), offset, key=b"k", **more)
     key, body, headers = DeadLetter(record, cause, "d", "s", NOW).encode(1_000_000)
-    return read_letter(Rec(body, "rampgate.dead-letters", 0, offset, NOW, key, tuple(headers)))
+    return parse_dead_letter(Rec(body, "rampgate.dead-letters", 0, offset, NOW, key, tuple(headers)))
 
 
-def sent_letters(world: World) -> list[Letter]:
+def sent_letters(world: World) -> list[StoredDeadLetter]:
     out = []
     for offset, one in enumerate(world.letters.letters):
         key, value, headers = one.encode(1_000_000)
-        out.append(read_letter(Rec(value, "rampgate.dead-letters", 0, offset, NOW, key, tuple(headers))))
+        out.append(parse_dead_letter(Rec(value, "rampgate.dead-letters", 0, offset, NOW, key, tuple(headers))))
     return out
 
 
@@ -264,8 +264,8 @@ async def test_states_follow_the_turn() -> None:
     assert await bench.state(newer) == "replayed"
     world.wait(8 * DAY)
     old = letter(thumb("gone", at=NOW), cause=Cause.OPIK_UNAVAILABLE)
-    (standing,) = await bench.states.of([old])
-    assert (standing.state, standing.why) == (LetterState.NOT_REPLAYABLE, "it would be filtered now: out_of_window")
+    (status,) = await bench.states.of([old])
+    assert (status.state, status.why) == (DeadLetterState.NOT_REPLAYABLE, "it would be filtered now: out_of_window")
 
 
 async def test_the_listing_keeps_the_last_and_counts_all() -> None:

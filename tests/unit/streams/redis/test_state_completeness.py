@@ -7,7 +7,7 @@ from faust.types import TP
 
 from agents.ports import Change, Unavailable
 from schemas.settings import KafkaAccess
-from streams.redis.state_completeness import Wholeness
+from streams.redis.state_completeness import StateCompleteness
 from tests.memory_ports import ManualClock, MemoryStore
 
 TOPIC, FAR = "traces", 4_102_444_800_000
@@ -19,7 +19,7 @@ class World:
     def __init__(self) -> None:
         self.store = MemoryStore(ManualClock())
         self.offsets, self.held = {(TOPIC, 0): 100, (TOPIC, 1): 7}, {TP(TOPIC, 0): 120, TP(TOPIC, 1): 7}
-        self.state = Wholeness(self.store, KafkaAccess(("127.0.0.1:1",)), "group", [TOPIC])
+        self.state = StateCompleteness(self.store, KafkaAccess(("127.0.0.1:1",)), "group", [TOPIC])
         self.state._committed.committed = self.committed  # type: ignore[method-assign]
         self.state._offsets.ends = self.ends  # type: ignore[method-assign, assignment]
 
@@ -44,13 +44,13 @@ async def world() -> World:
 
 
 async def test_a_state_that_has_all_that_was_committed_is_whole(world: World) -> None:
-    async with world.state.held():
+    async with world.state.guard():
         await world.mark(p0=115)
 
 
 async def test_nothing_committed_yet_is_whole(world: World) -> None:
     world.offsets.clear()
-    async with world.state.held():
+    async with world.state.guard():
         pass
 
 
@@ -59,7 +59,7 @@ async def test_marks_that_are_gone_or_not_where_they_were_yet_are_of_a_state_mad
     """Gone: a moment after the flush, when nobody has noticed. Lower: while records are read again."""
     await world.mark(p0=mark)
     with pytest.raises(Unavailable):
-        async with world.state.held():
+        async with world.state.guard():
             pytest.fail("nothing must be read")
 
 
@@ -67,7 +67,7 @@ async def test_a_state_that_is_lost_while_it_is_read_is_noticed(world: World) ->
     read = []
 
     async def look() -> None:
-        async with world.state.held():
+        async with world.state.guard():
             await world.mark(p1=-1)
             read.append("half of it")
 
@@ -79,5 +79,5 @@ async def test_a_state_that_is_lost_while_it_is_read_is_noticed(world: World) ->
 async def test_a_topic_made_anew_is_whole_when_it_was_read_to_its_end(world: World) -> None:
     """Its group has committed more than it holds."""
     world.offsets[TOPIC, 1] = 5_000
-    async with world.state.held():
+    async with world.state.guard():
         pass
