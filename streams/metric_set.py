@@ -106,7 +106,6 @@ REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
 FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
 SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
 
-SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
 RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
 LOOKUPS: Final = (0.000_001, 0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)

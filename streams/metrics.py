@@ -34,7 +34,6 @@ from streams.metric_set import (
     REGRESSIONS,
     RUNS,
     SCORES,
-    SHORT,
     STATES,
     SWEEP_OUTCOMES,
     TIERS,
@@ -278,9 +277,6 @@ class Metrics(MetricSet):
         """The gateway to Opik and the DynamoDB feed."""
         self.opik_requests = self._counter(
             "rampgate_opik_requests_total", "Requests to Opik.", operation=OPEN, outcome=OPIK_OUTCOMES
-        )
-        self.opik_seconds = self._histogram(
-            "rampgate_opik_request_seconds", "Duration of one request to Opik, retries apart.", SHORT, operation=OPEN
         )
         self.feed_records = self._counter(
             "rampgate_feed_records_total", "DynamoDB stream records the feed has handled.", outcome=FEED_OUTCOMES
