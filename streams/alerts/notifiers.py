@@ -1,4 +1,4 @@
-"""Messages to PagerDuty, Slack and Grafana, each tried again within bounds (PC5 §5.5, §5.7)."""
+"""Sends messages to PagerDuty, Slack and Grafana, and repeats each within bounds (PC5 §5.5, §5.7)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
 
 
 class Undelivered(Exception):
-    """The message names the service's host and what it answered; neither its path, which may be a secret (a Slack
-    webhook is one), nor a key."""
+    """A message was not delivered. The text names the service's host and its answer, but neither a path, which may be
+    secret (a Slack webhook is), nor a key."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a kind of message goes, and with which headers."""
+    """The URL of a channel, and the headers that it needs."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -38,13 +38,13 @@ class Address:
 
 
 def grafana(url: str, token: str) -> Address:
-    """`url` is Grafana's own, such as https://grafana.example.com."""
+    """The address of Grafana's annotations; `url` is Grafana's own, such as https://grafana.example.com."""
     return Address(url.rstrip("/") + "/api/annotations", {"authorization": f"Bearer {token}"})
 
 
 class Notifier:
-    """`seconds` in all for one message, `timeout` for one try. The client is the caller's; give it no redirects.
-    `observe` is told of each message whether it was delivered."""
+    """Posts messages: each has `seconds` in all and `timeout` for one try. `observe` is told whether a message was
+    delivered. The caller makes and closes the client, which must follow no redirects."""
 
     def __init__(
         self, client: httpx.AsyncClient, *, tries: int = 5, seconds: float = 60.0, timeout: float = 10.0,
@@ -54,7 +54,7 @@ class Notifier:
         self._retry = Retry(first_pause, LONGEST_PAUSE, LONGEST_PAUSE, tries)
 
     async def post(self, address: Address, body: Mapping[str, Any]) -> None:
-        """Return once it is taken (2xx). Raises Undelivered."""
+        """Return once the service answers 2xx. Raises Undelivered."""
         last = "no answer"
 
         def noticed(error: BaseException, failures: int, pause: float) -> None:
@@ -76,7 +76,7 @@ class Notifier:
         raise Undelivered(f"{address.host}: {last}")
 
     async def _try(self, address: Address, body: Mapping[str, Any]) -> None:
-        """Raises TryAgain where a repetition may help, else Undelivered."""
+        """Post once. Raises TryAgain where a repetition may help, else Undelivered."""
         try:
             answer = await self._client.post(
                 address.url, json=dict(body), headers=dict(address.headers), timeout=self._timeout

@@ -1,8 +1,8 @@
-"""Failed verdicts told to an operator, from the topic that PC6 reads too (PC5 AC-4, §5.5, §9.5).
+"""Tells operators of failed verdicts, from the topic that PC6 reads too (PC5 AC-4, §5.5, §9.5).
 
-The topic is what is owed: a worker that dies after it published a verdict leaves the telling to whoever reads on, so a
-verdict is told at least once. One that was told is marked; only a death between Slack's answer and the mark tells it
-twice. Nothing waits for this: neither the verdict, nor a verdict behind one that can't be delivered.
+A worker that dies after it published a verdict leaves the telling to the worker that reads on, so a verdict is told at
+least once. A mark in Redis says what was told; only a death between Slack's answer and the mark tells a verdict twice.
+Nothing waits for this: neither the verdict, nor a verdict behind one that can't be delivered.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from schemas.verdicts import Verdict, VerdictLevel
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 
 log = structlog.get_logger(__name__)
-TRIED_FOR = 86_400_000
-"""Milliseconds after which what could not be delivered is news no more."""
+GIVEN_UP_AFTER_MS = 86_400_000
+"""A verdict that could not be delivered for so long is given up."""
 
 
 class OperatorNews:
-    """A handler of `streams.kafka.delayed_consumer`. Without `slack` the log's error line is all
-    the news there is; it is there in any case."""
+    """A handler of `streams.kafka.delayed_consumer`. Each failed verdict is an error line in the log, and a message
+    where `slack` is configured."""
 
     def __init__(self, store: Store, clock: Clock, notifier: Notifier, slack: Address | None, keep_ms: int) -> None:
         self._store, self._clock, self._notifier, self._slack, self._keep = store, clock, notifier, slack, keep_ms
 
     async def __call__(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Returns those to be tried again. Raises Unavailable."""
+        """Tell of the failed verdicts among these records; returns those to be tried again. Raises Unavailable."""
         waiting = []
         for record in records:
             verdict = _failed(record)
@@ -43,16 +43,16 @@ class OperatorNews:
             key, now = OPERATOR_TOLD.key(verdict.verdict_id), self._clock.now_ms()
             if any(await self._store.read([key])):
                 continue
-            told = await self._told(verdict)
-            if not told and now - record.timestamp < TRIED_FOR:
+            channel = await self._tell(verdict)
+            if not channel and now - record.timestamp < GIVEN_UP_AFTER_MS:
                 waiting.append(record)
                 continue
-            _log(verdict, told or "nobody: Slack took it from none of a day's tries")
+            _log(verdict, channel or "nobody: Slack took it from none of a day's tries")
             await self._store.apply(Change(sets={key: (b"1", now + self._keep)}))
         return waiting
 
-    async def _told(self, verdict: Verdict) -> str:
-        """By which way, empty where it could not be delivered."""
+    async def _tell(self, verdict: Verdict) -> str:
+        """The channel by which the verdict was told, empty where it could not be delivered."""
         if self._slack is None:
             return "nobody: slack_webhook is not set"
         try:
@@ -64,6 +64,7 @@ class OperatorNews:
 
 
 def _failed(record: Record) -> Verdict | None:
+    """The verdict where it is a fail; None for any other record."""
     try:
         verdict = from_json(orjson.loads(record.value or b""))
     except (ValueError, TypeError, ValidationError) as error:

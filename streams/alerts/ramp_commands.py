@@ -1,7 +1,7 @@
-"""Ramp-down commands to PC6, one for each breach (PC5 §5.7; contracts §1).
+"""Sends ramp-down commands to PC6, one for each breach (PC5 §5.7; contracts §1).
 
-Their topic is the memory of what was commanded: a worker that died after the command, or a Redis that was emptied,
-makes nobody command again.
+Their topic is the memory of what was commanded: neither a worker that died after a command nor an emptied Redis leads
+to a second one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ BREACH = "rampgate.breach"
 
 
 class RampCommands:
+    """The topic of ramp-down commands."""
+
     def __init__(self, access: KafkaAccess, producer: Producer, topic: str) -> None:
         self._access, self._producer, self._topic = access, producer, topic
 
     async def send(self, response: Response, since: int) -> None:
-        """Durable on return, or known to be there: a command about this breach that is younger than `since` (ms) is its
-        own. Raises Unavailable."""
+        """Return once the command is durable, or found on the topic: a command about this key that is younger than
+        `since` (ms) answers this breach. Raises Unavailable."""
         breach = response.breach
         if await self._sent(breach.key.encode(), since):
             log.info("ramp_down_commanded_before", judge=breach.judge_id, agent=breach.agent_id)
@@ -42,7 +44,7 @@ class RampCommands:
         await self._producer.send([(self._topic, breach.agent_id.encode(), command, headers)])
 
     async def _sent(self, key: bytes, since: int) -> bool:
-        """What can't be told is commanded: to be at 0 % twice harms nobody."""
+        """True where the topic has the command. Where it can't be read, False: commanding 0 % twice does no harm."""
         try:
             return await self._read(key, since)
         except (Unavailable, KafkaError, OSError, TimeoutError) as error:
@@ -59,7 +61,7 @@ class RampCommands:
             partitions = [TopicPartition(self._topic, number) for number in range(count)]
             spans = await spans_of(consumer, partitions, since)
             async for _, records in records_of(consumer, spans):
-                if any(one.timestamp >= since and dict(one.headers).get(BREACH) == key for one in records):
+                if any(record.timestamp >= since and dict(record.headers).get(BREACH) == key for record in records):
                     return True
             return False
         finally:

@@ -1,4 +1,4 @@
-"""A regression's response carried out: command, page, message, annotation, and always the trend log (PC5 §5.7)."""
+"""Carries out the response to a regression: command, page, message, annotation, and the trend log (PC5 §5.7)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (
 
 
 class TrendLog:
-    """A Markdown table that is only ever appended to; a file that is not there is begun."""
+    """Appends rows to a Markdown table, and begins the file where there is none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def append(self, response: Response) -> None:
-        """Raises OSError. A row is one write, so that two processes never mix theirs."""
+        """Append one row, in one write, so that two processes never mix theirs. Raises OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             begun = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -45,7 +45,7 @@ class TrendLog:
 
 @dataclass(frozen=True)
 class Channels:
-    """Where people are told. What is None is not configured: its step is passed over, and said to be."""
+    """Where people are told. A channel that is None is not configured: its step is left out, and the log says so."""
 
     routing_key: str | None = field(default=None, repr=False)
     slack: Address | None = None
@@ -54,16 +54,20 @@ class Channels:
 
 
 class Unconfigured(Exception):
-    """There is no such channel: no repetition helps."""
+    """The channel is not configured: no repetition helps."""
 
 
 class Responder:
+    """Takes the steps of a response."""
+
     def __init__(self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
         self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
 
     async def carry_out(self, owed: PendingResponse) -> PendingResponse | None:
-        """Every step that is left, none hindered by another; what failed, to be tried again. The command goes out
-        before anybody is told that it does."""
+        """Take every step that is left, whether or not another fails; returns those that failed, to be tried again.
+
+        The ramp-down command comes first, so that people are told of a command that is sent.
+        """
         response, failed = owed.response, []
         steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
             Step.RAMP_DOWN: lambda response: self._commands.send(response, owed.since),
@@ -76,7 +80,7 @@ class Responder:
         for step in owed.left:
             act = steps.get(step)
             if act is None:
-                continue  # said in a page or a row: a ramp-down by hand, a triage
+                continue  # people do it, and a page or a row says so: a ramp-down by hand, a triage
             try:
                 await act(response)
             except Unconfigured as error:

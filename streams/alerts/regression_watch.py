@@ -1,9 +1,7 @@
-"""Looks at the live scores again and again, and has what follows from a floor breach done once (PC5 §5.7).
+"""Looks at the live scores at intervals, and has each floor breach responded to once (PC5 §5.7).
 
-What is to be done is written down before it begins, and struck off step by step: a step that fails, and what a worker
-that died left undone, is tried again at the next looks.
-
-What the watch over live floors remembers between its looks: open breaches, and what is still owed about them.
+The steps of a response are written to Redis before the first begins, and struck off one by one: a step that fails, and
+what a worker that died left undone, is tried again at the next looks.
 """
 
 from __future__ import annotations
@@ -25,11 +23,18 @@ from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
 from streams.redis.lease import LeasingStore
 
+log = structlog.get_logger(__name__)
+LEASE_MS = 300_000
+"""Longer than a breach's steps may take together, so that no two workers respond to the same breach."""
+GIVEN_UP_AFTER_MS = 86_400_000
+"""A step that has failed for so long is given up."""
+LOGGED = ("judge_id", "vertical", "agent_id", "agent_version", "safety", "score", "floor", "n")
+
 
 @dataclass
 class PendingResponse:
-    """A response and the steps of it that are not done. Times in ms: when it began, and since when a command about this
-    breach would be this breach's own."""
+    """A response and its steps that are `left`. Times in ms: it `began` then, and a command `since` then answers this
+    breach and no earlier one."""
 
     response: Response
     left: tuple[Step, ...]
@@ -39,16 +44,17 @@ class PendingResponse:
 
 @dataclass
 class Regressions:
-    """`ended`: when a breach of this key last did, kept for as long as a command about it is looked for."""
+    """What the watch remembers between its looks. `ended`: when a breach of each key last ended, kept for as long as a
+    command about it is looked for."""
 
     open: dict[str, Breach] = field(default_factory=dict)
     pending: list[PendingResponse] = field(default_factory=list)
     ended: dict[str, int] = field(default_factory=dict)
 
     def note(self, response: Response, now: int, window: int) -> None:
-        """A breach has begun or ended; what was owed about its last event is news no more."""
+        """Remember that a breach began or ended. What is pending about its last event is dropped: it is out of date."""
         key = response.breach.key
-        self.pending = [one for one in self.pending if one.response.breach.key != key]
+        self.pending = [earlier for earlier in self.pending if earlier.response.breach.key != key]
         since = max(self.ended.get(key, 0), now - window)
         self.pending.append(PendingResponse(response, response.steps, now, since))
         self.ended = {name: at for name, at in self.ended.items() if at > now - window}
@@ -73,8 +79,8 @@ class Regressions:
 
 
 def _pending(held: dict[str, Any]) -> PendingResponse:
-    said = held["response"]
-    response = Response(Breach(**said["breach"]), Event(said["event"]), _steps(said["steps"]))
+    response = held["response"]
+    response = Response(Breach(**response["breach"]), Event(response["event"]), _steps(response["steps"]))
     return PendingResponse(response, _steps(held["left"]), held["began"], held["since"])
 
 
@@ -82,18 +88,12 @@ def _steps(names: list[str]) -> tuple[Step, ...]:
     return tuple(Step(name) for name in names)
 
 
-log = structlog.get_logger(__name__)
-LEASE_MS = 300_000
-"""Longer than a breach's steps may take together: no two workers respond to the same one."""
-TRIED_FOR = 86_400_000
-"""Milliseconds after which a step that failed is given up."""
-SHOWN = ("judge_id", "vertical", "agent_id", "agent_version", "safety", "score", "floor", "n")
 CarryOut = Callable[[PendingResponse], Awaitable[PendingResponse | None]]
-"""Does the steps that are left; returns what is to be tried again, if anything."""
+"""Takes the steps that are left; returns those that failed, to be tried again, None where none did."""
 
 
 class RegressionWatch:
-    """Any number of workers may have one; the open breaches are in Redis, and one worker looks at a time."""
+    """Each worker has one; the open breaches are in Redis, and one worker looks at a time."""
 
     def __init__(
         self,
@@ -109,14 +109,14 @@ class RegressionWatch:
         ready: Callable[[], bool] = lambda: True,
         observe: Callable[[Response], None] = lambda response: None,
     ) -> None:
-        """`observe` is told of each breach that begins or ends."""
+        """`every`: seconds between looks. `observe` is told of each breach that begins or ends."""
         self._lease, self._observe = store.lease(REGRESSION_LEASE.key(), LEASE_MS), observe
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
         self._window, self._minimum, self._ramping = round(window_seconds * 1000), minimum, ramping
         self._every, self._ready = every, ready
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Look at the scores until cancelled."""
         while True:
             await asyncio.sleep(self._every)
             try:
@@ -128,7 +128,7 @@ class RegressionWatch:
                 log.exception("regression_watch_failed")
 
     async def once(self) -> list[Response]:
-        """What was news at this look."""
+        """Look once; returns the responses to what is new. Nothing where another worker looks. Raises Unavailable."""
         registry = self._registry()
         if registry is None or not await self._lease.acquire():
             return []
@@ -149,12 +149,12 @@ class RegressionWatch:
         for response in outcome.responses:
             self._observe(response)
             breach = response.breach
-            log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in SHOWN})
+            log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in LOGGED})
         for owed in list(known.pending):
             if not await self._lease.acquire():
-                break  # it took so long that another worker looks by now
+                break  # the steps took so long that another worker looks by now
             left = await self._carry_out(owed)
-            if left is not None and now - left.began >= TRIED_FOR:
+            if left is not None and now - left.began >= GIVEN_UP_AFTER_MS:
                 log.error("regression_given_up", judge=left.response.breach.judge_id, steps=left.left)
                 left = None
             place = known.pending.index(owed)

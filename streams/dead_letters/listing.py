@@ -1,4 +1,4 @@
-"""The answer to "what lies in the dead-letter topic": one row a letter, newest kept, everything counted."""
+"""Lists the dead-letter topic: one row for each dead letter, the latest ones kept, all counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_OURS = "Not written by a worker: the header rampgate.cause is missing or unk
 
 
 class Listing:
-    """Keeps the rows of the `limit` letters that failed last (0: all), without their values."""
+    """Keeps the rows of the `limit` dead letters that failed last (0: all), without their values."""
 
     def __init__(self, states: DeadLetterStates, limit: int) -> None:
         self._states, self._limit = states, limit
@@ -29,7 +29,7 @@ class Listing:
         self._by_cause: Counter[str] = Counter()
 
     async def read(self, chunks: AsyncGenerator[list[StoredDeadLetter], None]) -> None:
-        """Raises Unavailable, from the chunks or the states."""
+        """Take dead letters in. Raises Unavailable, from the chunks or the states."""
         async with aclosing(chunks):
             async for chunk in chunks:
                 fresh = [letter for letter in chunk if not self._again(letter)]
@@ -37,7 +37,8 @@ class Listing:
                     self._keep(letter, status)
 
     def answer(self, *, states_known: bool) -> DeadLetterList:
-        """Oldest first. Where a record failed again, its earlier letter was replayed, whatever the ledger says."""
+        """The list, oldest first. Where a record failed again, its earlier letter was replayed, whatever the ledger
+        says."""
         rows = [self._rows[identity] for _, identity in sorted(self._oldest)]
         for row in rows:
             latest = self._attempts.get(row["replay_id"], 0)
@@ -47,6 +48,7 @@ class Listing:
         return DeadLetterList(letters=rows, total=sum(by_cause.values()), by_cause=by_cause, states_known=states_known)
 
     def _again(self, letter: StoredDeadLetter) -> bool:
+        """True where this repeats a dead letter that was taken in; counts copies and attempts."""
         if letter.attempts > 1:
             self._attempts[letter.replay_id] = max(letter.attempts, self._attempts.get(letter.replay_id, 0))
             if len(self._attempts) > REMEMBERED:
@@ -65,11 +67,13 @@ class Listing:
 
 
 def cause_of(letter: StoredDeadLetter) -> str:
+    """The cause as lists show it."""
     return letter.cause.value if letter.cause is not None else "unknown"
 
 
 def answer_of(letter: StoredDeadLetter, status: Status) -> DeadLetterAnswer:
-    said = EXPLANATIONS.get(letter.cause) if letter.cause is not None else None
+    """The row of one dead letter."""
+    explanation = EXPLANATIONS.get(letter.cause) if letter.cause is not None else None
     value = letter.record.value
     return DeadLetterAnswer(
         replay_id=letter.replay_id,
@@ -88,19 +92,20 @@ def answer_of(letter: StoredDeadLetter, status: Status) -> DeadLetterAnswer:
         state=status.state.value,
         why=clean(status.why),
         copies=1,
-        means=said.means if said else NOT_OURS,
-        do=said.do if said else "Find out who writes to the dead-letter topic.",
+        means=explanation.means if explanation else NOT_OURS,
+        do=explanation.do if explanation else "Find out who writes to the dead-letter topic.",
     )
 
 
 def iso(ms: int) -> str | None:
-    """None for what is no time, such as the -1 of a missing header."""
+    """A time (ms) in ISO 8601; None for what is no time, such as the -1 of a missing header."""
     if not 0 < ms < 253_000_000_000_000:
         return None
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def printable(content: bytes) -> str:
-    """Text with control characters and what is no UTF-8 escaped, so that nothing reaches a terminal as a command."""
+    """Text in which control characters and what is no UTF-8 are escaped, so that a terminal takes none for a
+    command."""
     text = content.decode("utf-8", errors="backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

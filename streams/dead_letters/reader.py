@@ -1,4 +1,4 @@
-"""Reading the dead-letter topic: from where to where, which letters, and repeated ones once (contracts §5)."""
+"""Reads the dead-letter topic: which span of it, which dead letters, and each of them once (contracts §5)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from streams.kafka.client import client_options
 CHUNK = 500
 SILENCE_SECONDS = 15.0
 SLACK_MS = 300_000
-"""How far the clocks of workers and brokers may differ before the index by time would skip a letter."""
+"""How far the clocks of workers and brokers may differ before the index by time skips a dead letter."""
 REMEMBERED = 100_000
+"""Dead letters whose repetitions are noticed: a redelivery repeats what is near in time."""
 
 Progress = Callable[[int, int], None]
 """Told (records read, records to read) after each chunk."""
@@ -32,7 +33,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class DeadLetterFilter:
-    """Which letters: all of these at once; what is empty or None asks nothing. Times in ms, of the failure.
+    """Selects dead letters that meet all of these; what is empty or None selects all. Times in ms, of the failure.
 
     `key` is a response id: the record's key, or a JSON text anywhere in its value. `came_from` is a place,
     "topic/partition/offset".
@@ -61,17 +62,19 @@ class DeadLetterFilter:
 
 
 def has_key(record: Record, key: str) -> bool:
+    """True where the record is about this response id."""
     return record.key == key.encode() or (record.value is not None and orjson.dumps(key) in record.value)
 
 
 class Duplicates:
-    """Tells a letter that was seen before. Remembers the last 100,000: redelivery duplicates what is near in time."""
+    """Notices a dead letter that was seen before, as long as it is one of the last `remembered`."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._most = remembered
 
     def seen(self, letter: StoredDeadLetter) -> bool:
+        """True where an equal dead letter was seen before; remembers this one."""
         known = letter.identity in self._seen
         self._seen[letter.identity] = None
         self._seen.move_to_end(letter.identity)
@@ -99,9 +102,9 @@ async def read_dead_letters(
     wanted: DeadLetterFilter,
     progress: Progress = lambda done, total: None,
 ) -> AsyncGenerator[list[StoredDeadLetter], None]:
-    """Matching letters up to the topic's end at the time of the call, in chunks, in order within a partition.
+    """Matching dead letters up to the topic's end at the time of the call, in chunks, in order within a partition.
 
-    Belongs to no group and commits nothing. Holds one chunk and what the client has fetched ahead. Raises Unavailable.
+    Joins no group and commits nothing. Holds one chunk and what the client has fetched ahead. Raises Unavailable.
     """
     count = (await partitions_of(access, [topic])).get(topic, 0)
     if not count:
@@ -132,8 +135,8 @@ async def spans_of(
 ) -> dict[TopicPartition, tuple[int, int]]:
     """[start, end) of each partition that has something to read, by the index of time where there is one.
 
-    A broker without such an index (librdkafka's built-in one) answers None for every time, also for 1970; then all is
-    read and the filter alone decides.
+    A broker without such an index (librdkafka's built-in one) answers None for every time, even for 1970; then the
+    whole partition is read, and the filter alone decides.
     """
     first, last = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
     held = {
@@ -158,7 +161,8 @@ async def spans_of(
 async def records_of(
     consumer: AIOKafkaConsumer, spans: dict[TopicPartition, tuple[int, int]]
 ) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
-    """Records of the spans. Raises TimeoutError when the brokers go silent before the end."""
+    """The records of the spans. Raises TimeoutError where the brokers send nothing for SILENCE_SECONDS before the
+    end."""
     left = {partition: end for partition, (_, end) in spans.items()}
     consumer.assign(list(left))
     for partition, (start, _) in spans.items():

@@ -1,4 +1,4 @@
-"""Dead letters back to the topics they came from, as they came, at a bounded rate (contracts §5, promise 2)."""
+"""Sends dead letters back to the topics they came from, as they came, at a bounded rate (contracts §5, promise 2)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from streams.kafka.client import Producer
 GROUP = 100
 WAIT_SECONDS = 0.5
 SHOWN = 1_000
-"""So many refused letters are kept for the answer; the rest are counted."""
+"""Refused dead letters that are kept for the answer; the rest are counted."""
 
 
 @dataclass
 class ReplayResult:
-    """What became of the letters that matched; repeated ones count once. Refused ones come with the reason."""
+    """How many dead letters matched, and what became of them; repeated ones count once."""
 
     matched: int = 0
     replayed: int = 0
@@ -38,10 +38,10 @@ class ReplayResult:
 
 
 class Replay:
-    """One run. `partitions`: partitions of each topic that exists. `rate` in records a second, 0 for no limit.
+    """One run. `partitions`: number of partitions of each topic that exists. `rate`: records a second, 0 for no limit.
 
-    May be repeated, and may run beside another one: the ledger lets each letter through once. Raises Unavailable when
-    Kafka or Redis goes away; what was confirmed until then stays done, and a repetition takes up the rest.
+    A run may be repeated and may run beside another: the ledger lets each dead letter through once. Raises Unavailable
+    where Kafka or Redis fails; what was confirmed until then remains done, and a repeated run sends the rest.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Replay:
         return bool(self._limit) and self.result.replayed >= self._limit
 
     async def _take(self, letters: Sequence[StoredDeadLetter]) -> None:
-        """Sort a chunk by what becomes of each, then send what is open, in order."""
+        """Sort a chunk by state, then send the open ones, in order."""
         result = self.result
         ready: list[StoredDeadLetter] = []
         for letter, status in zip(letters, await self._states.of(letters), strict=True):
@@ -104,6 +104,7 @@ class Replay:
                 self._observe(result)
 
     def _refused(self, letter: StoredDeadLetter, status: Status) -> Status:
+        """The status, or not replayable where an open dead letter has no topic to go to or failed too often."""
         if status.state is not DeadLetterState.OPEN:
             return status
         if letter.topic not in self._partitions:
@@ -120,7 +121,8 @@ class Replay:
         result.by_topic.update(letter.topic for letter in letters)
 
     async def _send(self, letters: Sequence[StoredDeadLetter]) -> None:
-        """Claim, publish, confirm. What another run holds is waited for: it confirms it, or its claim lapses."""
+        """Claim, publish and confirm. Waits for what another run has claimed: that run confirms it, or its claim
+        expires."""
         waiting = list(letters)
         while waiting:
             claims = await self._ledger.claim([letter.identity for letter in waiting])
@@ -139,7 +141,7 @@ class Replay:
                 await self._limiter.acquire(len(letters))
             places = await self._producer.send(messages, [self._partition(letter) for letter in letters])
         except BaseException:
-            # Whether it arrived is unknown; a repetition is harmless, a letter that seems replayed is not.
+            # It is unknown whether these arrived; a repetition does no harm, a dead letter that seems replayed does.
             with suppress(Unavailable):
                 await self._ledger.release([letter.identity for letter in letters])
             raise
@@ -148,5 +150,5 @@ class Replay:
         self._count(letters)
 
     def _partition(self, letter: StoredDeadLetter) -> int | None:
-        """The one it came from, whatever the producer's partitioner was; by key where that one is gone."""
+        """The partition it came from, whatever the producer's partitioner was; None, by key, where that is gone."""
         return letter.partition if 0 <= letter.partition < self._partitions[letter.topic] else None

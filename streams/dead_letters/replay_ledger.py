@@ -1,8 +1,8 @@
-"""Which dead letters were replayed: one key a letter in Redis, claimed before it is published, confirmed once durable.
+"""Remembers which dead letters were replayed: one key each in Redis, claimed before it is published, confirmed after.
 
-A crash in between leaves a claim that lapses, and the letter is published again; that is harmless, since the agents
-dedupe. So is a lost ledger (FLUSHALL, another Redis): it only spares work. What was replayed before then is published
-once more and ends as superseded, or, where it can't be decoded, as a dead letter that is recognised as a repeated one.
+A crash in between leaves a claim that expires, and the dead letter is published again, which does no harm: the agents
+dedupe. Nor does a lost ledger (FLUSHALL, another Redis), for it only saves work: what was replayed before is published
+once more and ends as superseded, or, where it can't be decoded, as a dead letter that is known to be a repetition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streams.redis.lease import RELEASE
 from streams.redis.state import RedisStore
 
 LEASE_MS = 60_000
-"""Longer than publishing a group may take (`streams.kafka.client.PRODUCE_SECONDS`)."""
+"""Longer than it may take to publish a group (`streams.kafka.client.PRODUCE_SECONDS`)."""
 
 CLAIM = """
 local held = {}
@@ -32,10 +32,10 @@ return held
 
 
 class ReplayLedger:
-    """By letter identity. Every call raises Unavailable when Redis is out of reach.
+    """Replays by the dead letter's identity. Every call raises Unavailable while Redis is out of reach.
 
     `keep_ms`: how long a confirmed replay is remembered; longer than the lookback window, after which a record that
-    came again would be filtered anyway.
+    comes again is filtered anyway.
     """
 
     def __init__(self, store: RedisStore, keep_ms: int, lease_ms: int = LEASE_MS) -> None:
@@ -51,12 +51,12 @@ class ReplayLedger:
         return [place_in(value) for value in held]
 
     async def claim(self, identities: Sequence[str]) -> list[bool | None]:
-        """True: ours to publish now. False: replayed already. None: another run is at it, or died at it."""
+        """True: ours to publish now. False: replayed already. None: another run has claimed it."""
         held = await self._store.call(lambda: self._claim(keys=self._keys(identities), args=[self._ours, self._lease]))
         return [True if not value else False if place_in(value) else None for value in held]
 
     async def confirm(self, places: Mapping[str, str]) -> None:
-        """Identity -> where it was republished; to be called once that is durable."""
+        """Remember where each identity was republished; call it once that is durable."""
 
         async def note() -> None:
             pipe = self._redis.pipeline(transaction=False)
@@ -67,7 +67,7 @@ class ReplayLedger:
         await self._store.call(note)
 
     async def release(self, identities: Sequence[str]) -> None:
-        """Give claims of ours back, after a publish that failed or may have."""
+        """Give our claims back, after publishing failed or may have failed."""
         await self._store.call(lambda: self._release(keys=self._keys(identities), args=[self._ours]))
 
     def _keys(self, identities: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where a dead letter stands: open, replayed, resolved by what came later, or not replayable; and why."""
+"""Says whether a dead letter is open, replayed, resolved by what came later, or not replayable; and why."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from streams.dead_letters.replay_ledger import ReplayLedger
 
 
 class Status(NamedTuple):
+    """A dead letter's state, and why it is in it."""
+
     state: DeadLetterState
     why: str = ""
 
 
 class DeadLetterStates:
-    """Asks the ledger and the turns. `agents`: consumed topic (without prefix) -> its agent, for the codec.
+    """Asks the replay ledger and the turns. `agents`: consumed topic (without prefix) -> its agent, for the codec.
 
-    Without a store (Redis is out of reach) it says what the letter alone tells.
+    Without a store, while Redis is out of reach, it says what the dead letter alone tells.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class DeadLetterStates:
         self._store, self._ledger = store, ledger
 
     async def of(self, letters: Sequence[StoredDeadLetter]) -> list[Status]:
-        """In order. Raises Unavailable."""
+        """The status of each dead letter, in order. Raises Unavailable."""
         now = self._clock.now_ms()
         out = [refusal(letter, self._topics) for letter in letters]
         asked = [index for index, status in enumerate(out) if status is None]
@@ -72,7 +74,7 @@ class DeadLetterStates:
 
 
 def refusal(letter: StoredDeadLetter, topics: Topics) -> Status | None:
-    """Why a letter can't be replayed whatever the state says; None if it could be."""
+    """Why a dead letter can't be replayed whatever the state says; None where it can be."""
     why = ""
     if letter.cut:
         parts = [name.removeprefix("rampgate.") for name in letter.cut if name in CUTS]
@@ -91,7 +93,7 @@ def refusal(letter: StoredDeadLetter, topics: Topics) -> Status | None:
 def status_of(
     letter: StoredDeadLetter, agent: Agent | None, decoded: Decoded[Any] | None, turns: Mapping[str, Turn], place: str
 ) -> Status:
-    """What the state says of a letter that could be replayed. `place`: where the ledger says it was republished."""
+    """The status of a dead letter that can be replayed. `place`: where the ledger says that it was republished."""
     items = decoded.items if decoded else []
     signal = agent.signal if agent is not None else None
     resolutions = [resolution(item, signal, turns.get(item.response_id), letter.cause) for item in items]
@@ -103,17 +105,17 @@ def status_of(
         why = f"it would be filtered now: {decoded.dropped[0].reason.value}"
         return Status(DeadLetterState.NOT_REPLAYABLE, why)
     if decoded and decoded.bad:
-        said = decoded.bad[0].detail
-        return Status(DeadLetterState.OPEN, "it would fail again" + ("" if said == letter.detail else f": {said}"))
+        detail = decoded.bad[0].detail
+        return Status(DeadLetterState.OPEN, "it would fail again" + ("" if detail == letter.detail else f": {detail}"))
     return Status(DeadLetterState.OPEN)
 
 
 def resolution(
     item: SignalEvent | TraceFacts, declared: UserSignal | None, turn: Turn | None, cause: Cause | None
 ) -> str:
-    """How the turn already has what this event asked for, or something newer; "" if it has not."""
+    """How the turn already has what this event asked for, or something newer; "" where it has neither."""
     if turn is None or cause is Cause.JUDGE_UNAVAILABLE:
-        return ""  # the join has done its part; what a live judge could not score is open
+        return ""  # the join is done with it; what a live judge could not score remains open
     if isinstance(item, TraceFacts):
         # A score that Opik refused for a trace belongs to a reroll found through it, maybe of another turn.
         refused = cause in (Cause.OPIK_REJECTED, Cause.OPIK_UNAVAILABLE)

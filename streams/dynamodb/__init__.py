@@ -1,1 +1,1 @@
-"""The feed: a DynamoDB stream onto the thumbs topic."""
+"""The feed: publishes a DynamoDB stream on the thumbs topic."""

@@ -1,7 +1,7 @@
-"""DynamoDB and its streams through boto3, whose calls block: each runs in a thread, never in the event loop.
+"""Calls DynamoDB and its streams through boto3, whose calls block: each runs in a thread, never in the event loop.
 
-Retries are the caller's: boto3's own would hold a thread and hide throttling. What went wrong is told by a few
-exceptions of ours, so that nobody else has to know botocore's.
+The caller repeats what failed: boto3's own retries would hold a thread and hide throttling. A few exceptions of ours
+say what went wrong, so that no other module has to know botocore's.
 """
 
 from __future__ import annotations
@@ -24,34 +24,35 @@ VIEW = "NEW_AND_OLD_IMAGES"
 
 
 class Busy(Exception):
-    """Throttled, out of reach or unwell: try again later."""
+    """DynamoDB throttles, is out of reach or has an error of its own: try again later."""
 
 
 class Gone(Exception):
-    """No such table, stream or shard."""
+    """There is no such table, stream or shard."""
 
 
 class Expired(Exception):
-    """The iterator is older than 15 minutes; a new one from the same place works."""
+    """The iterator is older than 15 minutes; a new one for the same place works."""
 
 
 class Trimmed(Exception):
-    """The stream no longer has this place."""
+    """The stream no longer has the record at this place."""
 
 
 class Misconfigured(Exception):
-    """Only a person can help; the message says how."""
+    """Only a person can mend this; the message says how."""
 
 
 @dataclass(frozen=True)
 class Described:
+    """A stream's shards. `ended`: it was switched off, so no shard gets records any more."""
+
     shards: list[Shard]
     ended: bool
-    """The stream was switched off: no shard gets records any more."""
 
 
 class Dynamo:
-    """One table and its streams. `threads` bounds the calls under way at once."""
+    """One table and its streams; at most `threads` calls run at once."""
 
     def __init__(self, table: str, region: str, endpoint: str | None, threads: int = 16) -> None:
         self.table = table
@@ -77,7 +78,7 @@ class Dynamo:
         )
 
     async def call(self, call: Callable[[DynamoDBClient, DynamoDBStreamsClient], T]) -> T:
-        """Run a blocking call; raises one of the exceptions above."""
+        """Run a blocking call in a thread. Raises one of the exceptions above."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(self._run, call))
 
     def _run(self, call: Callable[[DynamoDBClient, DynamoDBStreamsClient], T]) -> T:
@@ -95,7 +96,7 @@ class Dynamo:
             raise Misconfigured(f"DynamoDB can't be asked: {type(error).__name__}: {error}") from error
 
     async def latest_stream(self) -> str:
-        """ARN of the table's stream. Gone where there is no table, Misconfigured where its stream can't serve us."""
+        """ARN of the table's stream. Raises Gone without a table, Misconfigured without a stream of the right view."""
         table = (await self.call(lambda db, _: db.describe_table(TableName=self.table)))["Table"]
         made: Any = table.get("StreamSpecification") or {}
         arn = table.get("LatestStreamArn")
@@ -110,7 +111,7 @@ class Dynamo:
         return arn
 
     async def items(self) -> int:
-        """About how many items the table has; DynamoDB counts them every six hours."""
+        """Number of items in the table, as DynamoDB counted them in the last six hours."""
         return (await self.call(lambda db, _: db.describe_table(TableName=self.table)))["Table"].get("ItemCount", 0)
 
     async def describe(self, arn: str) -> Described:
@@ -131,7 +132,7 @@ class Dynamo:
             options["ExclusiveStartShardId"] = last
 
     async def iterator(self, arn: str, shard_id: str, after: str | None) -> str:
-        """Where to read on: after a sequence number, or at the oldest record there is. Raises Trimmed or Gone."""
+        """An iterator that starts after a sequence number, or at the oldest record. Raises Trimmed or Gone."""
         options: dict[str, Any] = {"StreamArn": arn, "ShardId": shard_id, "ShardIteratorType": "TRIM_HORIZON"}
         if after is not None:
             options |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
@@ -139,7 +140,10 @@ class Dynamo:
         return answer["ShardIterator"]
 
     async def records(self, iterator: str) -> tuple[list[Any], str | None]:
-        """A page (at most 1,000 records or 1 MB; it may be empty) and the next iterator, None at a shard's end."""
+        """A page (at most 1,000 records or 1 MB; it may be empty) and the next iterator, None at the shard's end.
+
+        Raises Expired, Trimmed or Gone.
+        """
         answer = await self.call(lambda _, streams: streams.get_records(ShardIterator=iterator))
         return list(answer["Records"]), answer.get("NextShardIterator")
 
@@ -152,7 +156,7 @@ _BUSY |= {"RequestLimitExceeded", "InternalServerError", "InternalFailure", "Ser
 
 
 def _translated(error: Any, table: str) -> Exception:
-    """Our exception for botocore's ClientError."""
+    """The exception above that says what botocore's ClientError means for the caller."""
     answer = error.response.get("Error", {})
     code, text = answer.get("Code", ""), answer.get("Message", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

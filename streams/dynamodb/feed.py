@@ -1,11 +1,9 @@
-"""The feed: a DynamoDB stream onto the thumbs topic, every record at least once and in order per item (contracts §1).
+"""The feed: publishes a table's DynamoDB stream on the thumbs topic, in order per item (contracts §1).
 
-Several shards are read at once, parents before children. Feeds share the shards of a stream by leases in Redis; one
-that has none stands by. Delivery is at least once: consumers take a repeated sequence number as a duplicate.
-
-Gaps: records that may be lost on their way from the table. Said in the log, as a metric, and in Redis for people.
-
-Which stream of the table to read: its latest, or first one that was replaced and still has records.
+Several shards are read at once, parents before children. Feeds share the shards of a stream by leases in Redis; a feed
+that holds no lease stands by. Each record is published at least once: consumers take a repeated sequence number as a
+duplicate. Where records may be lost on their way from the table, the feed reports a gap: in the log, as a metric, and
+in Redis, where people and `/readyz` see it.
 """
 
 from __future__ import annotations
@@ -29,72 +27,10 @@ from streams.metrics import Metrics
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
-
-
-class Gaps:
-    """Of one feed. `count` is how many it reported."""
-
-    def __init__(self, ledger: Ledger, clock: Clock, metrics: Metrics) -> None:
-        self._ledger, self._clock, self._metrics = ledger, clock, metrics
-        self._missing: set[str] = set()
-        self.count = 0
-
-    async def report(self, arn: str, shard: str, reason: str, since_ms: int = 0, sequence: str | None = None) -> None:
-        """Everything up to `since_ms` and `sequence` was published; what came next may be lost."""
-        log.error("feed_gap", shard=shard, reason=reason, since_ms=since_ms, after=sequence, remedy="rampgate sweep")
-        now = self._clock.now_ms()
-        gap = {"at_ms": now, "stream": label(arn), "shard": shard, "reason": reason}
-        await self._ledger.add_gap(gap | {"since_ms": since_ms, "sequence": sequence})
-        self.count += 1
-        self._metrics.feed_gaps.inc()
-
-    async def account_for(self, arn: str, listed: list[Shard], reading: set[str], *, sure: bool) -> None:
-        """Call with each listing. Unread shards that two in a row don't have are gaps: a reshard may tear one listing.
-        `sure`: there will be no second. Read ones that are gone are forgotten."""
-        places: dict[str, Place] = await self._ledger.places(arn)
-        names = [shard.shard_id for shard in listed]
-        gone = set(vanished(names, places)) - reading
-        lost = sorted(gone if sure else gone & self._missing)
-        self._missing = gone
-        for shard in lost:
-            await self.report(arn, shard, "the shard is gone", places[shard].time, places[shard].seq)
-        await self._ledger.forget(arn, lost + forgettable(names, places))
-
-
-log = structlog.get_logger(__name__)
-
-
-class Streams(Protocol):
-    async def latest_stream(self) -> str: ...
-    async def describe(self, arn: str) -> Described: ...
-
-
-async def find_stream(streams: Streams, ledger: Ledger, gaps: Gaps, just_read: str, *, wait: bool) -> str:
-    """The ARN to read next. `just_read` has come to its end.
-
-    Raises Gone while there is no table, or Misconfigured where nobody is to `wait` for it. What changed between two
-    streams is in neither, so a replaced one is a gap.
-    """
-    try:
-        latest = await streams.latest_stream()
-    except Gone as error:
-        if not wait:
-            raise Misconfigured(f"no such table: {error}") from error
-        raise Gone(f"waiting for the table: {error}") from error
-    known = await ledger.stream()
-    if known is not None and known not in (latest, just_read):
-        with suppress(Gone):
-            await streams.describe(known)
-            log.warning("feed_older_stream", stream=label(known), latest=label(latest))
-            return known
-    if known is not None and known != latest:
-        await gaps.report(known, "", f"the stream was replaced by {label(latest)}")
-    await ledger.set_stream(latest)
-    log.info("feed_found_stream", stream=latest)
-    return latest
-
-
 STALE_MS = 10_000
+"""The feed's heartbeat stops while a shard was last polled longer ago than this."""
+STOP_SECONDS = 10.0
+"""Readers have this long to end their page when the feed stops."""
 
 
 class Source(Pages, Protocol):
@@ -106,7 +42,9 @@ class Source(Pages, Protocol):
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds: `idle` between polls of a shard, `look` between looks at leases, `describe` between listings."""
+    """How often the feed looks, in seconds: `idle` between polls of a shard, `look` between looks at leases, `describe`
+    between listings of shards. `shards`: how many are read at once. `once`: end when all there is has been published.
+    """
 
     idle: float = 0.15
     look: float = 0.5
@@ -115,9 +53,39 @@ class Pace:
     once: bool = False
 
 
+class Gaps:
+    """Reports the gaps of one feed; `count` is how many it reported."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, metrics: Metrics) -> None:
+        self._ledger, self._clock, self._metrics = ledger, clock, metrics
+        self._missing: set[str] = set()
+        self.count = 0
+
+    async def report(self, arn: str, shard: str, reason: str, since_ms: int = 0, sequence: str | None = None) -> None:
+        """Report that records after `since_ms` and `sequence` may be lost; all before them were published."""
+        log.error("feed_gap", shard=shard, reason=reason, since_ms=since_ms, after=sequence, remedy="rampgate sweep")
+        now = self._clock.now_ms()
+        gap = {"at_ms": now, "stream": label(arn), "shard": shard, "reason": reason}
+        await self._ledger.add_gap(gap | {"since_ms": since_ms, "sequence": sequence})
+        self.count += 1
+        self._metrics.feed_gaps.inc()
+
+    async def account_for(self, arn: str, listed: list[Shard], reading: set[str], *, sure: bool) -> None:
+        """Report unread shards that are missing from this listing and the one before, and forget read ones that are
+        gone. Call it with each listing: a single one may be torn by a reshard. `sure`: there will be no second."""
+        places: dict[str, Place] = await self._ledger.places(arn)
+        names = [shard.shard_id for shard in listed]
+        gone = set(vanished(names, places)) - reading
+        lost = sorted(gone if sure else gone & self._missing)
+        self._missing = gone
+        for shard in lost:
+            await self.report(arn, shard, "the shard is gone", places[shard].time, places[shard].seq)
+        await self._ledger.forget(arn, lost + forgettable(names, places))
+
+
 @dataclass
 class Feed:
-    """`run` goes on until `stop`, or, with `once`, until all there is has been published. Raises Misconfigured."""
+    """Reads the table's streams one after another. `trouble` says what it waits for, empty while all is well."""
 
     source: Source
     ledger: Ledger
@@ -147,6 +115,7 @@ class Feed:
         self._wake.set()
 
     async def run(self) -> None:
+        """Publish until `stop` is called, or, with `once`, until there is nothing left. Raises Misconfigured."""
         beats = asyncio.create_task(self._beat(), name="feed-beat")
         try:
             while not self._stopping.is_set():
@@ -160,18 +129,20 @@ class Feed:
 
     @property
     def total(self) -> int:
+        """Records published since the start."""
         return self.published + sum(reader.published for reader in self.readers.values())
 
     @property
     def behind_seconds(self) -> float:
+        """Age of the oldest record that may be unpublished."""
         return max((reader.behind_ms for reader in self.readers.values()), default=0) / 1000
 
     async def _locate(self) -> str:
-        """The stream to read, "" when stopped first."""
+        """The ARN of the stream to read next, as soon as there is one; "" when the feed is stopped first."""
         failures = 0
         while not self._stopping.is_set():
             try:
-                return await find_stream(self.source, self.ledger, self.gaps, self.arn, wait=not self.pace.once)
+                return await self._next_stream()
             except (Busy, Gone, Unavailable) as error:
                 self.trouble = clean(str(error))
             log.warning("feed_waiting", reason=self.trouble)
@@ -179,8 +150,32 @@ class Feed:
             await self._pause(Retry().pause(failures))
         return ""
 
+    async def _next_stream(self) -> str:
+        """The ARN of the table's latest stream, or first of one that was replaced and still has records.
+
+        Raises Gone while there is no table, or Misconfigured where `once` forbids to wait for it. What changed between
+        two streams is in neither, so a replaced stream is a gap.
+        """
+        try:
+            latest = await self.source.latest_stream()
+        except Gone as error:
+            if self.pace.once:
+                raise Misconfigured(f"no such table: {error}") from error
+            raise Gone(f"waiting for the table: {error}") from error
+        known = await self.ledger.stream()
+        if known is not None and known not in (latest, self.arn):
+            with suppress(Gone):
+                await self.source.describe(known)
+                log.warning("feed_older_stream", stream=label(known), latest=label(latest))
+                return known
+        if known is not None and known != latest:
+            await self.gaps.report(known, "", f"the stream was replaced by {label(latest)}")
+        await self.ledger.set_stream(latest)
+        log.info("feed_found_stream", stream=latest)
+        return latest
+
     async def _follow(self, arn: str) -> bool:
-        """Read a stream. True if it has ended and another is to be looked for."""
+        """Read a stream to its end, or until stopped. Returns True where another stream is to be looked for."""
         described: Described | None = None
         read_at = 0.0
         while not self._stopping.is_set():
@@ -204,7 +199,8 @@ class Feed:
         return False
 
     async def _look(self, arn: str, described: Described) -> bool:
-        """Take up what may be read and is free, settle what ended. Whether there is nothing left to publish."""
+        """Start readers of shards that may be read and are free, and take ended ones away. Returns True where nothing
+        is left to publish."""
         ended = await self._reap()
         places = await self.ledger.places(arn)
         done = {shard for shard, place in places.items() if place.end}
@@ -225,7 +221,7 @@ class Feed:
         return not ours and all(reader.at_tip and not reader.trouble for reader in self.readers.values())
 
     def _left_to_others(self, shard_id: str) -> bool:
-        """Whether another feed has kept a shard for longer than a lease left behind by a dead one would last."""
+        """True where another feed has held the shard for longer than the lease of a dead feed lasts."""
         since = self._held_since.get(shard_id)
         return since is not None and time.monotonic() - since > self.ledger.lease_ms / 1000 * 1.5
 
@@ -244,7 +240,7 @@ class Feed:
         return any(task.done() for task in self._tasks.values())
 
     async def _reap(self) -> bool:
-        """Take ended readers away; whether there were any. Raises what only a person can mend."""
+        """Take ended readers away; returns True if there were any. Raises an error that only a person can mend."""
         ended = [shard for shard, task in self._tasks.items() if task.done()]
         for shard in ended:
             task, reader = self._tasks.pop(shard), self.readers.pop(shard)
@@ -266,7 +262,7 @@ class Feed:
             self.metrics.feed_heartbeat.set(self.clock.now_ms() / 1000)
 
     async def _beat(self) -> None:
-        """Renew leases, thrice in their time. A reader that lost its own ends."""
+        """Renew the leases three times in their duration. A reader that lost its lease ends."""
         while True:
             await asyncio.sleep(self.ledger.lease_ms / 3000)
             for shard, reader in list(self.readers.items()):
@@ -279,11 +275,11 @@ class Feed:
                     log.warning("feed_waiting", shard=shard, reason=clean(str(error)))
 
     async def _let_go(self) -> None:
-        """Let readers end their page, then give up the leases, so that another feed need not wait for them."""
+        """Let the readers end their page, then release the leases, so that another feed need not wait for them."""
         self._stopping.set()
         tasks = list(self._tasks.values())
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=10.0)
+            _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
             for task in late:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

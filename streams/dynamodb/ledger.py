@@ -1,8 +1,8 @@
-"""The feeds' common ground in Redis: who reads a shard, how far it is published, and the gaps there were.
+"""What feeds share in Redis: who reads a shard, how far it is published, and which gaps there were.
 
-A place moves only by the one that holds the shard's lease, from the place it knew. Where Redis was emptied, whoever
-reads on puts its own place back; a shard nobody holds is read from the oldest record again, which consumers take as
-duplicates.
+Only the feed that holds a shard's lease moves its place, and only from the place that this feed knew. Where Redis was
+emptied, a feed that reads a shard puts its own place back; a shard without a reader is read again from its oldest
+record, which consumers take as duplicates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from streams.redis.state import RedisStore
 KEPT_GAPS = 100
 
 # KEYS: lease, places. ARGV: owner, lease in ms, shard, the place known ('*': any), the new place ('' leaves it).
-# Returns false if somebody else holds the lease or has moved the place, else the place as it is now.
+# Takes the lease and moves the place in one step. Returns the place that holds then, or false where another feed holds
+# the lease or has moved the place.
 HOLD = (
     TAKING
     + """
@@ -42,7 +43,7 @@ class LeaseLost(Exception):
 
 
 class ShardLease:
-    """One shard in our hands. `place` is what Redis has; `valid` turns false when it could not be renewed in time."""
+    """The lease of one shard. `place` is what Redis has; `valid` turns false when it was not renewed in time."""
 
     def __init__(self, ledger: Ledger, arn: str, shard_id: str, place: Place, raw: bytes, until: float) -> None:
         self._ledger, self.arn, self.shard_id = ledger, arn, shard_id
@@ -53,7 +54,7 @@ class ShardLease:
         return time.monotonic() < self._until
 
     async def keep(self, place: Place | None = None) -> None:
-        """Renew, and move the place where one is given. Raises LeaseLost or Unavailable."""
+        """Renew the lease and move the place, where one is given. Raises LeaseLost or Unavailable."""
         began = time.monotonic()
         raw = encode_place(place) if place is not None else self._raw
         if await self._ledger.hold(self.arn, self.shard_id, self._raw, raw) is None:
@@ -69,7 +70,7 @@ class ShardLease:
 
 
 class Ledger:
-    """`owner` names this feed among others."""
+    """Places, leases and gaps of one table's streams. `owner` names this feed among others. Raises Unavailable."""
 
     def __init__(self, store: RedisStore, table: str, owner: str, lease_ms: int = 6_000) -> None:
         self._store, self.owner, self.lease_ms = store, owner, lease_ms
@@ -78,7 +79,7 @@ class Ledger:
         self._hold = store.redis.register_script(HOLD)
 
     async def stream(self) -> str | None:
-        """ARN of the stream that was read last."""
+        """ARN of the stream that was read last, None before the first."""
         found = await self._store.call(lambda: self._redis.get(self._prefix + FEED_STREAM.key(self._table)))
         return found.decode() if found else None
 
@@ -90,7 +91,7 @@ class Ledger:
         return {shard.decode(): decode_place(raw) for shard, raw in found.items()}
 
     async def claim(self, arn: str, shard_id: str) -> ShardLease | None:
-        """A shard's lease, None while another feed holds it."""
+        """Take a shard's lease; None while another feed holds it."""
         began = time.monotonic()
         raw = await self.hold(arn, shard_id, b"*", b"")
         if raw is None:
@@ -99,6 +100,7 @@ class Ledger:
         return ShardLease(self, arn, shard_id, place, raw, began + self.lease_ms / 1000)
 
     async def hold(self, arn: str, shard_id: str, known: bytes, new: bytes) -> bytes | None:
+        """Run HOLD; None where another feed holds the lease or has moved the place."""
         keys = [self._prefix + self._lease(arn, shard_id), self._places(arn)]
         args = [self.owner, self.lease_ms, shard_id, known, new]
         found: bytes | None = await self._store.call(lambda: self._hold(keys=keys, args=args))
@@ -112,7 +114,7 @@ class Ledger:
             await self._store.call(lambda: self._redis.hdel(self._places(arn), *shards))
 
     async def add_gap(self, gap: dict[str, Any]) -> None:
-        """Leave a gap where people and `/readyz` see it; the newest hundred are kept."""
+        """Keep a gap for people and `/readyz`; the newest hundred are kept."""
 
         async def put() -> None:
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -123,7 +125,7 @@ class Ledger:
         await self._store.call(put)
 
     async def gaps(self) -> list[dict[str, Any]]:
-        """The newest first."""
+        """The gaps that are kept, newest first."""
         return [orjson.loads(raw) for raw in await self._store.call(lambda: self._redis.lrange(self._gaps, 0, -1))]
 
     def _places(self, arn: str) -> str:

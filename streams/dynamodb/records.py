@@ -1,4 +1,4 @@
-"""A DynamoDB stream record, from what boto3 hands out to the JSON that AWS publishes (contracts §1)."""
+"""Turns a DynamoDB stream record as boto3 gives it into the JSON that AWS publishes (contracts §1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def message_of(
 ) -> tuple[bytes, bytes] | tuple[bytes, None]:
     """Key and value for the thumbs topic. The key is the response id, so that a turn's changes stay in order.
 
-    A value over `limit` bytes keeps only the attributes that are configured; None where even that is too large.
+    A value over `limit` bytes keeps only the configured attributes; it is None where even that is too large.
     """
     change = dict(record["dynamodb"])
     at = change.get("ApproximateCreationDateTime")
@@ -54,6 +54,7 @@ def key_of(change: Mapping[str, Any], names: Attributes) -> bytes:
 
 
 def created_ms(record: Mapping[str, Any]) -> int | None:
+    """When the item changed (ms); None where the record does not say."""
     at = record["dynamodb"].get("ApproximateCreationDateTime")
     if isinstance(at, datetime):
         return round(at.timestamp() * 1000)
@@ -61,18 +62,20 @@ def created_ms(record: Mapping[str, Any]) -> int | None:
 
 
 def seconds(moment: datetime) -> int | float:
+    """Unix time, as an integer where it has no fraction, as AWS writes it."""
     at = moment.timestamp()
     return int(at) if at.is_integer() else at
 
 
 def dumps(value: Any) -> bytes:
+    """JSON of what boto3 returns, the same bytes for the same value."""
     return orjson.dumps(
         value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
     )
 
 
 def _plain(value: Any) -> Any:
-    """JSON for what DynamoDB has and JSON has not: binary as base64, sets as arrays, exact numbers as text."""
+    """A JSON form for types that JSON lacks: binary as base64, sets as arrays, exact numbers as text."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, (set, frozenset)):

@@ -1,4 +1,4 @@
-"""One shard, read in order and published to its end. A place moves on only after Kafka has the records (promise 1)."""
+"""Reads one shard in order and publishes it to its end. A place moves only once Kafka has the records (promise 1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
 RETRY = Retry(first=0.1)
 EMPTY_AT_TIP = 3
-"""An empty page may come before the end; after so many in a row there is nothing more to read for now."""
+"""Empty pages in a row after which there is nothing more to read for now; a single one may come before the end."""
 
 
 class Pages(Protocol):
@@ -40,10 +40,8 @@ class Sender(Protocol):
 
 
 class ShardReader:
-    """`run` returns at the shard's end or once `stopping` is set; it raises LeaseLost, Gone or Misconfigured.
-
-    `gap` is told of lost places: (stream, shard, reason, from ms, sequence). `idle`: seconds between polls.
-    """
+    """Publishes one shard. `gap` is told of places that are lost: (stream, shard, reason, from ms, sequence). `idle`:
+    seconds between polls. `polled_at`: when the last page that was published was asked for (ms)."""
 
     def __init__(
         self,
@@ -69,7 +67,6 @@ class ShardReader:
         self.published = 0
         self.at_tip = False
         self.polled_at = 0
-        """When the last page that was dealt with was asked for (ms)."""
         self.trouble = ""
 
     @property
@@ -81,6 +78,7 @@ class ShardReader:
         return max(now - place.time, 0) if place.time else 0
 
     async def run(self) -> None:
+        """Return at the shard's end or once `stopping` is set. Raises LeaseLost, Gone or Misconfigured."""
         while not self._stopping.is_set():
             try:
                 if not self.lease.valid:
@@ -101,14 +99,14 @@ class ShardReader:
                     await self._sleep(self._idle)
 
     async def beat(self) -> None:
-        """Renew the lease and, at the tip, note that all is published until now. Raises as ShardLease.keep does."""
+        """Renew the lease and, at the tip, note that all until now is published. Raises as ShardLease.keep does."""
         async with self._writing:
             place = self.lease.place
             caught_up = self.at_tip and not self.trouble and not place.end
             await self.lease.keep(Place(place.seq, self.polled_at, tip=True) if caught_up else None)
 
     async def _step(self) -> bool:
-        """Read and publish a page; whether the next should follow at once."""
+        """Read and publish a page; returns True where the next should follow at once."""
         if self._iterator is None:
             self._iterator = await self._open()
         try:
@@ -133,6 +131,7 @@ class ShardReader:
         return bool(records)
 
     async def _open(self) -> str:
+        """An iterator after the last published record, or after a reported gap."""
         place, shard_id = self.lease.place, self.lease.shard_id
         if place.outlived(self._clock.now_ms()):
             await self._lost("older than 24 hours")
@@ -148,13 +147,14 @@ class ShardReader:
         return await self._pages.iterator(self.lease.arn, shard_id, None)
 
     async def _lost(self, reason: str) -> None:
-        """Report a gap, then stand at the oldest record there is."""
+        """Report a gap, then go to the oldest record there is."""
         place = self.lease.place
         await self._gap(self.lease.arn, self.lease.shard_id, reason, place.time, place.seq)
         await self._move(Place())
         self._iterator = None
 
     async def _publish(self, records: list[Any]) -> None:
+        """Send a page, then move the place. A crash in between publishes the page again, and loses nothing."""
         messages: list[Message] = []
         for record in records:
             key, value = message_of(record, self.lease.arn, self._names, self._max_bytes)

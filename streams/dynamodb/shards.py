@@ -1,7 +1,8 @@
-"""The shards of a DynamoDB stream as a forest, and which of them may be read now. Pure.
+"""Says which shards of a DynamoDB stream may be read now. Pure.
 
-A change to an item is ordered within a shard, and a child shard goes on where its parent ended, so a parent is read to
-its end before its children begin. A parent that is no longer listed was trimmed: its children are roots then.
+Shards form a forest. Changes of an item are in order within a shard, and a child shard goes on where its parent ended,
+so a parent is read to its end before its children begin. A parent that is no longer listed was trimmed: its children
+are roots then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ HORIZON_MS = 86_400_000
 
 @dataclass(frozen=True)
 class Shard:
-    """`closed`: no record will be added; its children hold what came later."""
+    """A shard as the stream lists it. `closed`: it gets no more records; its children hold what came later."""
 
     shard_id: str
     parent: str | None = None
@@ -28,9 +29,9 @@ class Shard:
 class Place(msgspec.Struct, omit_defaults=True, frozen=True):
     """How far a shard has been published. Kept in Redis as JSON.
 
-    `seq`: sequence number of the last published record, None at the start. `time` (ms): everything the shard got
-    before it is published; 0 where nothing is known. `tip`: that time is when we had read all there was, not the time
-    of a record. `end`: closed, and published whole.
+    `seq`: sequence number of the last published record, None at the start. `time` (ms): all that the shard got before
+    it is published; 0 where nothing is known. `tip`: `time` is when all there was had been read, not the time of a
+    record. `end`: the shard is closed and published whole.
     """
 
     seq: str | None = None
@@ -39,7 +40,7 @@ class Place(msgspec.Struct, omit_defaults=True, frozen=True):
     end: bool = False
 
     def outlived(self, now: int) -> bool:
-        """Whether records after this place may have been forgotten by the stream since."""
+        """True where the stream may have forgotten records after this place."""
         return self.time > 0 and now - self.time > HORIZON_MS
 
 
@@ -48,7 +49,7 @@ decode_place = msgspec.json.Decoder(Place).decode
 
 
 def readable(shards: Iterable[Shard], done: Collection[str]) -> list[Shard]:
-    """Shards that are not `done` and whose parent is done or no longer listed, the oldest first."""
+    """Shards that are not `done` and whose parent is done or no longer listed, oldest first."""
     listed = {shard.shard_id: shard for shard in shards}
     return sorted(
         (
@@ -61,13 +62,13 @@ def readable(shards: Iterable[Shard], done: Collection[str]) -> list[Shard]:
 
 
 def vanished(listed: Iterable[str], places: dict[str, Place]) -> list[str]:
-    """Shards we were still reading that the stream no longer lists: what they held and we had not read is lost."""
+    """Shards that were not read to their end and are no longer listed: what was not read of them is lost."""
     present = set(listed)
     return sorted(shard for shard, place in places.items() if shard not in present and not place.end)
 
 
 def forgettable(listed: Iterable[str], places: dict[str, Place]) -> list[str]:
-    """Places of shards that were read to their end and are no longer listed."""
+    """Shards that were read to their end and are no longer listed: their places are needed no more."""
     present = set(listed)
     return sorted(shard for shard, place in places.items() if shard not in present and place.end)
 

@@ -1,1 +1,1 @@
-"""Opik's REST API: scores, traces, datasets and automation rules."""
+"""Opik over its REST API: scores, traces, datasets and automation rules."""

@@ -1,13 +1,16 @@
-"""Calls of Opik's REST API, what is tried again, and feedback scores by the batch (PF-9 §5.4, Decision 14).
+"""Calls Opik's REST API, repeats what may succeed later, and writes feedback scores in batches (PF-9 §5.4).
 
-Opik's own client takes a process 2.5 s of CPU to import, because its package imports the whole SDK. Rampgate calls a
-dozen endpoints; a contract test holds that each request is what Opik's client sends.
+Opik's own client takes a process 2.5 s of CPU to import, because its package imports the whole SDK (Decision 14).
+Rampgate calls a dozen endpoints; a contract test holds that each request is what Opik's client sends.
+
+In reading order: `OpikClient` sends one request, `persist` repeats it, the functions after it read lists page by page,
+and `OpikScores` writes scores.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -17,20 +20,22 @@ import msgspec
 import orjson
 import structlog
 
-from agents.ports import Refusal, Unauthorized, Write
+from agents.ports import Refusal, Unauthorized, Unavailable, Write
 from schemas.outcomes import Cause
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
+Query = Mapping[str, str | int]
 MOST = 1_000
-"""Scores in one call."""
+"""Scores in one request."""
 LONGEST_PAUSE = 60.0
-"""Seconds: the longest hint that is waited out; Opik's limits are reset by the minute."""
+"""Seconds: a longer hint is cut to this; Opik resets its limits every minute."""
+_encode = msgspec.json.Encoder().encode
 
 
 class ApiError(Exception):
-    """Opik answered, and not with what was asked for: the status, the headers and the body (JSON, or else text)."""
+    """Opik's answer is an error: its status, headers and body (JSON, or else text)."""
 
     def __init__(self, status_code: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{status_code}: {body}")
@@ -38,8 +43,9 @@ class ApiError(Exception):
 
 
 class OpikClient:
-    """Keeps up to `connections` open and follows no redirects: they would carry the key elsewhere. Raises ApiError for
-    every answer but a 2xx, and httpx's errors where no answer comes within `timeout` seconds. The caller closes it."""
+    """Sends one request at a time on each of up to `connections`. Follows no redirects: they would carry the key
+    elsewhere. Raises ApiError for every answer but a 2xx, and httpx's errors where no answer comes within `timeout`
+    seconds. The caller closes it."""
 
     def __init__(self, url: str, workspace: str, api_key: str | None, timeout: float, connections: int) -> None:
         address = httpx.URL(url)
@@ -52,11 +58,9 @@ class OpikClient:
             self._headers["Authorization"] = aiohttp.BasicAuth(*login).encode()
         self._session: aiohttp.ClientSession | None = None
 
-    async def call(
-        self, method: str, path: str, body: object = None, query: Mapping[str, str | int] | None = None
-    ) -> dict[str, Any]:
-        """The JSON object of the answer, empty where there is none. `path` is below `/v1/private/`; `body` goes out as
-        JSON."""
+    async def call(self, method: str, path: str, body: object = None, query: Query | None = None) -> dict[str, Any]:
+        """The JSON object that Opik answers, empty where the answer has no content. `path` is below `/v1/private/`;
+        `body` is sent as JSON."""
         content = await self.send(method, path, None if body is None else orjson.dumps(body), query)
         if not content:
             return {}
@@ -68,10 +72,19 @@ class OpikClient:
             raise ApiError(200, f"no JSON object: {content[:300].decode(errors='replace')}")
         return answer
 
-    async def send(
-        self, method: str, path: str, body: bytes | None = None, query: Mapping[str, str | int] | None = None
-    ) -> bytes:
-        """The bytes of the answer; `body` is JSON already."""
+    async def lines(self, path: str, body: object) -> list[dict[str, Any]]:
+        """The JSON objects that Opik answers to a POST, one on each line."""
+        content = await self.send("POST", path, orjson.dumps(body))
+        try:
+            found = [orjson.loads(line) for line in content.split(b"\n") if line.strip()]
+        except orjson.JSONDecodeError as error:
+            raise ApiError(200, f"no lines of JSON: {error}") from error
+        if found and "id" not in found[-1]:
+            raise ApiError(500, found[-1])  # an error may end the lines
+        return found
+
+    async def send(self, method: str, path: str, body: bytes | None = None, query: Query | None = None) -> bytes:
+        """The content of the answer; `body` is JSON already."""
         headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         try:
             async with self._open.request(
@@ -85,10 +98,10 @@ class OpikClient:
         if 200 <= answer.status < 300:
             return content
         try:
-            said = orjson.loads(content)
+            problem = orjson.loads(content)
         except orjson.JSONDecodeError:
-            said = content.decode(errors="replace")
-        raise ApiError(answer.status, said, dict(answer.headers))
+            problem = content.decode(errors="replace")
+        raise ApiError(answer.status, problem, dict(answer.headers))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -96,7 +109,7 @@ class OpikClient:
 
     @property
     def _open(self) -> aiohttp.ClientSession:
-        """Made at the first call: it belongs to the loop that runs then."""
+        """The session, made at the first request, since it belongs to the loop that runs then."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),
@@ -107,11 +120,11 @@ class OpikClient:
         return self._session
 
 
-class OutOfTries(Exception):
-    """Opik gave no usable answer within the time allowed; `last` says what it gave."""
+class OutOfTries(Unavailable):
+    """Opik gave no usable answer within the time allowed; `last` is the last error."""
 
     def __init__(self, last: str) -> None:
-        super().__init__(last)
+        super().__init__(f"Opik: {last}")
         self.last = last
 
 
@@ -123,12 +136,13 @@ async def persist(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     now: Callable[[], float] | None = None,
 ) -> T:
-    """Call until it answers; other 4xx come out as ApiError.
+    """The result of `call`, which is repeated for `seconds` in all.
 
-    429 and 5xx and broken connections are tried again, after the server's own hint where it gives one, else after
-    growing pauses, for `seconds` in all; then OutOfTries. A hint is waited out also where it ends beyond that (by at
-    most LONGEST_PAUSE): Opik's limits are reset by the minute, and giving up before would dead-letter whole batches
-    for a moment's haste. 401 and 403 raise Unauthorized at once.
+    Repeats after 408, 425, 429, 5xx and broken connections: after the server's hint where it gives one, else after
+    growing pauses. A hint is waited out even where it ends later (by at most LONGEST_PAUSE): Opik resets its limits
+    every minute, and giving up before would send whole batches to the dead letters. Raises OutOfTries when the time is
+    over, Unauthorized at once for 401 and 403, ApiError at once for every other error. `observe` is told how each try
+    ended.
     """
 
     async def attempt() -> T:
@@ -162,7 +176,7 @@ async def persist(
 
 
 def hint(headers: Mapping[str, str]) -> float:
-    """Seconds the server asks us to wait: `Retry-After`, `RateLimit-Reset` or a bucket's time; 0 for none."""
+    """Seconds that the server asks to wait: `Retry-After`, `RateLimit-Reset` or a bucket's time; 0 for none."""
     lower = {name.lower(): value for name, value in headers.items()}
     for name in ("retry-after", "ratelimit-reset", "x-ratelimit-reset"):
         value = lower.get(name, "")
@@ -179,7 +193,7 @@ def hint(headers: Mapping[str, str]) -> float:
 
 
 def reason(error: ApiError) -> str:
-    """Opik's own words, of either error shape."""
+    """What Opik says about its error, in either form in which it says it."""
     body = error.body
     if isinstance(body, dict):
         errors = body.get("errors")
@@ -188,12 +202,47 @@ def reason(error: ApiError) -> str:
     return str(body)[:300]
 
 
-class OpikScores:
-    """The agents' `Scores`: feedback scores by the batch, each with its own outcome.
+async def or_none(call: Awaitable[T]) -> T | None:
+    """The call's result; None where Opik answers 404."""
+    try:
+        return await call
+    except ApiError as error:
+        if error.status_code == 404:
+            return None
+        raise
 
-    The call is the one under the SDK's `log_traces_feedback_scores`; here its answer is awaited. A batch that Opik
-    refuses is halved until the refused score stands alone, so that it does not take the others with it. At most
-    `in_flight` calls go at once over all batches; `observe(operation, outcome)`.
+
+async def numbered_pages(ask: Callable[[Query], Awaitable[dict[str, Any]]], size: int) -> AsyncIterator[list[Any]]:
+    """The pages of a list that Opik numbers; `ask` gets the query of each."""
+    page, more = 0, True
+    while more:
+        page += 1
+        answer = await ask({"page": page, "size": size})
+        content = answer.get("content") or []
+        more = bool(content) and page * size < (answer.get("total") or 0)
+        yield content
+
+
+async def cursor_pages(
+    ask: Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]], limit: int
+) -> AsyncIterator[list[dict[str, Any]]]:
+    """The pages of a search, none of them empty; `ask` gets what each request adds to the search."""
+    after: dict[str, Any] = {}
+    while True:
+        page = await ask(after)
+        if page:
+            yield page
+        if len(page) < limit:
+            return
+        after = {"last_retrieved_id": str(page[-1]["id"])}
+
+
+class OpikScores:
+    """The agents' `Scores`: writes feedback scores in batches, each score with its own outcome.
+
+    The request is the one under the SDK's `log_traces_feedback_scores`; here its answer is awaited. A batch that Opik
+    refuses is halved until the refused score is alone, so that it does not take the others with it. At most `in_flight`
+    requests run at once over all batches; `observe` gets operation and outcome of each.
     """
 
     def __init__(
@@ -210,6 +259,7 @@ class OpikScores:
         self._observe = observe
 
     async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+        """The refusal of each write in order, None where it is stored. Raises Unauthorized."""
         out: list[Refusal | None] = [None] * len(writes)
         others = [i for i, w in enumerate(writes) if w.value is None or w.trace_id[14:15] != "7"]
         places: Sequence[int] = range(len(writes))
@@ -227,13 +277,14 @@ class OpikScores:
         if len(jobs) == 1:
             await jobs[0]
         else:
-            # Not a TaskGroup: it would hide Unauthorized in a group, and the worker has to see that to stop.
+            # Not a TaskGroup: it would hide Unauthorized in an exception group, and the worker must see it to stop.
             for error in await asyncio.gather(*jobs, return_exceptions=True):
                 if error is not None:
                     raise error
         return out
 
     async def _put(self, writes: Sequence[Write], places: Sequence[int], out: list[Refusal | None]) -> None:
+        """Put a batch; `places` are the writes' places in `out`."""
         refusal = await self._call("put", lambda: self._client.send("PUT", "traces/feedback-scores", encode(writes)))
         if refusal is None:
             return
@@ -270,9 +321,6 @@ class OpikScores:
             return None
 
 
-_encode = msgspec.json.Encoder().encode
-
-
 def encode(writes: Sequence[Write]) -> bytes:
-    """The request body."""
+    """The body of a request that puts scores."""
     return _encode({"scores": writes})

@@ -1,30 +1,28 @@
-"""A dataset in Opik, as far as the manifest speaks of it. Only reads."""
+"""Reads the datasets that the manifest names from Opik."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
-
-import orjson
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import category_of
 from evalcore.manifest.dataset import DatasetThere
-from streams.opik.client import ApiError, OpikClient, OutOfTries, persist, reason
+from streams.opik.client import ApiError, OpikClient, cursor_pages, or_none, persist, reason
 
 PAGE = 2_000
 _NUMBERED = re.compile(r"v(\d{1,9})", re.ASCII)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class DatasetItems:
-    """`version` is the one asked for, None where there is none such; `items` are that version's, else today's."""
+    """`version` is the version that was asked for, None where Opik has none such; `items` are that version's, else
+    today's."""
 
     latest: int | None
     version: int | None
@@ -32,13 +30,13 @@ class DatasetItems:
 
 
 class OpikDatasets:
-    """Raises Unauthorized where Opik refuses the key, and Unavailable where it can't be reached or makes no sense."""
+    """Raises Unauthorized where Opik refuses the key, Unavailable where it gives no usable answer."""
 
     def __init__(self, client: OpikClient, retry_seconds: float) -> None:
         self._client, self._seconds = client, retry_seconds
 
     async def look(self, name: str, project: str | None, version: int) -> DatasetThere | None:
-        """None where there is no dataset of the name."""
+        """What the manifest has to know of a dataset; None where there is no dataset of this name."""
         found = await self.read(name, project, version)
         if found is None:
             return None
@@ -46,58 +44,39 @@ class OpikDatasets:
         return DatasetThere(found.latest, found.version, len(found.items), categories)
 
     async def read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
-        """None where there is no dataset of the name."""
+        """The dataset's items; None where there is no dataset of this name."""
+        try:
+            return await self._read(name, project, version)
+        except ApiError as error:
+            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
+
+    async def _read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
         within: dict[str, Any] = {} if project is None else {"project_name": project}
-        found = await self._or_none("datasets/retrieve", {"dataset_name": name, **within})
-        if found is None:
+        dataset = await or_none(self._post("datasets/retrieve", {"dataset_name": name, **within}))
+        if dataset is None:
             return None
-        versions = f"datasets/{quote(str(found['id']), '')}/versions/retrieve"
-        wanted = await self._or_none(versions, {"version_name": f"v{version}"})
-        latest = _NUMBERED.fullmatch((found.get("latest_version") or {}).get("version_name") or "")
-        pinned = {**within, "dataset_version": f"v{version}"} if wanted is not None else within
+        versions = f"datasets/{quote(str(dataset['id']), '')}/versions/retrieve"
+        wanted = await or_none(self._post(versions, {"version_name": f"v{version}"}))
+        latest = _NUMBERED.fullmatch((dataset.get("latest_version") or {}).get("version_name") or "")
+        if wanted is not None:
+            within["dataset_version"] = f"v{version}"
+        pages = cursor_pages(partial(self._page, name, within), PAGE)
         return DatasetItems(
             latest=int(latest[1]) if latest is not None else None,
             version=version if wanted is not None else None,
-            items=[_item(one) for one in await self._items(name, pinned)],
+            items=[_item(item) async for page in pages for item in page],
         )
 
-    async def _items(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        after: dict[str, Any] = {}
-        while True:
-            page = await self._call(partial(self._page, name, {**within, **after}))
-            items += page
-            if len(page) < PAGE:
-                return items
-            after = {"last_retrieved_id": page[-1]["id"]}
-
-    async def _page(self, name: str, within: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _page(self, name: str, within: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
         # "steam_limit" is Opik's own spelling.
-        body = orjson.dumps({"dataset_name": name, "steam_limit": PAGE, **within})
-        whole = await self._client.send("POST", "datasets/items/stream", body)
-        return [orjson.loads(line) for line in whole.splitlines() if line.strip()]
+        body = {"dataset_name": name, "steam_limit": PAGE, **within, **after}
+        return await persist(partial(self._client.lines, "datasets/items/stream", body), seconds=self._seconds)
 
-    async def _or_none(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """None for what is not there."""
-        try:
-            return await persist(partial(self._client.call, "POST", path, body), seconds=self._seconds)
-        except ApiError as error:
-            if error.status_code == 404:
-                return None
-            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
-        except OutOfTries as error:
-            raise Unavailable(f"Opik: {error}") from error
-
-    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await persist(call, seconds=self._seconds)
-        except ApiError as error:
-            raise Unavailable(f"Opik: datasets: {reason(error)}") from error
-        except (OutOfTries, orjson.JSONDecodeError) as error:
-            raise Unavailable(f"Opik: datasets: {error}") from error
+    def _post(self, path: str, body: dict[str, Any]) -> Awaitable[dict[str, Any]]:
+        return persist(partial(self._client.call, "POST", path, body), seconds=self._seconds)
 
 
-def _item(one: dict[str, Any]) -> dict[str, Any]:
-    """Its fields, which Opik keeps below `data`, and the id that Opik gave it unless it has one of its own."""
-    data = one.get("data")
-    return {"id": one.get("id"), **(data if isinstance(data, dict) else {})}
+def _item(item: dict[str, Any]) -> dict[str, Any]:
+    """The item's fields, which Opik keeps below `data`, and the id that Opik gave it unless it has one of its own."""
+    data = item.get("data")
+    return {"id": item.get("id"), **(data if isinstance(data, dict) else {})}

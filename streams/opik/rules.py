@@ -1,6 +1,6 @@
-"""A vertical's judges as automation rules of its own Opik project (PC5 FR-7, §5.6).
+"""Reads and writes a vertical's judges as automation rules of its own Opik project (PC5 FR-7, §5.6).
 
-Reading needs no right to write. Only `apply` writes, and only into the project it is given.
+Reading needs no right to write. Only `apply` and `write` write, and only into the project that they are given.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import httpx
 
 from agents.ports import Unavailable
 from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, Plan, TraceFilter
-from streams.opik.client import ApiError, OpikClient, OutOfTries, persist, reason
+from streams.opik.client import ApiError, OpikClient, Query, numbered_pages, or_none, persist, reason
 from streams.retry import RETRIED_STATUSES
 
 PAGE = 100
@@ -25,77 +25,63 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """Opik takes the key and not the request; says which rule and why."""
+    """Opik takes the key and refuses the request; the message says which rule and why."""
 
 
 class NoProject(Exception):
-    """The vertical's project is not there. A sync makes none: the vertical owns it."""
+    """Opik has no such project. A sync creates none: the vertical owns it."""
 
 
 class OpikRules:
-    """Raises Unauthorized where Opik refuses the key and Unavailable where it can't be reached."""
+    """The rules of Opik's projects. Raises Unauthorized where Opik refuses the key, Unavailable where it can't be
+    reached, Refused where it refuses a request."""
 
     def __init__(self, client: OpikClient, retry_seconds: float) -> None:
         self._client, self._seconds = client, retry_seconds
 
     async def project_id(self, name: str) -> str:
-        """Raises NoProject."""
-        try:
-            found = await self._call(partial(self._client.call, "POST", "projects/retrieve", {"name": name}))
-        except ApiError as error:
-            if error.status_code == 404:
-                raise NoProject(f"Opik has no project {name!r}; its owner creates it there first") from error
-            raise Refused(f"project {name}: {reason(error)}") from error
-        return str(found["id"])
+        """The id of the project. Raises NoProject."""
+        ask = partial(self._client.call, "POST", "projects/retrieve", {"name": name})
+        project = await self._call(f"project {name}", lambda: or_none(ask()))
+        if project is None:
+            raise NoProject(f"Opik has no project {name!r}; its owner creates it there first")
+        return str(project["id"])
 
     async def rules(self, project_id: str) -> list[OpikRule]:
         """All rules of the project, of every kind."""
-        found: list[OpikRule] = []
-        page = 1
-        while True:
-            asked: dict[str, str | int] = {"project_id": project_id, "page": page, "size": PAGE}
-            find = partial(self._client.call, "GET", EVALUATORS, query=asked)
-            try:
-                answer = await self._call(find)
-            except ApiError as error:
-                raise Refused(f"list of rules: {reason(error)}") from error
-            content = answer.get("content") or []
-            found += [rule_of(item) for item in content]
-            if not content or page * PAGE >= (answer.get("total") or 0):
-                return found
-            page += 1
+
+        async def ask(page: Query) -> dict[str, Any]:
+            query = {"project_id": project_id, **page}
+            return await self._call("list of rules", partial(self._client.call, "GET", EVALUATORS, query=query))
+
+        return [rule_of(item) async for page in numbered_pages(ask, PAGE) for item in page]
 
     async def apply(self, project_id: str, plan: Plan) -> None:
-        """Carry out a plan, one rule after another; what was done stands when a later one fails, and a plan made anew
-        has only the rest."""
+        """Carry out a plan, one rule after another. Where a rule fails, those before it remain written, and a plan that
+        is made anew holds only the rest."""
         for rule in (*plan.create, *(update.rule for update in plan.update)):
             await self.write(project_id, rule)
 
     async def write(self, project_id: str, rule: OpikRule) -> None:
-        """Create the rule, or update the one whose id it has. A create that gets no answer is not tried again, for it
-        may have been done. Raises Refused."""
+        """Create the rule, or update the rule whose id it has. A creation without an answer is not repeated, since Opik
+        may have carried it out."""
         body = {"type": LLM_JUDGE, "project_ids": [project_id], "code": code_of(rule), **fields_of(rule)}
         if rule.id:
-            path = f"{EVALUATORS}/{quote(rule.id, '')}"
-            await self._write(rule, partial(self._client.call, "PATCH", path, body))
+            call = partial(self._client.call, "PATCH", f"{EVALUATORS}/{quote(rule.id, '')}", body)
         else:
-            await self._write(rule, partial(_once, partial(self._client.call, "POST", EVALUATORS, body)))
+            call = partial(_once, partial(self._client.call, "POST", EVALUATORS, body))
+        await self._call(f"rule {rule.name!r}", call)
 
-    async def _write(self, rule: OpikRule, call: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await self._call(call)
-        except ApiError as error:
-            raise Refused(f"rule {rule.name!r}: {reason(error)}") from error
-
-    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _call(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         try:
             return await persist(call, seconds=self._seconds)
-        except OutOfTries as error:
-            raise Unavailable(f"Opik: {error.last}") from error
+        except ApiError as error:
+            raise Refused(f"{what}: {reason(error)}") from error
 
 
 async def _once(call: Callable[[], Awaitable[T]]) -> T:
-    """Raises Unavailable where no answer says whether it was done; 429 says that it was not, and may be tried again."""
+    """The call's result. Raises Unavailable where no answer says whether Opik carried it out; 429 says that it did not,
+    and may be repeated."""
     try:
         return await call()
     except ApiError as error:
@@ -117,7 +103,7 @@ def code_of(rule: OpikRule) -> dict[str, Any]:
 
 
 def fields_of(rule: OpikRule) -> dict[str, Any]:
-    """`filters` always: what is left out stays as it was."""
+    """The rule's other fields. Always with `filters`, since Opik keeps what an update leaves out."""
     filters = [
         {"field": one.field, "operator": one.operator, "key": one.key, "value": one.value} for one in rule.filters
     ]
@@ -131,7 +117,7 @@ def fields_of(rule: OpikRule) -> dict[str, Any]:
 
 
 def rule_of(item: dict[str, Any]) -> OpikRule:
-    """A rule as Opik lists it; one of another kind, or with parts we never write, is told by its name and kind."""
+    """A rule out of Opik's list. A rule of another kind, or with parts that we never write, has only name and kind."""
     code = item.get("code") if item.get("type") == LLM_JUDGE else None
     code = code if isinstance(code, dict) else {}
     model = code.get("model") or {}

@@ -1,18 +1,16 @@
-"""Traces read from Opik: those that never came as an event, judge scores that came later, and, for a rebuild, what
-Opik already holds. Search and list calls are few (Opik allows 30 a minute), so each page answers for many turns."""
+"""Reads traces from Opik: those that never came as an event, judge scores that came later, and, for a rebuild, the
+scores that Opik already holds. Opik allows 30 searches a minute, so each page of a search answers for many turns."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-import orjson
-import structlog
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
@@ -21,21 +19,26 @@ from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
 from schemas.signals import DECLARED
-from streams.opik.client import ApiError, OpikClient, OutOfTries, persist
+from streams.opik.client import ApiError, OpikClient, Query, cursor_pages, numbered_pages, or_none, persist
 
-log = structlog.get_logger(__name__)
+T = TypeVar("T")
 PAGE = 2_000
-SINGLY = 4
-PROJECTS_FOR = 60.0
-SLACK_MS = 3_600_000
-EXCLUDED = ["input", "output"]
 WHOLE_PAGE = 500
+"""Traces in a page that brings inputs."""
+SINGLY = 4
+"""So many traces are sought one by one; of more, a search reads pages."""
+PROJECTS_SECONDS = 60.0
+"""How long the list of projects is remembered."""
+PROJECTS_PAGE = 100
+SLACK_MS = 3_600_000
+"""How far a trace's time may be from the time that we know of its turn."""
 SINGLE_TRACES_PER_MINUTE = 600
-"""Reads of one trace by its id have a limit of their own in Opik (800), far above that of searches."""
+"""Opik has a limit of its own for reads of one trace by its id (800 a minute), far above that of searches."""
 
 
 class OpikTraces:
-    """The agents' `Traces`. `projects` are searched besides those Opik lists."""
+    """The agents' `Traces`. `projects` are searched besides those that Opik lists. Raises Unauthorized where Opik
+    refuses the key and Unavailable where it can't be searched."""
 
     def __init__(
         self,
@@ -53,8 +56,9 @@ class OpikTraces:
         self._projects: tuple[float, list[str]] = (0.0, [])
 
     async def find(self, since_ms: Mapping[str, int]) -> dict[str, TraceFacts]:
-        """A few are sought one by one, however old their traces. Of many, first all that lie near in time are read by
-        the page, then a few of the rest are sought one by one; the others' turn comes with the next search."""
+        """The traces of these responses, as far as they are found now. A few are sought one by one, however old their
+        traces are. Of many, pages are read of all traces since the earliest time, then a few of the rest are sought one
+        by one; the next search goes on with the others."""
         found: dict[str, TraceFacts] = {}
         wanted = set(since_ms)
         if len(wanted) > SINGLY:
@@ -79,7 +83,8 @@ class OpikTraces:
                     return
 
     async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
-        """Read by project and time span; a trace is told by its id, its metadata may not carry the response id."""
+        """The response ids whose traces carry a judge's score. Reads by project and span of time; a trace is known by
+        its id, since its metadata may lack the response id."""
         out: set[str] = set()
         by_project: dict[str, dict[str, list[tuple[str, int]]]] = {}
         for response_id, (trace_id, project, at) in turns.items():
@@ -87,7 +92,7 @@ class OpikTraces:
         for project, traces in by_project.items():
             if len(traces) <= SINGLY:
                 for trace_id, known in traces.items():
-                    trace = await self._get(trace_id)
+                    trace = await self.get(trace_id)
                     if trace is not None and has_judge_score(trace):
                         out.update(response_id for response_id, _ in known)
                 continue
@@ -100,7 +105,7 @@ class OpikTraces:
         return out
 
     async def scored(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
-        """Every trace since then that carries one of our scores, in pages; for a rebuild (promise 2)."""
+        """Every trace since `since_ms` that carries a signal's score, in pages; for a rebuild (promise 2)."""
         for project in await self.projects():
             for signal in DECLARED.values():
                 filters = [_where(field="feedback_scores", key=signal.score, operator="is_not_empty", value="")]
@@ -108,40 +113,39 @@ class OpikTraces:
                     yield page
 
     async def turns(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
-        """Every turn that began since then, with its session and the hash of its input, in pages; for a sweep."""
+        """Every turn that began since `since_ms`, with its session and the hash of its input, in pages; for a sweep."""
         filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
         for project in await self.projects():
             async for page in self._pages(project, filters, since_ms, None, whole=True):
                 yield [facts for trace in page if (facts := told(trace, project)) is not None]
 
     async def get(self, trace_id: str) -> dict[str, Any] | None:
-        """One trace whole, None where Opik has none by that id."""
-        return await self._get(trace_id)
+        """One trace, whole; None where Opik has no trace of this id."""
+        ask = partial(self._client.call, "GET", f"traces/{quote(trace_id, '')}")
+        try:
+            return await or_none(self._call(ask, self._single))
+        except ApiError as error:
+            raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {error.body}") from error
 
     async def authorized(self) -> None:
-        """Return if Opik takes our key; raises Unauthorized, or Unavailable where it can't be asked. Not retried."""
+        """Return where Opik takes our key. Raises Unauthorized, or Unavailable where it can't be asked; tries once."""
         try:
             await persist(lambda: self._client.send("POST", "auth", b""), seconds=0.0)
-        except OutOfTries as error:
-            raise Unavailable(f"Opik: {error.last}") from error
         except ApiError as error:
             if error.status_code == 404 and "workspace" in str(error.body).lower():
                 raise Unauthorized(f"Opik has no such workspace: {error.body}") from error
-            # Another answer than 401 or 403 is no refusal: releases differ in whether they have this endpoint.
+            # Only 401 and 403 refuse the key: not every release of Opik has this endpoint.
 
     async def projects(self) -> list[str]:
         """Names of all projects, Opik's and the registered ones; remembered for a minute."""
         read_at, names = self._projects
-        if not names or time.monotonic() - read_at > PROJECTS_FOR:
-            names, page = list(self._named), 1
-            while True:
-                asked = {"page": page, "size": 100}
-                answer = await self._call(partial(self._client.call, "GET", "projects", query=asked))
-                found = [str(project["name"]) for project in answer.get("content") or ()]
-                names += [name for name in found if name not in names]
-                if page * 100 >= (answer.get("total") or 0):
-                    break
-                page += 1
+        if not names or time.monotonic() - read_at > PROJECTS_SECONDS:
+
+            async def ask(page: Query) -> dict[str, Any]:
+                return await self._call(partial(self._client.call, "GET", "projects", query=page))
+
+            listed = [str(project["name"]) async for page in numbered_pages(ask, PROJECTS_PAGE) for project in page]
+            names = list(dict.fromkeys((*self._named, *listed)))
             self._projects = (time.monotonic(), names)
         return names
 
@@ -160,64 +164,33 @@ class OpikTraces:
         *,
         whole: bool = False,
     ) -> AsyncIterator[list[dict[str, Any]]]:
-        """Pages of traces without input and output; `whole` brings the input, untouched, in smaller pages."""
-        cursor: str | None = None
-        limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, EXCLUDED)
-        while True:
-            options: dict[str, Any] = {
-                "project_name": project,
-                "limit": limit,
-                "exclude": exclude,
-                "truncate": not whole,
-            }
-            if filters:
-                options["filters"] = filters
-            if cursor:
-                options["last_retrieved_id"] = cursor
-            if since_ms is not None:
-                options["from_time"] = _instant(since_ms)
-            if until_ms is not None:
-                options["to_time"] = _instant(until_ms)
-            try:
-                page = await self._call(partial(self._read, options))
-            except ApiError as error:
-                if error.status_code == 404:
-                    return  # the project was removed, or never made
-                raise Unavailable(f"Opik refuses a search: {error.status_code}: {error.body}") from error
-            if page:
-                yield page
-            if len(page) < limit:
-                return
-            cursor = str(page[-1]["id"])
+        """Pages of a project's traces without input and output; `whole` brings the whole input, in smaller pages."""
+        limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, ["input", "output"])
+        options: dict[str, Any] = {"project_name": project, "limit": limit, "exclude": exclude, "truncate": not whole}
+        if filters:
+            options["filters"] = filters
+        if since_ms is not None:
+            options["from_time"] = _instant(since_ms)
+        if until_ms is not None:
+            options["to_time"] = _instant(until_ms)
 
-    async def _read(self, options: dict[str, Any]) -> list[dict[str, Any]]:
-        body = await self._client.send("POST", "traces/search", orjson.dumps(options))
-        page = [orjson.loads(line) for line in body.split(b"\n") if line.strip()]
-        if page and "id" not in page[-1]:
-            raise ApiError(500, page[-1])  # an error object may end the stream
-        return page
+        async def ask(after: dict[str, Any]) -> list[dict[str, Any]]:
+            found = await or_none(self._call(partial(self._client.lines, "traces/search", options | after)))
+            return found or []  # None: the project was removed, or never made
 
-    async def _get(self, trace_id: str) -> dict[str, Any] | None:
         try:
-            ask = partial(self._client.call, "GET", f"traces/{quote(trace_id, '')}")
-            return dict(await self._call(ask, self._single))
+            async for page in cursor_pages(ask, limit):
+                yield page
         except ApiError as error:
-            if error.status_code == 404:
-                return None
-            raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {error.body}") from error
+            raise Unavailable(f"Opik refuses a search: {error.status_code}: {error.body}") from error
 
-    async def _call(self, call: Callable[[], Any], limiter: AsyncLimiter | None = None) -> Any:
+    async def _call(self, call: Callable[[], Awaitable[T]], limiter: AsyncLimiter | None = None) -> T:
         async with limiter or self._limiter:
-            try:
-                return await persist(
-                    call, seconds=self._seconds, observe=lambda outcome: self._observe("search", outcome)
-                )
-            except OutOfTries as error:
-                raise Unavailable(f"Opik: {error.last}") from error
+            return await persist(call, seconds=self._seconds, observe=partial(self._observe, "search"))
 
 
 def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
-    """A trace as Opik returns it; None where it carries no response id."""
+    """What the join needs of a trace as Opik returns it; None where the trace carries no response id."""
     metadata = trace.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("response_id"), str):
         return None
@@ -242,7 +215,7 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
 
 
 def told(trace: dict[str, Any], project: str) -> TraceFacts | None:
-    """A trace read with its input. None for one of our own judges', or without a response id."""
+    """The same of a trace that was read with its input; None also for a trace of our own judges."""
     facts = facts_of(trace, project)
     if facts is None or trace["metadata"].get("agent_id") == OWN_AGENT:
         return None
@@ -253,11 +226,13 @@ def told(trace: dict[str, Any], project: str) -> TraceFacts | None:
 
 
 def has_judge_score(trace: dict[str, Any]) -> bool:
+    """True where a judge scored the trace."""
     scores = trace.get("feedback_scores") or ()
     return any(is_judge_score(str(score.get("name")), score.get("source")) for score in scores)
 
 
 def moment(value: Any) -> int:
+    """A time of Opik's in ms, 0 where there is none."""
     return round(datetime.fromisoformat(value).timestamp() * 1000) if isinstance(value, str) else 0
 
 
@@ -266,7 +241,7 @@ def text(value: Any) -> str:
 
 
 def _where(field: str, operator: str, value: str, key: str) -> dict[str, str]:
-    """A filter of Opik's search."""
+    """One filter of a search in Opik."""
     return {"field": field, "operator": operator, "key": key, "value": value}
 
 

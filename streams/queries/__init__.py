@@ -1,1 +1,1 @@
-"""Answers questions about the state: coverage, conservation, single turns."""
+"""Queries of the state: coverage, conservation, single turns, and the audit of who read them."""

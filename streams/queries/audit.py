@@ -1,4 +1,4 @@
-"""The audit of reads for evaluation: one record for each, on PS-5's topic (contracts §1)."""
+"""Audits reads for evaluation: one record for each, on PS-5's topic (contracts §1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.kafka.client import Producer
 
 @dataclass(frozen=True)
 class Audit:
-    """Writes before the reader gets to see anything; a read that can't be audited must not happen."""
+    """Writes the record before the reader gets an answer: a read that can't be audited must not happen."""
 
     producer: Producer
     topic: str

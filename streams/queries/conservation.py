@@ -1,4 +1,4 @@
-"""Conservation: every consumed record in exactly one state, summed from the counters (promise 3, contracts §2)."""
+"""Sums conservation from the counters: every consumed record is in exactly one state (promise 3, contracts §2)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ WITH_REASONS = (State.DEAD_LETTERED, State.PARKED, State.FILTERED)
 
 
 async def conservation(store: Store, now_ms: int, window_seconds: int, future_ms: int) -> Conservation:
-    """Totals of the hours that overlap (now - window, now], and of those up to `future_ms` ahead: a producer's clock
-    may run ahead of ours, and its records are consumed all the same. Raises Unavailable."""
+    """Totals of the hours that overlap (now - window, now], and of the hours up to `future_ms` ahead: a producer's
+    clock may run ahead of ours, and its records are consumed nevertheless. Raises Unavailable."""
     first, last = (now_ms - window_seconds * 1000 + 1000) // HOUR, (now_ms + future_ms) // HOUR
     keys = [(kind, CONSERVATION.key(hour, kind)) for kind in kinds() for hour in range(first, last + 1)]
     found = await store.counts([key for _, key in keys])
     signals = {
         kind: balance(fields for (of, _), fields in zip(keys, found, strict=True) if of == kind) for kind in kinds()
     }
-    balanced = all(one.difference == 0 for one in signals.values())
+    balanced = all(signal.difference == 0 for signal in signals.values())
     return Conservation(window_seconds=window_seconds, balanced=balanced, signals=signals)
 
 
 def balance(hours: Iterable[dict[str, int]]) -> Balance:
-    """Pure. Fields are `consumed`, a state, or `<state>:<reason>`; one of no known state shows in the difference."""
+    """The sum of hours. Pure. A field is `consumed`, a state, or `<state>:<reason>`; an unknown one shows in the
+    difference."""
     consumed = 0
     states = dict.fromkeys(State, 0)
     reasons: dict[str, dict[str, int]] = {state.value: {} for state in WITH_REASONS}

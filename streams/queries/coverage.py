@@ -1,4 +1,4 @@
-"""Coverage per vertical, summed from the counters of the state (PF-9 FR-11, AC-11)."""
+"""Sums coverage per vertical from the counters of the state (PF-9 FR-11, AC-11)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from schemas.verticals import UNKNOWN, UNREGISTERED
 
 HOUR_SECONDS = HOUR // 1000
 Counts = dict[tuple[str, str], int]
-"""(vertical as the trace says it, class) -> turns."""
+"""(vertical as the trace names it, class) -> number of turns."""
 
 
 class Piece(NamedTuple):
-    """What a window takes: a whole hour, or of a block of EDGE_SECONDS the seconds `first` to `last`, both included."""
+    """A part of a window: a whole hour, or the seconds `first` to `last`, both included, of a block of EDGE_SECONDS."""
 
     key: Key
     whole: bool
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
 
 def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
-    """The window (now - window, now] in whole seconds: its whole hours, and the blocks at its edges."""
+    """The parts of the window (now - window, now]: its whole hours, and the blocks at its edges."""
     last = now_ms // 1000
     first = last - window_seconds + 1
     out: list[Piece] = []
@@ -53,13 +53,14 @@ def pieces(now_ms: int, window_seconds: int) -> list[Piece]:
 
 
 async def read_counts(store: Store, now_ms: int, window_seconds: int) -> Counts:
-    """Turns of the window. Raises Unavailable."""
+    """The turns of the window by vertical and class. Raises Unavailable."""
     parts = pieces(now_ms, window_seconds)
     return add_up(zip(parts, await store.counts([part.key for part in parts]), strict=True))
 
 
 def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:
-    """Pure. A vertical's name may hold a `|`; class and second never do, so fields are read from their end."""
+    """The sum of parts. Pure. A vertical's name may hold a `|`, class and second never do: fields are read from the
+    end."""
     out: Counts = {}
     for part, fields in found:
         for name, turns in fields.items():
@@ -78,12 +79,12 @@ def add_up(found: Iterable[tuple[Piece, dict[str, int]]]) -> Counts:
 
 
 def label_of(vertical: str, registered: Collection[str]) -> str:
-    """`unregistered` for a vertical nobody registered, or none at all; `unknown` is a signal without a trace."""
+    """The vertical where it is registered, `unknown` for signals without a trace, else `unregistered`."""
     return vertical if vertical in registered or vertical == UNKNOWN else UNREGISTERED
 
 
 def by_label(counts: Counts, registered: Collection[str], window_seconds: int) -> list[Coverage]:
-    """One entry per registered vertical, also where it is empty, and per other label that has turns."""
+    """One row for each registered vertical, also without turns, and for each other label that has turns."""
     sums: Counts = {}
     for (vertical, kind), turns in counts.items():
         key = label_of(vertical, registered), kind
@@ -97,7 +98,7 @@ def by_label(counts: Counts, registered: Collection[str], window_seconds: int) -
 
 
 def of_one(counts: Counts, vertical: str, registered: Collection[str], window_seconds: int) -> Coverage:
-    """One vertical by its own name, registered or not; `unregistered` sums all that are not."""
+    """The row of one vertical by its own name, registered or not; `unregistered` sums all that are not."""
     if vertical == UNREGISTERED and vertical not in registered:
         found = [row for row in by_label(counts, registered, window_seconds) if row.vertical == UNREGISTERED]
         return found[0] if found else entry(vertical, {}, window_seconds)
@@ -120,7 +121,7 @@ def entry(vertical: str, counts: Counts, window_seconds: int) -> Coverage:
 async def coverage(
     store: Store, now_ms: int, window_seconds: int, registered: Collection[str], vertical: str | None = None
 ) -> CoverageAnswer:
-    """Coverage in (now - window, now], at a resolution of a second; of one vertical, or of all. Raises Unavailable."""
+    """Coverage in (now - window, now], exact to a second, of one vertical or of all. Raises Unavailable."""
     counts = await read_counts(store, now_ms, window_seconds)
     rows = (
         by_label(counts, registered, window_seconds)
@@ -131,7 +132,7 @@ async def coverage(
 
 
 class WindowCoverage:
-    """The gates' `JoinCoverage`: the rate of turns with both signals and a trace."""
+    """The gates' `JoinCoverage`: the share of turns with both a signal and a judged trace."""
 
     def __init__(
         self,
@@ -140,12 +141,12 @@ class WindowCoverage:
         registered: Collection[str],
         state_is_complete: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
-        """`state_is_complete` guards the read: half a state would show a rate that no window had."""
+        """`state_is_complete` guards the read: half a state shows a rate that no window had."""
         self._store, self._clock, self._registered = store, clock, registered
         self._state_is_complete = state_is_complete
 
     async def rate(self, vertical: str | None, window_seconds: int) -> float | None:
-        """The rate of the vertical, or of all together; None where the window has no turn. Raises Unavailable."""
+        """The rate of one vertical, or of all together; None where the window has no turn. Raises Unavailable."""
         async with self._state_is_complete():
             counts = await read_counts(self._store, self._clock.now_ms(), window_seconds)
         if vertical is not None:

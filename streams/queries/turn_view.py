@@ -1,4 +1,4 @@
-"""One turn as PF-9 §5.10 shows it: the join's state tells which trace, Opik tells the rest (PS-5's `reconstruct`)."""
+"""Shows one turn (PF-9 §5.10, PS-5's `reconstruct`): the join's state names the trace, and Opik has the rest."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ PURPOSES = ("feedback", "eval")
 
 
 class TurnNotFound(LookupError):
-    """Neither the state nor Opik has a trace for this response id; the message says which of them knew what."""
+    """Neither the state nor Opik has a trace for this response id; the message says what each of them has."""
 
 
 class TraceReader(Protocol):
+    """Reads traces from Opik; see `streams.opik.traces.OpikTraces`."""
+
     async def get(self, trace_id: str) -> dict[str, Any] | None: ...
     async def find(self, since_ms: dict[str, int]) -> dict[str, TraceFacts]: ...
 
 
 async def view_turn(response_id: str, store: Store, traces: TraceReader) -> TurnView:
-    """Reads only, so an Opik key that may only read will do. Raises TurnNotFound, Unavailable or Unauthorized."""
+    """The turn of a response. Only reads, so a key for reading suffices. Raises TurnNotFound, Unavailable,
+    Unauthorized."""
     (encoded,) = await store.read([turn_key(response_id)])
     turn = decode_turn(encoded) if encoded else Turn()
     project = turn.project
@@ -47,7 +50,7 @@ def unknown(response_id: str, turn: Turn) -> str:
 
 
 def joined(response_id: str, turn: Turn, project: str, trace: dict[str, Any]) -> TurnView:
-    """Pure. Metadata comes from the trace, and from the state where the trace lacks it (its event had it)."""
+    """The view of a turn. Pure. What the trace's metadata lacks comes from the state, where the event had it."""
     held = trace.get("metadata")
     metadata: dict[str, Any] = held if isinstance(held, dict) else {}
     signals: dict[str, float] = {}
@@ -57,19 +60,21 @@ def joined(response_id: str, turn: Turn, project: str, trace: dict[str, Any]) ->
         if name.startswith(RESERVED) and value is not None:
             signals[name] = value
         elif is_judge_score(name, score.get("source")):
-            judges.append(JudgeOpinion(judge_id=name, score=value, reason=word(score.get("reason"))))
+            judges.append(JudgeOpinion(judge_id=name, score=value, reason=text_of(score.get("reason"))))
     frames = metadata.get("frames")
     return TurnView(
         response_id=response_id,
-        user_id=word(metadata.get("user_id")),
-        session_id=word(metadata.get("session_id")) or word(trace.get("thread_id")),
-        environment=word(metadata.get("environment")) or word(trace.get("environment")),
-        agent_version=word(metadata.get("agent_version")),
-        vertical=word(metadata.get("vertical")) or turn.vertical or None,
-        sub_agent=word(metadata.get("sub_agent")) or turn.sub_agent or None,
-        prompt_version=word(metadata.get("prompt_version")),
-        category=word(metadata.get("category")) or turn.category or None,
-        timestamp=word(metadata.get("timestamp")) or word(trace.get("end_time")) or word(trace.get("start_time")),
+        user_id=text_of(metadata.get("user_id")),
+        session_id=text_of(metadata.get("session_id")) or text_of(trace.get("thread_id")),
+        environment=text_of(metadata.get("environment")) or text_of(trace.get("environment")),
+        agent_version=text_of(metadata.get("agent_version")),
+        vertical=text_of(metadata.get("vertical")) or turn.vertical or None,
+        sub_agent=text_of(metadata.get("sub_agent")) or turn.sub_agent or None,
+        prompt_version=text_of(metadata.get("prompt_version")),
+        category=text_of(metadata.get("category")) or turn.category or None,
+        timestamp=text_of(metadata.get("timestamp"))
+        or text_of(trace.get("end_time"))
+        or text_of(trace.get("start_time")),
         feedback_scores=dict(sorted(signals.items())),
         judge_scores=sorted(judges, key=lambda judge: judge.judge_id),
         trace={name: value for name, value in trace.items() if value is not None} | {"project_name": project},
@@ -81,8 +86,8 @@ def number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def word(value: Any) -> str | None:
-    """Text as it is; numbers as people write them, since versions often are some."""
+def text_of(value: Any) -> str | None:
+    """The text, or a number as text, since versions often are numbers; None for anything else and for no text."""
     if isinstance(value, str):
         return value or None
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,7 +1,7 @@
-"""A lease: one holder at a time, until the holder gives it up or its time is over by Redis' own clock.
+"""Leases: each has one holder at a time, until the holder releases it or it expires by Redis' own clock.
 
-No worker's clock decides who holds it. An owner that asks twice is answered alike, so a call whose answer was lost may
-be repeated.
+No worker's clock decides who holds a lease. An owner that asks twice gets the same answer, so a call whose answer was
+lost may be repeated.
 """
 
 from __future__ import annotations
@@ -29,43 +29,44 @@ return given
 
 
 class Lease(Protocol):
-    """Every method raises Unavailable when Redis is out of reach.
+    """The right of one holder to do a thing. Every method raises Unavailable while Redis is out of reach.
 
-    A step of the store that checks `key` for `value` is applied only while the lease is held.
+    A change of the store that checks `key` for `value` is applied only while this owner holds the lease.
     """
 
     key: Key
     value: bytes
 
     async def acquire(self) -> bool:
-        """Take the lease for its full time, if it is free or held by this owner."""
+        """Take the lease for its full duration, if it is free or this owner holds it. Returns True where it is
+        taken."""
         ...
 
     async def renew(self) -> bool:
-        """Hold it for its full time from now; False where it ran out, even if nobody has taken it since."""
+        """Hold it for its full duration from now; False where it expired, even if no other owner has taken it since."""
         ...
 
     async def held(self) -> bool:
-        """Whether this owner holds it now."""
+        """True while this owner holds it."""
         ...
 
     async def release(self) -> None:
-        """Give it up; changes nothing where another owner holds it."""
+        """Release it; changes nothing where another owner holds it."""
         ...
 
 
 class Leasing(Protocol):
     def lease(self, key: Key, milliseconds: int, owner: str = "") -> Lease:
-        """A lease under this key. `owner` names its holder among others; a new name each time where it is empty."""
+        """The lease of this key. `owner` names the holder; where it is empty, each lease has a holder of its own."""
         ...
 
 
 class LeasingStore(Store, Leasing, Protocol):
-    """The join state, and leases beside it."""
+    """The join's state, and leases beside it."""
 
 
 class RedisLease:
-    """`name` is the key with its prefix; `call` runs a command of the client with the store's retries."""
+    """A lease in Redis. `name` is the key with its prefix; `call` runs a command with the store's retries."""
 
     def __init__(
         self,

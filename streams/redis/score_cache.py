@@ -1,7 +1,7 @@
-"""Judges' answers in Redis (evalcore.scoring's `ScoreCache`): plain values that expire, one key for each answer.
+"""Keeps judges' answers in Redis (evalcore.scoring's `ScoreCache`): one key for each answer, which expires.
 
-Redis may be emptied at any time: what is gone is asked for again. Values hold the judge's words about a turn, which may
-quote it; so they expire, and no key can be led back to a turn.
+Redis may be emptied at any time: a judge is asked again for what is gone. An answer holds the judge's words about a
+turn, which may quote it; so answers expire, and no key leads back to a turn.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from evalcore.scoring.cache import LARGEST
 AT_ONCE = 500
 GATHER_SECONDS = 0.02
 CONNECTIONS = 8
-"""Of the client's, which others need too."""
+"""Connections that the cache uses at once; the client's others serve the join."""
 
 
 class RedisScoreCache:
     """`redis` is the client of a RedisStore. Raises Unavailable at once where Redis does not answer: the runner goes on
-    without a cache, and a try more costs as much as the model's call that it might save."""
+    without a cache, since a second try may cost as much as the call of the model that it saves."""
 
     def __init__(self, redis: Any, prefix: str, seconds: float) -> None:
         self._redis, self._prefix, self._ms = redis, prefix, max(1, int(seconds * 1000))
@@ -33,6 +33,7 @@ class RedisScoreCache:
         self._sending: asyncio.Task[dict[str, bytes | None]] | None = None
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The answers in order, None where there is none. Raises Unavailable."""
         out: list[bytes | None] = []
         try:
             for start in range(0, len(keys), AT_ONCE):
@@ -44,18 +45,21 @@ class RedisScoreCache:
         return out
 
     async def put(self, key: str, value: bytes) -> bytes | None:
-        """Goes with all that are put within GATHER_SECONDS: a message to Redis costs more than what it carries."""
+        """Keep an answer unless the key has one; returns the earlier one, None where there was none. Raises Unavailable.
+
+        All answers of GATHER_SECONDS are sent at once: a message to Redis costs more than what it carries.
+        """
         if len(value) > LARGEST:
             return None
         self._gathered[key] = value
         if self._sending is None:
             self._sending = asyncio.create_task(self._send())
             self._sending.add_done_callback(_seen)
-        earlier = await asyncio.shield(self._sending)  # whoever is cancelled meanwhile, what was answered is kept
+        earlier = await asyncio.shield(self._sending)  # the answer is kept even if its caller is cancelled
         return earlier[key]
 
     async def _send(self) -> dict[str, bytes | None]:
-        """What stood there before, by key."""
+        """Send what was gathered; returns the earlier answers by key."""
         await asyncio.sleep(GATHER_SECONDS)
         values, self._gathered, self._sending = self._gathered, {}, None
         try:
@@ -67,10 +71,10 @@ class RedisScoreCache:
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
         answers = zip(values, found[::2], found[1::2], strict=True)
-        return {key: None if ours else stands for key, ours, stands in answers}
+        return {key: None if new else kept for key, new, kept in answers}
 
 
 def _seen(sending: asyncio.Task[dict[str, bytes | None]]) -> None:
-    """An error that nobody waits for any more is none."""
+    """Take notice of an error whose callers were all cancelled: asyncio logs it otherwise."""
     if not sending.cancelled():
         sending.exception()

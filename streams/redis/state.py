@@ -10,7 +10,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import redis.asyncio as aioredis
@@ -22,12 +22,17 @@ from agents.ports import Change, Unavailable
 from streams.redis.lease import RedisLease
 from streams.retry import Retry
 
-# ARGV: one msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue]; all values in one piece.
-# The first keys are checked: `lengths` are of the values expected there. The first of these are swapped: `swaps` are
-# the lengths of their new values, `expires` when those end. sets [number of the key, length of value, expires, ...];
-# counts [key, expires, [field, by, ...], ...]; due [at, id, ...]; pools [key, expires, keep, [number, length of member,
-# ...], ...]. Values, expected ones first, are cut from ARGV[2] in order: one argument packs many times faster than
-# thousands. Returns the numbers of the keys whose check failed.
+# Applies a `Change`, or nothing where a check fails; returns the numbers of the keys whose check failed.
+#
+# ARGV[1]: a msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue, pools].
+#   lengths  of the values that the first keys must hold: these keys are checked
+#   swaps    lengths of the new values of the first of the checked keys, which end at `expires`
+#   sets     [number of the key, length of its value, expires, ...]
+#   counts   [key, expires, [field, by, ...], ...]
+#   due      [at, id, ...]; undue: ids that leave the index
+#   pools    [key, expires, keep, [number, length of member, ...], ...]
+# ARGV[2]: all values in one piece, expected ones first, from which they are cut in order: one argument packs many times
+# faster than thousands do. Loops go in steps of 4,000, since Lua's `unpack` has a limit.
 APPLY = """
 local values, sub, call = ARGV[2], string.sub, redis.call
 local keys, lengths, swaps, expires, sets, counts, index, due, undue, pools = unpack(cmsgpack.unpack(ARGV[1]))
@@ -74,16 +79,18 @@ for from = 1, #undue, 4000 do call('ZREM', index, unpack(undue, from, math.min(f
 return failed
 """
 
-# ARGV: one msgpack array of at most READ_AT_ONCE keys.
+# Returns the values of at most READ_AT_ONCE keys; ARGV: one msgpack array of them.
 READ = "return redis.call('MGET', unpack(cmsgpack.unpack(ARGV[1])))"
 READ_AT_ONCE = 4_000
 
+# Returns ids that are due, and puts off when they are due next; a worker that dies with them loses none.
 CLAIM = """
 local ready = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
 for _, id in ipairs(ready) do redis.call('ZADD', KEYS[1], ARGV[3], id) end
 return ready
 """
 
+# Sets a watermark where the key still holds ARGV[2]; returns what it holds then.
 START = """
 local held = redis.call('GET', KEYS[1]) or ''
 if held ~= ARGV[2] then return held end
@@ -96,7 +103,8 @@ PAGE = 2_000
 
 
 class RedisStore:
-    """The agents' `Store` over one Redis. Retries a lost connection briefly, then raises Unavailable."""
+    """The agents' `Store` over one Redis. Repeats a call after a lost connection a few times, then raises
+    Unavailable."""
 
     def __init__(self, url: str, prefix: str, *, timeout: float = 5.0, tries: int = 5) -> None:
         self._prefix = prefix
@@ -112,7 +120,7 @@ class RedisStore:
 
     @property
     def redis(self) -> Any:
-        """The client, for what is not join state: the feed's and the replay's ledgers, the score cache."""
+        """The client, for what is not the join's state: the feed's and the replay's ledgers, the score cache."""
         return self._redis
 
     @property
@@ -169,30 +177,25 @@ class RedisStore:
         return [response_id.decode() for response_id in found]
 
     async def counts(self, keys: Sequence[Key]) -> list[dict[str, int]]:
-        async def read() -> list[dict[bytes, bytes]]:
-            out: list[dict[bytes, bytes]] = []
-            for start in range(0, len(keys), 500):
-                pipe = self._redis.pipeline(transaction=False)
-                for key in keys[start : start + 500]:
-                    pipe.hgetall(self._prefix + key)
-                out += await pipe.execute()
-            return out
-
-        found = await self.call(read)
+        found = await self._each(keys, 500, lambda pipe, name: pipe.hgetall(name))
         return [{name.decode(): int(by) for name, by in fields.items()} for fields in found]
 
     async def pools(self, keys: Sequence[Key]) -> list[list[bytes]]:
-        async def read() -> list[list[bytes]]:
-            out: list[list[bytes]] = []
-            for start in range(0, len(keys), 100):
+        return await self._each(keys, 100, lambda pipe, name: pipe.zrange(name, 0, -1))
+
+    async def _each(self, keys: Sequence[Key], at_once: int, command: Callable[[Any, str], Any]) -> list[Any]:
+        """The results of one command for each key, in order; so many are sent at once."""
+
+        async def read() -> list[Any]:
+            out: list[Any] = []
+            for start in range(0, len(keys), at_once):
                 pipe = self._redis.pipeline(transaction=False)
-                for key in keys[start : start + 100]:
-                    pipe.zrange(self._prefix + key, 0, -1)
+                for key in keys[start : start + at_once]:
+                    command(pipe, self._prefix + key)
                 out += await pipe.execute()
             return out
 
-        found: list[list[bytes]] = await self.call(read)
-        return found
+        return cast("list[Any]", await self.call(read))
 
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
         names = [self._prefix + key]
@@ -210,14 +213,15 @@ class RedisStore:
                 return
 
     def lease(self, key: Key, milliseconds: int, owner: str = "") -> RedisLease:
-        """A lease under this key; its owner gets a new name where none is given."""
+        """The lease of this key; its owner gets a new name where none is given."""
         name = owner or uuid.uuid4().hex
         return RedisLease(self._redis, self.call, key, self._prefix + key, milliseconds, name)
 
     async def call(self, command: Callable[[], Awaitable[Any]]) -> Any:
-        """Run a command, and again where the connection is lost; the client sends a script whole that is not cached.
+        """The command's result; repeats it after a lost connection, and sends a script whole that Redis does not have.
 
-        What fails has an unknown outcome. That is harmless: every step checks what it read. Raises Unavailable.
+        A command that fails may have been carried out. That does no harm, since every change checks what was read.
+        Raises Unavailable.
         """
         try:
             return await self._retry.call(command, (RedisConnectionError, TimeoutError, NoScriptError))

@@ -1,7 +1,7 @@
-"""Whether the join state holds all that was settled once: a gate must not look at half of it (promise 1, promise 4).
+"""Guards reads of the join's state by gates: they must not see half of it (promises 1 and 4).
 
-A Redis that was emptied shows by the watermarks, whoever holds the partitions: they are gone, or below what the group
-has committed, until their records were read again. So each worker can tell, also before anybody has noticed.
+The watermarks show a Redis that was emptied, whoever holds the partitions: they are gone, or below what the group has
+committed, until the records are read again. So each worker can tell, even before another has noticed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from streams.kafka.offsets import KafkaOffsets
 
 SECONDS = 10.0
 FRESH = 1.0
-"""As long as workers take to commit what they have settled: a later answer could not tell of more."""
-AGAIN = "the join state is being made anew from the topics"
+"""Seconds for which committed offsets are remembered: as long as workers take to commit what they have settled."""
+REBUILDING = "the join state is being rebuilt from the topics"
 
 
 class GroupOffsets:
-    """What a consumer group has committed, asked over a connection of its own. Raises Unavailable."""
+    """Asks what a consumer group has committed, over a connection of its own; an answer serves for `fresh` seconds.
+    Raises Unavailable."""
 
     def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str], fresh: float = FRESH) -> None:
-        """An answer serves for `fresh` seconds."""
         self._fresh = fresh
         self._options, self._group, self._topics = client_options(access), group, list(topics)
         self._client: AIOKafkaAdminClient | None = None
@@ -42,6 +42,7 @@ class GroupOffsets:
         self._until = 0.0
 
     async def committed(self) -> dict[tuple[str, int], int]:
+        """The committed offset of each partition, (topic, partition), that has one."""
         async with self._lock:
             if time.monotonic() < self._until:
                 return self._known
@@ -49,7 +50,7 @@ class GroupOffsets:
             try:
                 async with asyncio.timeout(SECONDS):
                     client = await self._connected()
-                    # By name: librdkafka's built-in broker knows no question after all of them.
+                    # By name: librdkafka's built-in broker can't be asked for all of them.
                     places = [(name, number) for name in self._topics for number in await partitions(client, name)]
                     wanted = [TopicPartition(*place) for place in places]
                     found = await client.list_consumer_group_offsets(self._group, partitions=wanted)
@@ -80,11 +81,12 @@ class GroupOffsets:
 
 
 async def partitions(client: AIOKafkaAdminClient, topic: str) -> Iterable[int]:
+    """Numbers of the topic's partitions."""
     return cast("Iterable[int]", await client._client._wait_on_metadata(topic))
 
 
 class StateCompleteness:
-    """Of the state that a group makes of some topics."""
+    """Tells whether the state holds all that a group has settled of some topics."""
 
     def __init__(self, store: Store, access: KafkaAccess, group: str, topics: Sequence[str]) -> None:
         self._store = store
@@ -96,23 +98,23 @@ class StateCompleteness:
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[None]:
-        """What is read of the state in here is of a whole one. Raises Unavailable, at the end where it was lost
-        meanwhile."""
+        """Guard a read: inside, the state is complete. Raises Unavailable at the start where it is not, and at the end
+        where it was lost meanwhile."""
         committed = await self._committed.committed()
         before = await self._marks(list(committed))
         short = {TP(*place): committed[place] for place, mark in before.items() if mark < committed[place]}
         if short:
-            # Of a topic that was made anew, more was committed than it holds.
+            # More was committed of a topic than it holds now, where the topic was deleted and made anew.
             ends = await self._offsets.ends(short)
             if any(before[partition] < min(offset, ends[partition]) for partition, offset in short.items()):
-                raise Unavailable(AGAIN)
+                raise Unavailable(REBUILDING)
         yield
         after = await self._marks(list(committed))
         if any(after[place] < mark for place, mark in before.items()):
-            raise Unavailable(AGAIN)
+            raise Unavailable(REBUILDING)
 
     async def _marks(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Below which records the state has all; -1 where it does not say."""
+        """The watermark of each partition: the state holds every record below it; -1 where there is none."""
         held = (
             await self._store.read([WATERMARK.key(topic, partition) for topic, partition in places]) if places else []
         )

@@ -1,4 +1,4 @@
-"""What a sweep finds, as events of the same form as everybody else's, so that the same codecs read them."""
+"""Makes events of what a sweep finds, in the form that producers send, so that the same codecs read them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agents.join.sessions import is_reroll
 from agents.join.turn import Session
 from agents.policy import Attributes, Policy
 
-WORDS = {1: "up", -1: "down", 0: None}
+THUMB_VALUES = {1: "up", -1: "down", 0: None}
 
 
 @dataclass(frozen=True)
 class UnsentRecord:
-    """A record that is not in Kafka yet; its place is given once it is."""
+    """A record that is not in Kafka yet. It gets its partition and offset once it is sent."""
 
     key: bytes
     value: bytes
@@ -32,7 +32,7 @@ class UnsentRecord:
 
 
 class DerivedReroll(NamedTuple):
-    """A reroll: the turn rerolled away from, and the earliest turn that said the same in time."""
+    """A reroll: the turn `before` it, and the earliest later turn with the same input within the window."""
 
     session_id: str
     before: Session
@@ -40,7 +40,7 @@ class DerivedReroll(NamedTuple):
 
 
 class Sessions:
-    """Turns by session, as small as may be: all of a sweep's span are held at once."""
+    """Turns by session, in as few bytes as possible: those of the whole span are held at once."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -59,6 +59,7 @@ class Sessions:
         return self._verticals.get(response_id, "")
 
     def rerolls(self) -> Iterator[DerivedReroll]:
+        """The rerolls among the turns, by session."""
         for session_id, by_id in self._turns.items():
             alike: dict[bytes, list[Session]] = {}
             for turn in by_id.values():
@@ -72,13 +73,13 @@ class Sessions:
 
 
 def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, topic: str) -> UnsentRecord:
-    """A plain thumb that says when the table was read. ValueError names what the item lacks."""
+    """A plain thumb that says when the table was read. Raises ValueError, which names what the item lacks."""
     image = dict(item)
     message_id, response_id = scalar(image, names.message_id), scalar(image, names.response_id)
     if not message_id or not response_id:
         missing = names.message_id if not message_id else names.response_id
         raise ValueError(f"attribute {missing} is missing or no usable string")
-    value = WORDS[thumb_value(image, names.thumbs)]
+    value = THUMB_VALUES[thumb_value(image, names.thumbs)]
     event = {
         "event_id": f"sweep:{message_id[:400]}:{value or 'none'}:{read_at_ms}",
         "response_id": response_id,
@@ -91,7 +92,7 @@ def thumb_event(item: Mapping[str, Any], read_at_ms: int, names: Attributes, top
 
 
 def reroll_event(reroll: DerivedReroll, vertical: str, topic: str) -> UnsentRecord:
-    """A reroll event as the history middleware would have sent it, timed from the previous turn's end (PF-9 §5.4)."""
+    """A reroll event as the history middleware sends it, timed from the previous turn's end (PF-9 §5.4)."""
     before, after = reroll.before, reroll.after
     event = {
         "event_id": f"sweep:{before.response_id[:240]}:{after.response_id[:240]}",

@@ -1,6 +1,6 @@
-"""How far a sweep has come, in Redis under its id, for a day: a cut one is resumed, a finished one leaves nothing.
+"""Keeps how far a sweep has come, in Redis under its id, for a day: a sweep that was cut short is resumed.
 
-Losing it costs nothing but reading the table again.
+A finished sweep leaves nothing behind. Where the log is lost, the table is read again, and nothing else happens.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ DONE = b"done"
 
 @dataclass
 class SegmentPlace:
-    """Where one segment of the table stands: `key` is DynamoDB's LastEvaluatedKey, None at the start."""
+    """How far one segment of the table was read: `key` is DynamoDB's LastEvaluatedKey, None at the start."""
 
     key: dict[str, Any] | None
     done: bool
     save: Callable[[bytes], Awaitable[None]]
 
     async def move(self, following: dict[str, Any] | None) -> None:
-        """Note that everything before `following` is done; None ends the segment."""
+        """Save that all before `following` is done; None ends the segment."""
         await self.save(DONE if following is None else dumps(following))
         self.key, self.done = following, following is None
 
 
 def start() -> SegmentPlace:
-    """The start of a segment, for a sweep that leaves no trace."""
+    """The start of a segment, for a dry sweep, which saves nothing."""
 
     async def forget(value: bytes) -> None:
         return None
@@ -44,14 +44,14 @@ def start() -> SegmentPlace:
 
 
 class SweepLog:
-    """Raises Unavailable when Redis is out of reach."""
+    """The log of one sweep. Raises Unavailable while Redis is out of reach."""
 
     def __init__(self, store: RedisStore, sweep_id: str) -> None:
         self._store, self._redis, self._name = store, store.redis, store.prefix + SWEEP.key(sweep_id)
         self._held: dict[bytes, bytes] = {}
 
     async def open(self, since: int, segments: int, *, restart: bool) -> tuple[int, int, bool]:
-        """Since when (ms), in how many segments, and whether that is of an earlier run that was cut short."""
+        """Since when (ms) to sweep, in how many segments, and whether an earlier run that was cut short said so."""
         if restart:
             await self.clear()
         self._held = held = await self._store.call(lambda: self._redis.hgetall(self._name))
@@ -63,12 +63,14 @@ class SweepLog:
         return since, segments, False
 
     def place(self, segment: int) -> SegmentPlace:
+        """How far a segment was read."""
         name = f"segment:{segment}"
         raw = self._held.get(name.encode(), b"")
         key = _key(orjson.loads(raw)) if raw and raw != DONE else None
         return SegmentPlace(key, raw == DONE, lambda value: self._put(name, value))
 
     async def clear(self) -> None:
+        """Forget the sweep."""
         self._held = {}
         await self._store.call(lambda: self._redis.delete(self._name))
 
@@ -78,7 +80,7 @@ class SweepLog:
 
 
 def _key(plain: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """A key as boto3 takes it: binary was kept as base64."""
+    """The key as boto3 takes it: its binary parts were kept as base64."""
     return {
         name: {kind: base64.b64decode(value) if kind == "B" else value for kind, value in typed.items()}
         for name, typed in plain.items()

@@ -1,6 +1,6 @@
-"""The sweep: PF-9's V1, a scheduled batch over the thumbs table and Opik's traces, onto the same state (FR-6).
+"""Sweeps the thumbs table and Opik's traces into the join's state: PF-9's V1, a scheduled batch (FR-6).
 
-Whatever the state has already changes nothing and is not published, so a sweep beside the stream, or twice, doubles
+What the state has already is not published and changes nothing, so a sweep beside the stream, or a second one, doubles
 nothing. A sweep that was cut short goes on at the page it had reached.
 """
 
@@ -43,7 +43,7 @@ class Sender(Protocol):
 
 @dataclass
 class Tally:
-    """What a sweep did, in items, turns and scores."""
+    """What a sweep did, counted in items, turns and scores."""
 
     scanned: int = 0
     older: int = 0
@@ -59,7 +59,7 @@ class Tally:
 
 @dataclass
 class Sweep:
-    """`since` in ms. With `dry` nothing is published, written or noted. `observe` gets each step's report."""
+    """One sweep. `since` in ms. `dry`: publish, write and save nothing. `observe` gets each step's report."""
 
     dynamo: Dynamo
     ports: Ports
@@ -74,7 +74,7 @@ class Sweep:
     waiting: set[str] = field(default_factory=set)
 
     async def rerolls(self) -> None:
-        """Read Opik's turns since then: join them, and derive the rerolls that nobody reported."""
+        """Read Opik's turns since `since`: join them, and derive the rerolls that no event reported."""
         sessions = Sessions(self.policy)
         longest = max([self.policy.reroll_window, *self.policy.reroll_windows.values()])
         async for page in self.traces.turns(self.since - longest):
@@ -92,7 +92,7 @@ class Sweep:
             self.tally.rerolls_published += new
 
     async def scan(self, segment: int, segments: int, place: SegmentPlace) -> None:
-        """Go through one segment of the table from where `place` stands, and move it after each page."""
+        """Read one segment of the table from `place` to its end, and move `place` after each page."""
         while not place.done:
             read_at = self.ports.clock.now_ms()  # a change made while the page is read is newer than the reading
             items, following = await self._page(segment, segments, place.key)
@@ -100,8 +100,8 @@ class Sweep:
             await place.move(following)
 
     async def finish_waiting(self) -> None:
-        """Look after the turns that wait: their traces are sought, what was withheld is written, what waited too long
-        is given up. Also those of earlier sweeps that are due by now, for a sweep may be all that ever runs."""
+        """Visit the turns that wait: seek their traces, write what was withheld, give up what waited too long. Also
+        visits turns of earlier sweeps that are due by now, since a deployment may run sweeps only."""
         if self.dry:
             return
         ids, now = sorted(self.waiting), self.ports.clock.now_ms()
@@ -123,10 +123,10 @@ class Sweep:
                 tally.bad += 1
                 log.warning("sweep_bad_item", reason=clean(str(error)))
         new = await self._take(thumbs.AGENT, THUMBS, events)
-        tally.published += new  # not in one line with the await: segments run side by side
+        tally.published += new  # not in one line with the await: segments run beside one another
 
     async def _take(self, agent: Agent, signal: UserSignal, events: Sequence[UnsentRecord]) -> int:
-        """Publish what the state does not have and bring it through the join; returns how many that were."""
+        """Publish the events that the state lacks and bring them through the join; returns their number."""
         decoded = agent.decode(events, self.ports.clock.now_ms(), self.policy)
         for bad in decoded.bad:
             self.tally.bad += 1
@@ -139,10 +139,10 @@ class Sweep:
         self.tally.unchanged += len(items) - len(news)
         if news and not self.dry:
             sent = [events[item.index] for item in news]
-            at = await self.sender.send([(record.topic, record.key, record.value, ()) for record in sent])
+            places = await self.sender.send([(record.topic, record.key, record.value, ()) for record in sent])
             placed = [
                 Placed(item, replace(record, partition=partition, offset=offset))
-                for item, record, (_, partition, offset) in zip(news, sent, at, strict=True)
+                for item, record, (_, partition, offset) in zip(news, sent, places, strict=True)
             ]
             report, waiting = await bring(placed, signal, self.ports, self.policy, self.topics)
             self.waiting |= waiting
@@ -152,7 +152,7 @@ class Sweep:
     async def _page(
         self, segment: int, segments: int, start: dict[str, Any] | None
     ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-        """A page of the table as it is now, only the attributes we use. Raises Unavailable if it can't be had."""
+        """A page of the table with the attributes that we use, and the key to go on from. Raises Unavailable."""
         names = list(dict.fromkeys(vars(self.policy.attributes).values()))
         options: dict[str, Any] = {
             "TableName": self.dynamo.table,

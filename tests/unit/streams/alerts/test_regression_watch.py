@@ -18,7 +18,7 @@ from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
-from streams.alerts.regression_watch import LEASE_MS, TRIED_FOR, PendingResponse, RegressionWatch
+from streams.alerts.regression_watch import LEASE_MS, GIVEN_UP_AFTER_MS, PendingResponse, RegressionWatch
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.registry.registry_disk import built
@@ -114,7 +114,7 @@ async def test_what_can_not_be_delivered_for_a_day_is_given_up() -> None:
     watching.rig.model = Worst()
     await watching.turns(8)
     await watching.look()
-    watching.rig.world.wait(TRIED_FOR)
+    watching.rig.world.wait(GIVEN_UP_AFTER_MS)
     await watching.look()
     tried = len(watching.pending)
     await watching.look()
