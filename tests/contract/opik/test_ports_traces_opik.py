@@ -163,7 +163,7 @@ async def test_a_new_project_is_noticed_after_a_while(
     await rig.add(("first", now()))
     assert set(await traces.find({"first": now() - MINUTE})) == {"first"}
     await rig.add(("later", now()), project="brand-new")
-    monkeypatch.setattr(opik_traces, "PROJECTS_FOR", -1.0)
+    monkeypatch.setattr(opik_traces, "PROJECTS_SECONDS", -1.0)
     found = await traces.find({"later": now() - MINUTE})
     assert found["later"].project == "brand-new"
 
