@@ -45,9 +45,10 @@ class RedisScoreCache:
         return out
 
     async def put(self, key: str, value: bytes) -> bytes | None:
-        """Keep an answer unless the key has one; returns the earlier one, None where there was none. Raises Unavailable.
+        """Keep an answer unless the key has one; returns the earlier one, None where there was none.
 
-        All answers of GATHER_SECONDS are sent at once: a message to Redis costs more than what it carries.
+        All answers of GATHER_SECONDS are sent at once: a message to Redis costs more than what it carries. Raises
+        Unavailable.
         """
         if len(value) > LARGEST:
             return None

@@ -18,7 +18,7 @@ from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
-from streams.alerts.regression_watch import LEASE_MS, GIVEN_UP_AFTER_MS, PendingResponse, RegressionWatch
+from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, RegressionWatch
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.registry.registry_disk import built
