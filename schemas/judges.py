@@ -54,6 +54,16 @@ class Filter(FileModel):
     value: Any = None
     """What the field is compared with; a list for `in`, a regular expression for `matches`, absent for `is_empty`."""
 
+    @property
+    def compared(self) -> str:
+        """The name of what is compared: the key, else the field."""
+        return self.key or self.field
+
+    @property
+    def values(self) -> list[Any]:
+        """The value as a list: the members of `in`'s, else the one value."""
+        return self.value if isinstance(self.value, list) else [self.value]
+
 
 class BaselineSource(StrEnum):
     """Where a threshold comes from: a JADE round, the distribution of production scores, or a provisional seed."""
@@ -246,6 +256,10 @@ class RuleFile(Provenance):
     """Parts with scores of their own; gates may name `judge.dimension`."""
     drift: Drift | None = None
     """How far the scores may move between calibrations (PF-9 FR-13)."""
+
+    @property
+    def safety(self) -> bool:
+        return self.classification is Classification.SAFETY_REFUSAL
 
 
 class VerticalRuleFile(Provenance):

@@ -5,64 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evalcore.lint.check import Find, check
+from evalcore.lint.check import Find, Subject
 from evalcore.lint.names import LEGACY, WAY, is_reserved
 from evalcore.registry.files import RegistryFiles
-from evalcore.yaml.findings import Finding, Severity
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import RuleFile
 
-CLAUSE = "PC5 §5.2, AC-9"
+BINDINGS = Subject("Bindings", "PC5 §5.2, AC-9")
 _USED = re.compile(r"\{\{\s*([A-Za-z_]\w*)[\w.]*\s*\}\}|(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 _REFERENCE = "expected_"
-"""What only a dataset knows; live traces have no reference answer, and the prompt says what to do without."""
-_TRACE = frozenset(
-    [
-        "input",
-        "output",
-        "metadata",
-        "usage",
-        "tool_calls",
-        "llm_calls",
-        "handoffs",
-        "name",
-        "tags",
-        "thread_id",
-        "spans",
-        "trace",
-        "started_at",
-        "ended_at",
-        "start_time",
-        "end_time",
-        "feedback_scores",
-    ]
-)
+"""How references begin. Only a dataset has them: live traces have no reference answer, and the prompt says what to do
+without one."""
+_TRACE = frozenset({
+    "input", "output", "metadata", "usage", "tool_calls", "llm_calls", "handoffs", "name", "tags", "thread_id", "spans",
+    "trace", "started_at", "ended_at", "start_time", "end_time", "feedback_scores",
+})  # fmt: skip
 ROOTS = {
     "offline": _TRACE | {"expected_output", "dataset_item", "reference"},
     "online": _TRACE,
     "playground": _TRACE | {"expected_output"},
 }
-"""What the paths of a context can begin with."""
+"""Names with which the paths of a context may begin."""
 
 
 def used(rule: RuleFile) -> set[str]:
-    """The variables of prompt and introduction, as `{input}` or `{{input}}`."""
-    found = _USED.findall(f"{rule.prompt}\n{rule.task_introduction}")
-    return {double or single for double, single in found}
+    """Returns the variables of prompt and introduction, written as `{input}` or `{{input}}`."""
+    return {double or single for double, single in _USED.findall(f"{rule.prompt}\n{rule.task_introduction}")}
 
 
 def contexts(rule: RuleFile) -> dict[str, dict[str, str]]:
+    """Returns each context's bindings: variable -> path."""
     variables = rule.variables
     return {"offline": variables.offline, "online": variables.online, "playground": variables.playground}
 
 
-@check(
-    "variable-is-bound",
-    CLAUSE,
-    "Every variable of a prompt is bound in each context. References such as expected_output may be left out of live "
-    "ones.",
-)
+@BINDINGS.error()
 def variable_is_bound(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Every variable of a prompt is bound in each context. References such as expected_output may be left out of live
+    ones."""
     for judge, rule in files.rules.items():
         for name in sorted(used(rule.model)):
             for context, bound in contexts(rule.model).items():
@@ -73,13 +54,9 @@ def variable_is_bound(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(rule, ("variables", context), message, fix)
 
 
-@check(
-    "prompt-has-variables",
-    CLAUSE,
-    "A prompt shows the judge something of the turn.",
-    Severity.WARNING,
-)
+@BINDINGS.warning()
 def prompt_has_variables(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A prompt shows the judge something of the turn."""
     for judge, rule in files.rules.items():
         if not used(rule.model):
             bound = ", ".join(f"{{{{{name}}}}}" for name in rule.model.variables.offline)
@@ -87,13 +64,9 @@ def prompt_has_variables(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("prompt",), message, f"place them where they belong: {bound}")
 
 
-@check(
-    "variable-is-used",
-    CLAUSE,
-    "A prompt that places some of its variables places all of them: what it leaves out the judge never sees.",
-    Severity.WARNING,
-)
+@BINDINGS.warning()
 def variable_is_used(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A prompt that places some of its variables places all of them: what it leaves out the judge never sees."""
     for judge, rule in files.rules.items():
         placed = used(rule.model)
         for name in rule.model.variables.offline:
@@ -103,13 +76,9 @@ def variable_is_used(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(rule, ("variables", "offline", name), message, fix)
 
 
-@check(
-    "contexts-bind-alike",
-    CLAUSE,
-    "The three contexts bind the same names; references such as expected_output may be left out of live ones.",
-    Severity.WARNING,
-)
+@BINDINGS.warning()
 def contexts_bind_alike(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """The three contexts bind the same names; references such as expected_output may be left out of live ones."""
     for rule in files.rules.values():
         bound = contexts(rule.model)
         names = {name for binding in bound.values() for name in binding} - used(rule.model)
@@ -121,13 +90,10 @@ def contexts_bind_alike(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(rule, ("variables", without[0]), message, fix)
 
 
-@check(
-    "binding-of-user-signal",
-    "PF-9 R-4, AC-15",
-    "No variable reads or is named after a user signal: the prefix `user_signal_` is reserved, and a judge that saw "
-    "the user's verdict could not be compared with it.",
-)
+@BINDINGS.error("PF-9 R-4, AC-15")
 def binding_of_user_signal(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """No variable reads or is named after a user signal: the prefix `user_signal_` is reserved, and a judge that saw
+    the user's verdict could not be compared with it."""
     for rule in files.rules.values():
         for context, binding in contexts(rule.model).items():
             for name, path in binding.items():
@@ -139,12 +105,9 @@ def binding_of_user_signal(files: RegistryFiles, find: Find) -> Iterator[Finding
                     yield find(rule, ("variables", context, name), message, f"bind something of the turn; {WAY}")
 
 
-@check(
-    "output-is-the-agents",
-    "contracts §3",
-    "`output` is what the agent said: neither the expected output nor the input.",
-)
+@BINDINGS.error("contracts §3")
 def output_is_the_agents(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """`output` is what the agent said: neither the expected output nor the input."""
     for judge, rule in files.rules.items():
         for context, binding in contexts(rule.model).items():
             path = binding.get("output")
@@ -158,13 +121,9 @@ def output_is_the_agents(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(rule, place, f"input and output of {judge} both read {path}", "bind the agent's output")
 
 
-@check(
-    "binding-is-known",
-    CLAUSE,
-    "A path begins with something that its context has: a dataset item, a trace, or Opik's playground.",
-    Severity.WARNING,
-)
+@BINDINGS.warning()
 def binding_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A path begins with something that its context has: a dataset item, a trace, or Opik's playground."""
     items = set(files.manifest.model.schema_) if files.manifest else set()
     for rule in files.rules.values():
         for context, binding in contexts(rule.model).items():
@@ -175,14 +134,3 @@ def binding_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                     message = f"{context}, there is no {root!r} to read{near_miss(root, known)}"
                     fix = "begin the path with a field of the item or trace, such as input, output or metadata"
                     yield find(rule, ("variables", context, name), message, fix)
-
-
-CHECKS = (
-    variable_is_bound,
-    prompt_has_variables,
-    variable_is_used,
-    contexts_bind_alike,
-    binding_of_user_signal,
-    output_is_the_agents,
-    binding_is_known,
-)

@@ -6,26 +6,27 @@ lists quality judges; safety judges are inherited (PF-9 §5.5, §5.10).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from evalcore.lint.check import Find, check
+from evalcore.lint.check import Find, Manifest, Subject, of_manifest
 from evalcore.lint.drift import missing
 from evalcore.registry.files import RegistryFiles
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
-from schemas.judges import Classification, judge_id
+from schemas.judges import judge_id
 from schemas.manifests import CATEGORY, ManifestExtension
 
-REUSE = "PF-9 Decision 17"
+CATEGORIES = Subject("Categories", "PF-9 Decision 17")
+SELECTIONS = Subject("Selections", "PF-9 §5.5, §5.10")
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a vertical declares of a category. `judges` as its selection has them, else its extension; None where both
-    leave them to `parent`."""
+    """A vertical's declaration of a category. `judges` are those of its selection, else of its extension; None where
+    both leave them to `parent`."""
 
     vertical: str
     extension: Parsed[ManifestExtension]
@@ -35,11 +36,12 @@ class Declared:
 
     @property
     def silent(self) -> bool:
-        """Reused by name."""
+        """True where the category is only reused by name."""
         return self.judges is None and self.parent is None
 
 
 def declared(files: RegistryFiles) -> Iterator[Declared]:
+    """Yields what verticals declare of categories, by vertical."""
     for vertical, extension in sorted(files.extensions.items()):
         selection = files.selections.get(vertical)
         picked = selection.model.categories if selection else {}
@@ -51,153 +53,124 @@ def declared(files: RegistryFiles) -> Iterator[Declared]:
 
 def known(files: RegistryFiles) -> set[str]:
     """Returns every declared category: in the manifest, or by a vertical that does more than reuse the name."""
-    own = {one.category for one in declared(files) if not one.silent}
-    return own | set(files.manifest.model.categories if files.manifest else ())
+    own = {entry.category for entry in declared(files) if not entry.silent}
+    return own | set(files.categories)
 
 
 def _hidden(files: RegistryFiles) -> bool:
-    """The manifest is there and can't be read: which categories exist is not known then."""
+    """Tells whether the manifest exists and can't be read, so that it is not known which categories there are."""
     return files.manifest is None and ("manifest", "") in files.unread
 
 
-def parents(files: RegistryFiles) -> Mapping[str, str]:
-    found = files.manifest.model.categories.items() if files.manifest else ()
-    stated = {name: category.inherits_from for name, category in found if category.inherits_from is not None}
-    return {**stated, **{one.category: one.parent for one in declared(files) if one.parent is not None}}
+def _judges(files: RegistryFiles, entry: Declared, seen: frozenset[str] = frozenset()) -> frozenset[str] | None:
+    """Returns the entry's judges, else those it inherits; None where its parent is not known."""
+    parent = entry.parent
+    if entry.judges is not None or parent is None or parent in seen:
+        return entry.judges
+    if parent in files.categories:
+        return frozenset(map(judge_id, files.categories[parent].judges))
+    other = next((other for other in declared(files) if other.category == parent and not other.silent), None)
+    return None if other is None else _judges(files, other, seen | {parent})
 
 
-def _judges(files: RegistryFiles, one: Declared) -> frozenset[str] | None:
-    """What it comes to, inherited ones too; None where the parent can't be seen."""
-    seen: set[str] = set()
-    judges, parent = one.judges, one.parent
-    while judges is None and parent is not None and parent not in seen:
-        seen.add(parent)
-        platform = files.manifest.model.categories.get(parent) if files.manifest else None
-        other = next((d for d in declared(files) if d.category == parent and not d.silent), None)
-        if platform is not None:
-            judges = frozenset(map(judge_id, platform.judges))
-        elif other is not None:
-            judges, parent = other.judges, other.parent
-        else:
-            parent = None
-    return judges
+def _every_category(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], str, str | None]]:
+    """Yields (file, name, parent) of every category: the manifest's, then those of verticals."""
+    if files.manifest is not None:
+        for name, category in files.categories.items():
+            yield files.manifest, name, category.inherits_from
+    for entry in declared(files):
+        yield entry.extension, entry.category, entry.parent
 
 
-@check(
-    "category-not-redeclared",
-    "PF-9 Decisions 17 and 18",
-    "No vertical declares a category that exists with other judges: not the platform's, not another vertical's.",
-)
+@CATEGORIES.error("PF-9 Decisions 17 and 18")
 def category_not_redeclared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    platform = files.manifest.model.categories if files.manifest else {}
+    """No vertical declares a category that exists with other judges: not the platform's, not another vertical's."""
+    platform = files.categories
     first: dict[str, Declared] = {}
     everything = list(declared(files))
     owners = {name: category.vertical for name, category in platform.items()}
-    for one in sorted(everything, key=lambda one: (owners.get(one.category) != one.vertical, one.vertical)):
-        if one.silent:
+    for entry in sorted(everything, key=lambda entry: (owners.get(entry.category) != entry.vertical, entry.vertical)):
+        if entry.silent:
             continue
-        existing = platform.get(one.category)
-        wanted = _judges(files, one)
+        existing = platform.get(entry.category)
+        wanted = _judges(files, entry)
         if existing is not None and existing.vertical is None and files.manifest is not None:
             has, file = frozenset(map(judge_id, existing.judges)), files.manifest.document.file
         else:
-            earlier = first.setdefault(one.category, one)
+            earlier = first.setdefault(entry.category, entry)
             has, file = _judges(files, earlier) or frozenset(), earlier.extension.document.file
         if wanted is not None and wanted != has:
-            users = sorted({d.vertical for d in everything if one.category in (d.category, d.parent)} - {one.vertical})
+            name, vertical = entry.category, entry.vertical
+            users = sorted({user.vertical for user in everything if name in (user.category, user.parent)} - {vertical})
             message = (
-                f"{one.vertical} declares category {one.category!r} with {_list(wanted)}; it exists with {_list(has)} "
-                f"in {file}"
+                f"{vertical} declares category {name!r} with {_list(wanted)}; it exists with {_list(has)} in {file}"
             )
             fix = (
                 "reuse it by name without judges, or propose the change of the existing category in a pull request to "
                 f"{file} (the resolved manifest is made anew from its source by `rampgate manifest resolve`): "
                 f"the platform's owners{' and those of ' + ', '.join(users) if users else ''} review it (Decision 18)"
             )
-            yield find(one.extension, ("categories", one.category), message, fix)
+            yield find(entry.extension, ("categories", name), message, fix)
 
 
-@check(
-    "category-parent-exists",
-    REUSE,
-    "`inherits_from` names a category that exists, and another one.",
-)
+@CATEGORIES.error()
 def category_parent_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """`inherits_from` names a category that exists, and another one."""
     if _hidden(files):
         return
     names = known(files)
-    manifest = files.manifest
-    stated: list[tuple[Parsed[Any], str, str | None]] = [
-        (one.extension, one.category, one.parent) for one in declared(files)
-    ]
-    if manifest is not None:
-        stated += [(manifest, name, category.inherits_from) for name, category in manifest.model.categories.items()]
-    for parsed, name, parent in stated:
+    for parsed, name, parent in _every_category(files):
         if parent is not None and parent not in names:
             message = f"there is no category {parent!r} to inherit from{near_miss(parent, names - {name})}"
             yield find(parsed, ("categories", name, "inherits_from"), message, "name a category that exists")
 
 
-@check(
-    "category-parents-end",
-    REUSE,
-    "No category inherits from itself, directly or around a circle.",
-)
+@CATEGORIES.error()
 def category_parents_end(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    above = parents(files)
-    for one in declared(files):
-        way = [one.category]
+    """No category inherits from itself, directly or around a circle."""
+    above = {name: parent for _, name, parent in _every_category(files) if parent is not None}
+    for entry in declared(files):
+        way = [entry.category]
         while way[-1] in above and above[way[-1]] not in way:
             way.append(above[way[-1]])
-        if above.get(way[-1]) == one.category:
-            message = f"{' -> '.join([*way, one.category])} is a circle: nothing is inherited"
-            path = ("categories", one.category, "inherits_from")
-            yield find(one.extension, path, message, "let one of them name its judges instead")
+        if above.get(way[-1]) == entry.category:
+            message = f"{' -> '.join([*way, entry.category])} is a circle: nothing is inherited"
+            path = ("categories", entry.category, "inherits_from")
+            yield find(entry.extension, path, message, "let one of them name its judges instead")
 
 
-@check(
-    "category-says-something",
-    REUSE,
-    "A category that a vertical declares exists, or says which judges it takes.",
-)
+@CATEGORIES.error()
 def category_says_something(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A category that a vertical declares exists, or says which judges it takes."""
     if _hidden(files):
         return
     names = known(files)
-    for one in declared(files):
-        if one.silent and one.category not in names:
-            described = one.extension.model.categories[one.category].description is not None
+    for entry in declared(files):
+        if entry.silent and entry.category not in names:
+            described = entry.extension.model.categories[entry.category].description is not None
             message = (
-                f"there is no category {one.category!r}, and none is declared here{near_miss(one.category, names)}"
+                f"there is no category {entry.category!r}, and none is declared here{near_miss(entry.category, names)}"
             )
             fix = "select its judges in judge-selection.yaml, or name a category to inherit from"
             severity = Severity.WARNING if described else None
-            yield find(one.extension, ("categories", one.category), message, fix, severity)
+            yield find(entry.extension, ("categories", entry.category), message, fix, severity)
 
 
-@check(
-    "one-selection",
-    REUSE,
-    "A vertical lists the judges of a category in one of its two files, or the same ones in both.",
-)
+@CATEGORIES.error()
 def one_selection(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for one in declared(files):
-        listed = one.extension.model.categories[one.category].judges
-        if listed is not None and one.judges != frozenset(map(judge_id, listed)):
-            message = f"judge-selection.yaml of {one.vertical} names other judges for {one.category!r}"
-            yield find(one.extension, ("categories", one.category, "judges"), message, "keep one of the two lists")
+    """A vertical lists the judges of a category in one of its two files, or the same ones in both."""
+    for entry in declared(files):
+        listed = entry.extension.model.categories[entry.category].judges
+        if listed is not None and entry.judges != frozenset(map(judge_id, listed)):
+            message = f"judge-selection.yaml of {entry.vertical} names other judges for {entry.category!r}"
+            yield find(entry.extension, ("categories", entry.category, "judges"), message, "keep one of the two lists")
 
 
-@check(
-    "category-name",
-    REUSE,
-    "A category is named in lower case, and no two differ only in kebab and snake case.",
-)
+@CATEGORIES.error()
 def category_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    manifest = files.manifest
-    named: list[tuple[Parsed[Any], str]] = [(manifest, name) for name in manifest.model.categories] if manifest else []
+    """A category is named in lower case, and no two differ only in kebab and snake case."""
     seen: dict[str, str] = {}
-    for parsed, name in [*named, *((one.extension, one.category) for one in declared(files))]:
+    for parsed, name, _ in _every_category(files):
         other = seen.setdefault(judge_id(name), name)
         if not CATEGORY.fullmatch(name):
             fix = "use lower-case letters, digits and underscores"
@@ -207,67 +180,43 @@ def category_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(parsed, ("categories", name), message, f"write {other}, or choose another name")
 
 
-@check(
-    "category-has-judges",
-    "PC5 FR-4",
-    "Every category of the manifest has judges, its own or the global ones.",
-    Severity.WARNING,
-)
-def category_has_judges(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None or files.manifest.model.global_metrics.judges:
-        return
-    for name, category in files.manifest.model.categories.items():
-        if not category.judges:
+@CATEGORIES.warning("PC5 FR-4")
+@of_manifest
+def category_has_judges(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """Every category of the manifest has judges, its own or the global ones."""
+    for name, category in manifest.model.categories.items():
+        if not category.judges and not manifest.model.global_metrics.judges:
             message = f"nothing but safety judges fires on items of {name!r}"
-            yield find(files.manifest, ("categories", name, "judges"), message, "list its judges")
+            yield find(manifest, ("categories", name, "judges"), message, "list its judges")
 
 
-@check(
-    "manifest-is-resolved",
-    "PF-9 FR-7, §5.6",
-    "What verticals declare stands in the manifest.",
-    Severity.WARNING,
-)
-def manifest_is_resolved(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None:
-        return
-    there = files.manifest.model.categories
+@CATEGORIES.warning("PF-9 FR-7, §5.6")
+@of_manifest
+def manifest_is_resolved(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """What verticals declare stands in the manifest."""
+    there = manifest.model.categories
     fix = "run `rampgate manifest resolve` and commit what it writes"
-    for one in declared(files):
-        if one.silent:
+    for entry in declared(files):
+        if entry.silent:
             continue
-        path = ("categories", one.category)
-        if one.category not in there:
-            message = f"category {one.category!r} is not in {files.manifest.document.file}: no gate knows it"
-            yield find(one.extension, path, message, fix)
-        elif there[one.category].vertical == one.vertical:
-            has = frozenset(map(judge_id, there[one.category].judges))
-            if one.judges is not None and one.judges != has:
-                message = f"the manifest still has {_list(has)} for {one.category!r}"
-                yield find(one.extension, path, message, fix)
+        path = ("categories", entry.category)
+        if entry.category not in there:
+            message = f"category {entry.category!r} is not in {manifest.document.file}: no gate knows it"
+            yield find(entry.extension, path, message, fix)
+        elif there[entry.category].vertical == entry.vertical:
+            has = frozenset(map(judge_id, there[entry.category].judges))
+            if entry.judges is not None and entry.judges != has:
+                message = f"the manifest still has {_list(has)} for {entry.category!r}"
+                yield find(entry.extension, path, message, fix)
 
 
 def _list(judges: frozenset[str]) -> str:
+    """Returns the judges as a YAML list."""
     return "[" + ", ".join(sorted(judges)) + "]"
 
 
-CATEGORY_CHECKS = (
-    category_not_redeclared,
-    category_parent_exists,
-    category_parents_end,
-    category_says_something,
-    one_selection,
-    category_name,
-    category_has_judges,
-    manifest_is_resolved,
-)
-
-
-SELECTION_CLAUSE = "PF-9 §5.5, §5.10"
-
-
 def _selected(files: RegistryFiles) -> Iterator[tuple[str, Parsed[Any], FieldPath, str]]:
-    """(vertical, file, place, judge as written) of selections, and of extensions that list judges."""
+    """Yields (vertical, file, place, judge as written) of selections, and of extensions that list judges."""
     for vertical, selection in files.selections.items():
         for category, picked in selection.model.categories.items():
             for place, name in enumerate(picked.quality_judges):
@@ -278,13 +227,10 @@ def _selected(files: RegistryFiles) -> Iterator[tuple[str, Parsed[Any], FieldPat
                 yield vertical, extension, ("categories", category, "judges", place), name
 
 
-@check(
-    "selected-judge-exists",
-    SELECTION_CLAUSE,
-    "Every judge that a vertical selects is in the central registry.",
-)
+@SELECTIONS.error()
 def selected_judge_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    composites = files.manifest.model.composites if files.manifest else {}
+    """Every judge that a vertical selects is in the central registry."""
+    composites = files.composites
     for vertical, parsed, path, name in _selected(files):
         if missing(files, name) and name not in composites:
             message = f"{vertical} selects {name!r}, which the registry does not have{near_miss(name, files.rules)}"
@@ -292,28 +238,19 @@ def selected_judge_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]
             yield find(parsed, path, message, fix)
 
 
-@check(
-    "selection-without-safety",
-    "PF-9 FR-2, §5.10",
-    "A selection lists quality judges only; safety judges are inherited and can't be chosen.",
-)
+@SELECTIONS.error("PF-9 FR-2, §5.10")
 def selection_without_safety(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A selection lists quality judges only; safety judges are inherited and can't be chosen."""
     for _, parsed, path, name in _selected(files):
         rule = files.rules.get(judge_id(name))
-        if rule is None or "quality_judges" not in path:
-            continue
-        if rule.model.classification is Classification.SAFETY_REFUSAL:
+        if rule is not None and rule.model.safety and "quality_judges" in path:
             message = f"{name} is a safety judge: every category has it, listed or not"
             yield find(parsed, path, message, "remove it from the list")
 
 
-@check(
-    "selected-once",
-    SELECTION_CLAUSE,
-    "A selection names each judge once.",
-    Severity.WARNING,
-)
+@SELECTIONS.warning()
 def selected_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A selection names each judge once."""
     seen: set[tuple[str, FieldPath, str]] = set()
     for vertical, parsed, path, name in _selected(files):
         key = (vertical, path[:-1], judge_id(name))
@@ -322,12 +259,9 @@ def selected_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         seen.add(key)
 
 
-@check(
-    "selected-category-exists",
-    "PF-9 Decision 17",
-    "A selection is about categories that the vertical's extension declares.",
-)
+@SELECTIONS.error("PF-9 Decision 17")
 def selected_category_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A selection is about categories that the vertical's extension declares."""
     for vertical, selection in files.selections.items():
         extension = files.extensions.get(vertical)
         if extension is None and ("extension", vertical) in files.unread:
@@ -341,25 +275,12 @@ def selected_category_exists(files: RegistryFiles, find: Find) -> Iterator[Findi
                 yield find(selection, ("categories", category), message, fix)
 
 
-@check(
-    "selection-picks-a-judge",
-    SELECTION_CLAUSE,
-    "A selection picks at least one quality judge for each category it names.",
-    Severity.WARNING,
-)
+@SELECTIONS.warning()
 def selection_picks_a_judge(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A selection picks at least one quality judge for each category it names."""
     for vertical, selection in files.selections.items():
         for category, picked in selection.model.categories.items():
             if not picked.quality_judges:
                 message = f"no quality judge of {vertical}'s own fires on items of {category!r}"
                 fix = "list its quality_judges, or leave the category out here to have those it inherits"
                 yield find(selection, ("categories", category), message, fix)
-
-
-SELECTION_CHECKS = (
-    selected_judge_exists,
-    selection_without_safety,
-    selected_once,
-    selected_category_exists,
-    selection_picks_a_judge,
-)

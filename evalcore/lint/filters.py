@@ -1,8 +1,7 @@
-"""Which traces a judge fires on: filters, archetypes and sampling.
+"""Checks which traces a judge fires on: by its filter, and by the archetypes it is for.
 
 A filter that can't match switches its judge off, and no gate would notice (PC5 §5.2, PF-9 §5.2). `applies_to` names the
-sub-agents a judge is for (PF-9 FR-5). `sampling_rate` counts for live traces at pre_ramp and pre_full; it switches
-nothing off (PC5 FR-11, R-5).
+archetypes whose sub-agents a judge scores (PF-9 FR-5).
 """
 
 from __future__ import annotations
@@ -11,52 +10,42 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, Final
 
-from evalcore.lint.check import Find, check
-from evalcore.registry.files import RegistryFiles
+from evalcore.lint.check import Find, Manifest, Subject, of_manifest
+from evalcore.registry.files import AnyRule, RegistryFiles
 from evalcore.registry.patterns import refusal
-from evalcore.yaml.findings import Finding, Severity
+from evalcore.yaml.findings import Finding
+from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
-from schemas.judges import Classification, Filter, Milestone, Operator
+from schemas.judges import Filter, Operator
 
-CLAUSE = "PC5 §5.2"
-METADATA = frozenset(
-    [
-        "user_id",
-        "session_id",
-        "environment",
-        "agent_id",
-        "agent_version",
-        "vertical",
-        "sub_agent",
-        "sub_agent_id",
-        "prompt_version",
-        "category",
-        "experiment_id",
-        "arm",
-        "response_id",
-    ]
-)
-FIELDS = METADATA | {
-    "metadata",
-    "input",
-    "output",
-    "name",
-    "tags",
-    "thread_id",
-    "usage",
-    "tool_calls",
-    "trace_id",
-    "project_name",
-    "started_at",
-    "ended_at",
-}
+FILTERS = Subject("Filters", "PC5 §5.2")
+ARCHETYPES = Subject("Archetypes", "PF-9 FR-5")
+VERTICAL: Final = "vertical"
+AGENT: Final = "agent_id"
+SUB_AGENT: Final = frozenset({"sub_agent_id", "sub_agent"})
+METADATA: Final = frozenset({
+    "user_id", "session_id", "environment", "agent_id", "agent_version", "vertical", "sub_agent", "sub_agent_id",
+    "prompt_version", "category", "experiment_id", "arm", "response_id",
+})  # fmt: skip
+"""Keys that tracing attaches to a trace's metadata."""
+FIELDS: Final = METADATA | {
+    "metadata", "input", "output", "name", "tags", "thread_id", "usage", "tool_calls", "trace_id", "project_name",
+    "started_at", "ended_at",
+}  # fmt: skip
 _NO_VALUE = (Operator.IS_EMPTY, Operator.IS_NOT_EMPTY)
 _NUMBERS = (Operator.GREATER, Operator.AT_LEAST, Operator.LESS, Operator.AT_MOST)
 _TEXTS = (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.MATCHES, Operator.CONTAINS, Operator.NOT_CONTAINS)
 
 
+def filters(files: RegistryFiles) -> Iterator[tuple[str, AnyRule, Filter]]:
+    """Yields (judge id, file, filter) of every rule file that has a filter."""
+    for _, judge, rule in files.every_rule():
+        if rule.model.filter is not None:
+            yield judge, rule, rule.model.filter
+
+
 def unfit(filter_: Filter) -> str | None:
-    """Why the value does not fit the operator; None when it does."""
+    """Returns why the value does not fit the operator; None when it does."""
     operator, value = filter_.operator, filter_.value
     if operator in _NO_VALUE:
         return None if value is None else f"{operator} takes no value"
@@ -83,30 +72,20 @@ def _plain(value: Any) -> bool:
     return isinstance(value, (str, bool)) or _is_number(value)
 
 
-@check(
-    "filter-value-fits",
-    CLAUSE,
-    "The value of a filter is of the kind that its operator compares.",
-)
+@FILTERS.error()
 def filter_value_fits(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for _, judge, rule in files.every_rule():
-        wrong = unfit(rule.model.filter) if rule.model.filter is not None else None
+    """The value of a filter is of the kind that its operator compares."""
+    for judge, rule, filter_ in filters(files):
+        wrong = unfit(filter_)
         if wrong is not None:
             message = f"{wrong}; {judge} would fire on no trace, or on all"
             yield find(rule, ("filter", "value"), message, "give the value that is compared, or change the operator")
 
 
-@check(
-    "filter-field-is-known",
-    CLAUSE,
-    "A filter is about a field that traces have, and about a key of it where the field is `metadata`.",
-    Severity.WARNING,
-)
+@FILTERS.warning()
 def filter_field_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for _, _, rule in files.every_rule():
-        filter_ = rule.model.filter
-        if filter_ is None:
-            continue
+    """A filter is about a field that traces have, and about a key of it where the field is `metadata`."""
+    for _, rule, filter_ in filters(files):
         if filter_.field not in FIELDS:
             message = f"traces have no field {filter_.field!r}{near_miss(filter_.field, FIELDS)}"
             fix = "name a field of the trace, or `field: metadata` and a key"
@@ -121,36 +100,8 @@ def filter_field_is_known(files: RegistryFiles, find: Find) -> Iterator[Finding]
                 yield find(rule, ("filter", "key"), message, "name a key that tracing attaches")
 
 
-@check(
-    "pattern-ends",
-    CLAUSE,
-    "A regular expression in a filter is one that RE2 takes, whose time grows with the text and not faster: at most "
-    "200 characters, no lookaround, no backreference.",
-)
-def pattern_ends(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for _, _, rule in files.every_rule():
-        filter_ = rule.model.filter
-        if filter_ is None or filter_.operator is not Operator.MATCHES or not isinstance(filter_.value, str):
-            continue
-        reason = refusal(filter_.value)
-        if reason is not None:
-            fix = (
-                "write a pattern without lookaround and backreferences, or use contains, starts_with, ends_with or in; "
-                "a judge whose rule is synced to Opik needs another operator than matches, which Opik does not know"
-            )
-            yield find(rule, ("filter", "value"), f"the pattern is refused: {reason}", fix)
-
-
-FILTER_CHECKS = (filter_value_fits, filter_field_is_known)
-PATTERN_CHECKS = (pattern_ends,)
-
-
-ARCHETYPE_CLAUSE = "PF-9 FR-5"
-SUB_AGENT = frozenset({"sub_agent_id", "sub_agent"})
-
-
 def archetypes(files: RegistryFiles) -> dict[str, set[str]]:
-    """Archetype -> its sub-agents: those of the manifest, and those that verticals have join one."""
+    """Returns archetype -> its sub-agents: those of the manifest, and those that verticals add."""
     known = {name: set(agents) for name, agents in files.manifest.model.archetypes.items()} if files.manifest else {}
     for extension in files.extensions.values():
         for name, agents in extension.model.archetypes.items():
@@ -159,86 +110,64 @@ def archetypes(files: RegistryFiles) -> dict[str, set[str]]:
     return known
 
 
-@check(
-    "archetype-exists",
-    ARCHETYPE_CLAUSE,
-    "Every archetype that a rule file, a category or a vertical names is one of the manifest's.",
-)
-def archetype_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None:
-        return
-    known = files.manifest.model.archetypes
-    named = [
-        (rule, ("applies_to", place), name)
-        for rule in files.rules.values()
-        for place, name in enumerate(rule.model.applies_to)
-    ]
+@ARCHETYPES.error()
+@of_manifest
+def archetype_exists(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """Every archetype that a rule file, a category or a vertical names is one of the manifest's."""
+    known = manifest.model.archetypes
     fix = "name an archetype of the manifest, or add this one there with its sub_agent_ids"
-    for rule, path, name in named:
+    for parsed, path, name in _named_archetypes(files, manifest):
         if name not in known:
-            yield find(rule, path, f"there is no archetype {name!r}{near_miss(name, known)}", fix)
-    for category, declared in files.manifest.model.categories.items():
-        for place, name in enumerate(declared.archetypes):
-            if name not in known:
-                at = ("categories", category, "archetypes", place)
-                yield find(files.manifest, at, f"there is no archetype {name!r}{near_miss(name, known)}", fix)
+            yield find(parsed, path, f"there is no archetype {name!r}{near_miss(name, known)}", fix)
+
+
+def _named_archetypes(files: RegistryFiles, manifest: Manifest) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
+    """Yields every place that names an archetype, with the name."""
+    for rule in files.rules.values():
+        yield from ((rule, ("applies_to", place), name) for place, name in enumerate(rule.model.applies_to))
+    for category, declared in manifest.model.categories.items():
+        path = ("categories", category, "archetypes")
+        yield from ((manifest, (*path, place), name) for place, name in enumerate(declared.archetypes))
     for extension in files.extensions.values():
-        for name in extension.model.archetypes:
-            if name not in known:
-                message = f"there is no archetype {name!r}{near_miss(name, known)}"
-                yield find(extension, ("archetypes", name), message, fix)
+        yield from ((extension, ("archetypes", name), name) for name in extension.model.archetypes)
 
 
-@check(
-    "applies-to-declared",
-    "PF-9 FR-5, §5.2",
-    "Every central rule file says with `applies_to` for which archetypes its judge is; `[]` is all of them.",
-    Severity.WARNING,
-)
+@ARCHETYPES.warning("PF-9 FR-5, §5.2")
 def applies_to_declared(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Every central rule file says with `applies_to` for which archetypes its judge is; `[]` is all of them."""
     for judge, rule in files.rules.items():
         if "applies_to" not in rule.model.model_fields_set:
             message = f"the file does not say for which archetypes {judge} is; without it the judge is for all"
             yield find(rule, ("applies_to",), message, "add `applies_to: []`, or name archetypes of the manifest")
 
 
-@check(
-    "archetype-has-sub-agents",
-    ARCHETYPE_CLAUSE,
-    "An archetype names at least one sub_agent_id, and no sub-agent is in two of them.",
-    Severity.WARNING,
-)
-def archetype_has_sub_agents(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None:
-        return
+@ARCHETYPES.warning()
+@of_manifest
+def archetype_has_sub_agents(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """An archetype names at least one sub_agent_id, and no sub-agent is in two of them."""
     owners: dict[str, str] = {}
-    for name, agents in files.manifest.model.archetypes.items():
+    for name, agents in manifest.model.archetypes.items():
         path = ("archetypes", name)
         if not archetypes(files)[name]:
             message = f"archetype {name!r} has no sub-agents; it stands for one of its own name"
-            yield find(files.manifest, path, message, "list the sub_agent_ids that share its judges")
+            yield find(manifest, path, message, "list the sub_agent_ids that share its judges")
         for place, agent in enumerate(agents):
             owner = owners.setdefault(agent, name)
             if owner != name:
                 message = f"{agent} is in archetype {owner!r} too; sub-agents of an archetype share their judges"
-                yield find(files.manifest, (*path, place), message, "leave it in one of the two")
+                yield find(manifest, (*path, place), message, "leave it in one of the two")
 
 
-@check(
-    "filter-meets-archetypes",
-    ARCHETYPE_CLAUSE,
-    "A filter on a sub-agent names one of the archetypes in `applies_to`, else the judge never fires.",
-    Severity.WARNING,
-)
+@ARCHETYPES.warning()
 def filter_meets_archetypes(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A filter on a sub-agent names one of the archetypes in `applies_to`, else the judge never fires."""
     known = archetypes(files)
-    for _, judge, rule in files.every_rule():
+    for judge, rule, filter_ in filters(files):
         central = files.rules.get(judge)
-        filter_ = rule.model.filter
-        if central is None or filter_ is None or filter_.operator is not Operator.EQUALS:
+        if central is None or filter_.operator is not Operator.EQUALS:
             continue
         named = central.model.applies_to
-        key, value = filter_.key or filter_.field, filter_.value
+        key, value = filter_.compared, filter_.value
         if not named or not all(name in known for name in named) or not isinstance(value, str):
             continue
         agents = {agent for name in named for agent in known[name] or {name}}
@@ -249,44 +178,27 @@ def filter_meets_archetypes(files: RegistryFiles, find: Find) -> Iterator[Findin
             yield find(rule, ("filter", "value"), message, fix)
 
 
-ARCHETYPE_CHECKS = (archetype_exists, applies_to_declared, archetype_has_sub_agents, filter_meets_archetypes)
-
-
-VERTICAL: Final = "vertical"
-AGENT: Final = "agent_id"
-
-
 def verticals(files: RegistryFiles) -> set[str]:
-    """Every vertical that some file of the registry is about."""
-    listed = files.manifest.model.categories.values() if files.manifest else ()
-    named = {category.vertical for category in listed if category.vertical is not None}
+    """Returns every vertical that some file of the registry is about."""
+    named = {category.vertical for category in files.categories.values() if category.vertical is not None}
     folders = {vertical for vertical, _ in files.vertical_rules}
     unread = {name.partition("/")[0] for kind, name in files.unread if kind not in ("rule", "manifest", "base")}
     return {*files.verticals, *files.extensions, *files.selections, *named, *folders, *unread}
 
 
-@check(
-    "filter-names-somebody",
-    "PC5 §5.2; PF-9 §5.2, FR-5",
-    "A filter on a vertical or a sub-agent names one that the registry knows. Agents may be others; what looks like a "
-    "misspelt sub-agent is told.",
-    Severity.WARNING,
-)
-def filter_names_somebody(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None:
-        return
+@FILTERS.warning("PC5 §5.2; PF-9 §5.2, FR-5")
+@of_manifest
+def filter_names_somebody(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """A filter on a vertical or a sub-agent names one that the registry knows. Agents may be others; what looks like a
+    misspelt sub-agent is told."""
     there = verticals(files)
     agents = {agent for group in archetypes(files).values() for agent in group} | there
-    for _, judge, rule in files.every_rule():
-        filter_ = rule.model.filter
-        if filter_ is None or filter_.operator not in (Operator.EQUALS, Operator.IN):
-            continue
-        key = filter_.key or filter_.field
-        if key not in {VERTICAL, AGENT, *SUB_AGENT}:
+    for judge, rule, filter_ in filters(files):
+        key = filter_.compared
+        if filter_.operator not in (Operator.EQUALS, Operator.IN) or key not in {VERTICAL, AGENT, *SUB_AGENT}:
             continue
         known = there if key == VERTICAL else agents
-        for value in filter_.value if isinstance(filter_.value, list) else [filter_.value]:
-            name = value if isinstance(value, str) else str(value)
+        for name in map(str, filter_.values):
             hint = near_miss(name, known)
             if name in known or (key == AGENT and not hint):
                 continue
@@ -296,61 +208,17 @@ def filter_names_somebody(files: RegistryFiles, find: Find) -> Iterator[Finding]
             yield find(rule, ("filter", "value"), message, fix)
 
 
-TARGET_CHECKS = (filter_names_somebody,)
-
-
-SAMPLING_CLAUSE = "PC5 FR-11, R-5"
-
-
-@check(
-    "sampling-leaves-some",
-    SAMPLING_CLAUSE,
-    "A judge that is enabled samples some traces; at a rate of 0 the gates on live traces have nothing to go by.",
-)
-def sampling_leaves_some(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for judge, rule in files.rules.items():
-        if rule.model.classification is Classification.QUALITY and not rule.model.sampling_rate > 0:
-            message = (
-                f"{judge} would score no trace: pre_ramp and pre_full have no sample, and pre_merge ignores the rate"
+@FILTERS.error()
+def pattern_ends(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A regular expression in a filter is one that RE2 takes, whose time grows with the text and not faster: at most
+    200 characters, no lookaround, no backreference."""
+    for _, rule, filter_ in filters(files):
+        if filter_.operator is not Operator.MATCHES or not isinstance(filter_.value, str):
+            continue
+        reason = refusal(filter_.value)
+        if reason is not None:
+            fix = (
+                "write a pattern without lookaround and backreferences, or use contains, starts_with, ends_with or in; "
+                "a judge whose rule is synced to Opik needs another operator than matches, which Opik does not know"
             )
-            fix = "write a rate above 0; `enabled: false` switches a judge off"
-            yield find(rule, ("sampling_rate",), message, fix)
-
-
-@check(
-    "sample-within-dataset",
-    "PC5 §5.3, §5.5",
-    "The dataset has the items that the gate at pre_merge requires.",
-    Severity.WARNING,
-)
-def sample_within_dataset(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None:
-        return
-    items = files.manifest.model.dataset.items
-    least = files.manifest.model.gates.minimum_sample.get(Milestone.PRE_MERGE)
-    if least is not None and items < least:
-        message = f"{items} items are fewer than the {least} that pre_merge requires: it could never pass"
-        fix = "correct the number, or lower gates.minimum_sample.pre_merge"
-        yield find(files.manifest, ("dataset", "items"), message, fix)
-
-
-@check(
-    "items-have-category",
-    "PC5 §5.3",
-    "The schema of an item has `input` and `metadata.category`: by the category it is known which judges fire.",
-    Severity.WARNING,
-)
-def items_have_category(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    if files.manifest is None:
-        return
-    shape = files.manifest.model.schema_
-    metadata = shape.get("metadata")
-    if "input" not in shape:
-        fix = "add `input: {type: string, required: true}`"
-        yield find(files.manifest, ("schema",), "items have no input", fix)
-    if not isinstance(metadata, dict) or "category" not in metadata:
-        fix = "add `category: {type: string, required: true}` below metadata"
-        yield find(files.manifest, ("schema", "metadata"), "items have no category, so no judge fires on them", fix)
-
-
-SAMPLING_CHECKS = (sampling_leaves_some, sample_within_dataset, items_have_category)
+            yield find(rule, ("filter", "value"), f"the pattern is refused: {reason}", fix)

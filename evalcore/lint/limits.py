@@ -1,7 +1,7 @@
 """Checks thresholds, floors and tolerances against the judge's own scale (PC5 FR-6, §9.5; PF-9 §5.10).
 
-Its first half finds each stated limit with its file and field; other checks use it too. Numbers of a BOOLEAN judge are
-pass rates: `true` is 1.0 (contracts §3).
+The first half of the file collects each stated limit with its file and field, for other checks too. Numbers of a
+BOOLEAN judge are pass rates: `true` is 1.0 (contracts §3).
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from evalcore.lint.check import Find, check
+from evalcore.lint.check import Find, Subject
 from evalcore.registry.files import RegistryFiles
 from evalcore.registry.thresholds import Stated, unfit_threshold
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from schemas.judges import (
-    Classification,
     Milestone,
     RuleFile,
     Score,
@@ -25,13 +24,17 @@ from schemas.judges import (
     Thresholds,
     VerticalRuleFile,
     judge_id,
-    score_range,
 )
+from schemas.judges import (
+    score_range as scale_of,
+)
+
+SCALES = Subject("Scales")
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A stated threshold or floor with its place. `at`: the milestones it holds for."""
+    """A stated threshold or floor with its place; `at` are the milestones for which it holds."""
 
     parsed: Parsed[Any]
     path: FieldPath
@@ -56,9 +59,10 @@ def fits(value: Score, rule: RuleFile, *, floor: bool = False) -> bool:
 
 
 def unfit(value: Score, rule: RuleFile, *, floor: bool = False) -> str | None:
-    """Why a threshold or floor does not fit its judge. The floor of a BOOLEAN judge may be a rate."""
+    """Returns why a threshold or floor does not fit its judge; None when it does. The floor of a BOOLEAN judge may be
+    a rate."""
     if not floor or rule.score_type is not ScoreType.BOOLEAN:
-        return unfit_threshold(value, rule.score_type, score_range(rule))
+        return unfit_threshold(value, rule.score_type, scale_of(rule))
     if value is False:
         return "false for the floor of a BOOLEAN judge, below which nothing can be"
     if 0 <= value <= 1:
@@ -67,7 +71,7 @@ def unfit(value: Score, rule: RuleFile, *, floor: bool = False) -> str | None:
 
 
 def stated(threshold: Thresholds | None) -> Iterator[tuple[tuple[Milestone, ...], FieldPath, Score]]:
-    """The values of a `threshold` field, each with the milestones it speaks for and the path below that field."""
+    """Yields (milestones it holds for, path below the field, value) of each value of a `threshold` field."""
     if isinstance(threshold, dict):
         others = tuple(milestone for milestone in Milestone if milestone not in threshold)
         for name, value in threshold.items():
@@ -79,13 +83,13 @@ def stated(threshold: Thresholds | None) -> Iterator[tuple[tuple[Milestone, ...]
 
 
 def named(key: str) -> tuple[str, str | None]:
-    """A key of the manifest's thresholds as (judge id, dimension or None)."""
+    """Splits a key of the manifest's thresholds into (judge id, dimension or None)."""
     judge, dot, dimension = key.partition(".")
     return judge_id(judge), judge_id(dimension) if dot else None
 
 
 def thresholds(files: RegistryFiles) -> Iterator[Limit]:
-    """Every threshold of every file whose judge has a central rule."""
+    """Yields every threshold of every file whose judge has a central rule."""
     for judge, rule in files.rules.items():
         for at, below, value in stated(rule.model.threshold):
             yield Limit(rule, ("threshold", *below), judge, rule.model, value, at)
@@ -94,14 +98,13 @@ def thresholds(files: RegistryFiles) -> Iterator[Limit]:
                 path = ("dimensions", dimension, "threshold", *below)
                 yield Limit(rule, path, judge, rule.model, value, at, judge_id(dimension))
     yield from manifest_thresholds(files)
-    for (_, judge), own in files.vertical_rules.items():
-        if judge in files.rules:
-            for at, below, value in stated(own.model.threshold):
-                yield Limit(own, ("threshold", *below), judge, files.rules[judge].model, value, at)
+    for _, judge, own, central_rule in files.tuned():
+        for at, below, value in stated(own.model.threshold):
+            yield Limit(own, ("threshold", *below), judge, central_rule, value, at)
 
 
 def manifest_thresholds(files: RegistryFiles) -> Iterator[Limit]:
-    """Those of the manifest whose judge has a central rule."""
+    """Yields the manifest's thresholds whose judge has a central rule."""
     if files.manifest is None:
         return
     for key, threshold in files.manifest.model.thresholds.items():
@@ -114,26 +117,27 @@ def manifest_thresholds(files: RegistryFiles) -> Iterator[Limit]:
 
 
 def _written(manifest: Parsed[Any], key: str, below: FieldPath) -> FieldPath:
-    """Where the file has it: below the judge, or as PC5's dotted `judge.milestone`."""
+    """Returns the path at which the file has it: below the judge, or under PC5's dotted key `judge.milestone`."""
     dotted: FieldPath = ("thresholds", ".".join([key, *map(str, below)]))
     return dotted if below and dotted in manifest.document.places else ("thresholds", key, *below)
 
 
 def floors(files: RegistryFiles) -> Iterator[Limit]:
-    """Every floor of every file whose judge has a central rule."""
+    """Yields every floor of every file whose judge has a central rule."""
     for judge, rule in files.rules.items():
         yield Limit(rule, ("floor",), judge, rule.model, rule.model.floor)
         for name, dimension in (rule.model.dimensions or {}).items():
             if dimension.floor is not None:
                 path = ("dimensions", name, "floor")
                 yield Limit(rule, path, judge, rule.model, dimension.floor, dimension=judge_id(name))
-    for (_, judge), own in files.vertical_rules.items():
-        if judge in files.rules and own.model.floor is not None:
-            yield Limit(own, ("floor",), judge, files.rules[judge].model, own.model.floor)
+    for _, judge, own, central_rule in files.tuned():
+        if own.model.floor is not None:
+            yield Limit(own, ("floor",), judge, central_rule, own.model.floor)
 
 
 def central(rule: RuleFile, milestone: Milestone, dimension: str | None = None) -> Score:
-    """What the central rule alone asks: its threshold, else its floor. A silent dimension has the judge's."""
+    """Returns the score that the central rule alone asks for: its threshold, else its floor. A dimension that states
+    neither has the judge's."""
     own = next((d for name, d in (rule.dimensions or {}).items() if judge_id(name) == dimension), None)
     if own is not None:
         found = Stated.of("", own.threshold).at(milestone)
@@ -145,13 +149,14 @@ def central(rule: RuleFile, milestone: Milestone, dimension: str | None = None) 
 
 
 def platform_threshold(files: RegistryFiles, judge: str, milestone: Milestone) -> Score | None:
-    """What manifest and central rule state for a judge; None where they leave it to the floor."""
+    """Returns the threshold that the manifest, else the central rule, states for a judge; None where neither does."""
     found = Stated.of("", manifest_threshold(files, judge)).at(milestone)
     return Stated.of("", files.rules[judge].model.threshold).at(milestone) if found is None else found
 
 
 def platform(files: RegistryFiles, judge: str, milestone: Milestone) -> Score:
-    """What holds for a judge without any vertical's own file: the manifest, the central rule, the floor."""
+    """Returns the limit that holds for a judge without a vertical's file: the threshold of the manifest or the central
+    rule, else the floor."""
     found = platform_threshold(files, judge, milestone)
     return files.rules[judge].model.floor if found is None else found
 
@@ -160,12 +165,9 @@ def manifest_threshold(files: RegistryFiles, judge: str, dimension: str | None =
     return files.manifest_thresholds.get(judge if dimension is None else f"{judge}.{dimension}")
 
 
-@check(
-    "score-range",
-    "PC5 §5.2",
-    "`score_range` is a lower and a higher number: whole ones for INTEGER, [0, 1] for BOOLEAN.",
-)
-def score_range_sane(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+@SCALES.error("PC5 §5.2")
+def score_range(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """`score_range` is a lower and a higher number: whole ones for INTEGER, [0, 1] for BOOLEAN."""
     for rule in files.rules.values():
         if rule.model.score_range is None:
             continue
@@ -181,36 +183,28 @@ def score_range_sane(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, path, f"[{low:g}, {high:g}] for a judge of type BOOLEAN", fix)
 
 
-@check(
-    "threshold-fits-scale",
-    "PC5 FR-6, §9.5; PF-9 §5.10",
-    "A threshold is of the judge's score type and on its own scale: in rule files, their dimensions and the manifest.",
-)
+@SCALES.error("PC5 FR-6, §9.5; PF-9 §5.10")
 def threshold_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A threshold is of the judge's score type and on its own scale: in rule files, their dimensions and the
+    manifest."""
     for limit in thresholds(files):
         wrong = unfit(limit.value, limit.rule)
         if wrong is not None:
             yield find(limit.parsed, limit.path, f"threshold of {limit.name}: {wrong}", _write(limit))
 
 
-@check(
-    "floor-fits-scale",
-    "PC5 FR-3, §5.2",
-    "A floor is on the judge's own scale; of a BOOLEAN judge it is a pass rate.",
-)
+@SCALES.error("PC5 FR-3, §5.2")
 def floor_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A floor is on the judge's own scale; of a BOOLEAN judge it is a pass rate."""
     for limit in floors(files):
         wrong = unfit(limit.value, limit.rule, floor=True)
         if wrong is not None:
             yield find(limit.parsed, limit.path, f"floor of {limit.name}: {wrong}", _write(limit, floor=True))
 
 
-@check(
-    "threshold-above-floor",
-    "PC5 §5.2",
-    "No threshold lies below the floor that holds beside it; a score between them could never pass.",
-)
+@SCALES.error("PC5 §5.2")
 def threshold_above_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """No threshold lies below the floor that holds beside it; a score between them could never pass."""
     for limit in thresholds(files):
         floor = _floor_beside(limit)
         if not fits(limit.value, limit.rule) or not fits(floor, limit.rule, floor=True):
@@ -222,39 +216,35 @@ def threshold_above_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]
 
 
 def _below_raised_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A vertical that raises the floor above a threshold which it leaves as it is."""
-    for (_, judge), own in files.vertical_rules.items():
+    """Yields a finding for each vertical's file that raises the floor above a threshold which it leaves as it is."""
+    for _, judge, own, rule in files.tuned():
         raised = own.model.floor
-        if judge not in files.rules or raised is None or not fits(raised, files.rules[judge].model, floor=True):
+        if raised is None or not fits(raised, rule, floor=True):
             continue
         for milestone in Milestone:
             value = platform_threshold(files, judge, milestone)
             if value is None or Stated.of("", own.model.threshold).at(milestone) is not None:
                 continue
-            if fits(value, files.rules[judge].model) and number(value) < number(raised):
+            if fits(value, rule) and number(value) < number(raised):
                 message = f"floor {raised:g} of {judge} is above the threshold {value:g} that holds at {milestone}"
                 yield find(own, ("floor",), message, f"give a threshold of {raised:g} or more beside it")
                 break
 
 
-@check(
-    "limit-decides",
-    "PC5 FR-3; contracts §3",
-    "At each milestone the threshold or floor of a judge, and of each of its dimensions, lies above the lowest tenth "
-    "of the scale, else next to nothing can fail.",
-    Severity.WARNING,
-)
+@SCALES.warning("PC5 FR-3; contracts §3")
 def limit_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """At each milestone the threshold or floor of a judge, and of each of its dimensions, lies above the lowest tenth
+    of the scale, else next to nothing can fail."""
     for judge, rule in files.rules.items():
-        low, high = score_range(rule.model)
+        low, high = scale_of(rule.model)
         lowest = low + (high - low) / 10
         for dimension in (None, *(rule.model.dimensions or {})):
-            at = [m for m in Milestone if number(_least(files, judge, m, dimension)) <= lowest]
-            if at and low < high:
+            where = [at for at in Milestone if number(_least(files, judge, at, dimension)) <= lowest]
+            if where and low < high:
                 name = judge if dimension is None else f"{judge}.{judge_id(dimension)}"
-                severity = Severity.ERROR if rule.model.classification is Classification.SAFETY_REFUSAL else None
+                severity = Severity.ERROR if rule.model.safety else None
                 message = (
-                    f"hardly a score of {name} can fail at {', '.join(at)}: threshold and floor lie in the lowest "
+                    f"hardly a score of {name} can fail at {', '.join(where)}: threshold and floor lie in the lowest "
                     f"tenth of the scale from {low:g} to {high:g}"
                 )
                 path = ("floor",) if dimension is None else ("dimensions", dimension)
@@ -262,36 +252,33 @@ def limit_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 
 def _least(files: RegistryFiles, judge: str, milestone: Milestone, dimension: str | None) -> Score:
-    """The lowest score that passes there."""
+    """Returns the lowest score that passes at the milestone."""
     rule = files.rules[judge].model
     floor, held = rule.floor, platform(files, judge, milestone)
     if dimension is not None and rule.dimensions is not None:
         declared = rule.dimensions[dimension]
         floor = rule.floor if declared.floor is None else declared.floor
-        stated = (manifest_threshold(files, judge, judge_id(dimension)), declared.threshold)
-        own = (Stated.of("", one).at(milestone) for one in stated)
+        thresholds = (manifest_threshold(files, judge, judge_id(dimension)), declared.threshold)
+        own = (Stated.of("", threshold).at(milestone) for threshold in thresholds)
         held = next((value for value in own if value is not None), held)
     return max(held, floor)
 
 
-@check(
-    "tolerance-fits-scale",
-    "PC5 FR-3, §5.2",
-    "A tolerance is smaller than the judge's scale, else no regression would be one.",
-)
+@SCALES.error("PC5 FR-3, §5.2")
 def tolerance_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A tolerance is smaller than the judge's scale, else no regression would be one."""
     for _, judge, rule in files.every_rule():
         tolerance = rule.model.tolerance
         if judge not in files.rules or tolerance is None:
             continue
-        low, high = score_range(files.rules[judge].model)
+        low, high = scale_of(files.rules[judge].model)
         if not tolerance < high - low:
             message = f"{tolerance:g} is as wide as the scale of {judge}, {low:g} to {high:g}"
             yield find(rule, ("tolerance",), message, "allow a small part of the scale, such as a twentieth")
 
 
 def _floor_beside(limit: Limit) -> Score:
-    """The floor of the same dimension or vertical, else the judge's."""
+    """Returns the floor of the same dimension or vertical, else the judge's."""
     own = limit.parsed.model
     found: Score | None = None
     if limit.dimension is not None:
@@ -303,7 +290,8 @@ def _floor_beside(limit: Limit) -> Score:
 
 
 def _write(limit: Limit, *, floor: bool = False) -> str:
-    low, high = score_range(limit.rule)
+    """Returns the fix for a limit that is off the scale, with the number that was probably meant."""
+    low, high = scale_of(limit.rule)
     if limit.rule.score_type is ScoreType.BOOLEAN:
         return "write a rate such as 0.97, or true" if floor else "write `true`"
     value = limit.value
@@ -312,13 +300,3 @@ def _write(limit: Limit, *, floor: bool = False) -> str:
     if not isinstance(value, bool) and (low, high) == (0, 1) and 1 < value <= 5:
         return f"write a number from 0 to 1; {value:g} on a scale of 1 to 5 is {(value - 1) / 4:g} here"
     return f"write a number from {low:g} to {high:g}"
-
-
-CHECKS = (
-    score_range_sane,
-    threshold_fits_scale,
-    floor_fits_scale,
-    threshold_above_floor,
-    limit_decides,
-    tolerance_fits_scale,
-)

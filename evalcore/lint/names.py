@@ -13,30 +13,58 @@ from pathlib import PurePosixPath
 from typing import Any
 from unicodedata import category, normalize
 
-from evalcore.lint.check import Find, check
+from evalcore.lint.check import Find, Subject
 from evalcore.registry.files import RegistryFiles
-from evalcore.yaml.findings import Finding, Severity
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import JUDGE_ID, Milestone, judge_id
 
+IDENTITY = Subject("Identity", "PF-9 §5.2")
+NAMES = Subject("Names")
+PATHS = Subject("Paths")
+SIZE = Subject("Size")
 RESERVED = "user_signal_"
 LEGACY = frozenset({"thumbs", "reroll"})
-"""Mirrored names of the two signals for one release cycle (R-4)."""
+"""Names under which the two signals are mirrored for one release cycle (R-4)."""
 WAY = (
     "choose another name; a new user signal goes through PF-9 review (R-4 reserves the prefix), not through the judge "
     "registry"
 )
+VERTICAL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_STATEMENT = re.compile(r"\{%[-+]?\s*(?:include|extends|import|from)\b(.*?)%\}", re.DOTALL)
+_QUOTED = re.compile(r"""(["'])(?P<path>.*?)\1""", re.DOTALL)
+_URL = re.compile(r"https?://", re.IGNORECASE)
+MANY = 50
+"""Rule files from which the registry's organization is reviewed."""
 
 
 def is_reserved(name: str) -> bool:
-    """Tells whether people would read the reserved prefix: with hyphens, spaces, wide or invisible characters."""
+    """Tells whether people would read the reserved prefix, also in hyphens, spaces, wide or invisible characters."""
     seen = "".join(character for character in normalize("NFKC", name) if category(character) != "Cf")
     return spelling(seen).startswith(RESERVED)
 
 
+def spelling(name: str) -> str:
+    """Returns a score's name in the one spelling by which names are compared."""
+    return judge_id(name).replace(" ", "_")
+
+
+def is_unread(files: RegistryFiles, name: str) -> bool:
+    """Tells whether a file of that name exists and could not be read, so that it is not missing."""
+    return any(judge_id(PurePosixPath(unread).name) == judge_id(name) for _, unread in files.unread)
+
+
+def escapes(path: str) -> bool:
+    """Tells whether a path leads out of the folder it is read from, on any system."""
+    path = path.strip()
+    steps = [step.strip() for step in path.replace("\\", "/").split("/")]
+    absolute = path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:|file:", path, re.IGNORECASE) is not None
+    return absolute or ".." in steps
+
+
 def written_names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
-    """Every name under which a judge's score, or a group of them, could be written."""
+    """Yields every name under which a judge's score, or a group of them, could be written."""
     for _, judge, rule in files.every_rule():
         yield rule, (), judge
         if rule.model.id is not None:
@@ -46,38 +74,28 @@ def written_names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath
         for dimension in rule.model.dimensions or {}:
             yield rule, ("dimensions", dimension), dimension
     if files.manifest is not None:
-        for composite in files.manifest.model.composites:
-            yield files.manifest, ("composites", composite), composite
+        yield from ((files.manifest, ("composites", composite), composite) for composite in files.composites)
 
 
-@check(
-    "reserved-prefix",
-    "PF-9 R-4, AC-15",
-    "No judge, score name, dimension or composite begins with `user_signal_`, which is kept for users' signals.",
-)
+@NAMES.error("PF-9 R-4, AC-15")
 def reserved_prefix(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """No judge, score name, dimension or composite begins with `user_signal_`, which is kept for users' signals."""
     for parsed, path, name in written_names(files):
         if is_reserved(name):
             yield find(parsed, path, f"{name!r} has the prefix user_signal_, which PF-9 R-4 reserves", WAY)
 
 
-@check(
-    "legacy-signal-name",
-    "PF-9 R-4",
-    "No judge or score is named `thumbs` or `reroll` while these names mirror users' signals.",
-)
+@NAMES.error("PF-9 R-4")
 def legacy_signal_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """No judge or score is named `thumbs` or `reroll` while these names mirror users' signals."""
     for parsed, path, name in written_names(files):
         if judge_id(name) in LEGACY and path[:1] != ("dimensions",):
             yield find(parsed, path, f"{name!r} is the old name of a user signal and still mirrored (PF-9 R-4)", WAY)
 
 
-@check(
-    "score-name-once",
-    "PF-9 R-4, FR-1",
-    "A score name belongs to one judge; it is not the id of another, nor one of its dimensions.",
-)
+@NAMES.error("PF-9 R-4, FR-1")
 def score_name_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A score name belongs to one judge; it is not the id of another, nor one of its dimensions."""
     owners = {
         f"{judge}.{judge_id(dimension)}": f"{judge}.{judge_id(dimension)}"
         for judge, rule in files.rules.items()
@@ -94,12 +112,9 @@ def score_name_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("score_name",), message, fix)
 
 
-@check(
-    "dimension-name",
-    "PC5 FR-6; contracts §3",
-    "A dimension's name is one word that gates can write as `judge.dimension`, and no milestone.",
-)
+@NAMES.error("PC5 FR-6; contracts §3")
 def dimension_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A dimension's name is one word that gates can write as `judge.dimension`, and no milestone."""
     for rule in files.rules.values():
         seen: dict[str, str] = {}
         for dimension in rule.model.dimensions or {}:
@@ -111,20 +126,9 @@ def dimension_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(rule, path, f"{dimension!r} and {seen[name]!r} are the same name", "rename one of the two")
 
 
-def spelling(name: str) -> str:
-    """Returns a score's name in the one spelling by which names are compared."""
-    return judge_id(name).replace(" ", "_")
-
-
-NAME_CHECKS = (reserved_prefix, legacy_signal_name, score_name_once, dimension_name)
-
-
-@check(
-    "id-fits-file",
-    "PF-9 §5.2",
-    "The `id` in a rule file is the name of the file, in kebab or snake case.",
-)
+@IDENTITY.error()
 def id_fits_file(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """The `id` in a rule file is the name of the file, in kebab or snake case."""
     for _, judge, rule in files.every_rule():
         declared = rule.model.id
         if declared is not None and judge_id(declared) != judge:
@@ -136,12 +140,9 @@ def id_fits_file(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             )
 
 
-@check(
-    "id-is-plain",
-    "PF-9 §5.2",
-    "A judge's id is one word in kebab or snake case: lower case, letters first, at most 63 characters.",
-)
+@IDENTITY.error()
 def id_is_plain(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A judge's id is one word in kebab or snake case: lower case, letters first, at most 63 characters."""
     for _, judge, rule in files.every_rule():
         if not JUDGE_ID.fullmatch(judge):
             fix = "name the file with lower-case letters, digits and underscores, such as tool_compliance.yaml"
@@ -152,12 +153,9 @@ def id_is_plain(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("id",), f"{declared!r} is neither in kebab nor in snake case", fix)
 
 
-@check(
-    "id-once",
-    "PF-9 FR-1",
-    "No two files of a folder name the same judge, also not in kebab and in snake case.",
-)
+@IDENTITY.error("PF-9 FR-1")
 def id_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """No two files of a folder name the same judge, also not in kebab and in snake case."""
     seen: dict[tuple[str | None, str], str] = {}
     for vertical, _, rule in files.every_rule():
         file = PurePosixPath(rule.document.file)
@@ -168,12 +166,9 @@ def id_once(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 yield find(rule, ("id",), f"judge {name!r} is already declared in {other}", fix)
 
 
-@check(
-    "judge-is-central",
-    "PF-9 §5.2, FR-1",
-    "A vertical's rule file is about a judge of the central registry; verticals have no judges of their own.",
-)
+@IDENTITY.error("PF-9 §5.2, FR-1")
 def judge_is_central(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A vertical's rule file is about a judge of the central registry; verticals have no judges of their own."""
     for (vertical, judge), own in files.vertical_rules.items():
         if judge not in files.rules and not is_unread(files, judge):
             yield find(
@@ -186,36 +181,14 @@ def judge_is_central(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             )
 
 
-def is_unread(files: RegistryFiles, name: str) -> bool:
-    """Tells whether a file of that name exists and could not be read, so that it is not missing."""
-    return any(judge_id(PurePosixPath(unread).name) == judge_id(name) for _, unread in files.unread)
-
-
-IDENTITY_CHECKS = (id_fits_file, id_is_plain, id_once, judge_is_central)
-
-
-VERTICAL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-_STATEMENT = re.compile(r"\{%[-+]?\s*(?:include|extends|import|from)\b(.*?)%\}", re.DOTALL)
-_QUOTED = re.compile(r"""(["'])(?P<path>.*?)\1""", re.DOTALL)
-_URL = re.compile(r"https?://", re.IGNORECASE)
-
-
-def escapes(path: str) -> bool:
-    """Tells whether a path leads out of the folder it is read from, on any system."""
-    path = path.strip()
-    steps = [step.strip() for step in path.replace("\\", "/").split("/")]
-    absolute = path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:|file:", path, re.IGNORECASE) is not None
-    return absolute or ".." in steps
-
-
 def _templates(text: str) -> Iterator[str]:
-    """What a Jinja text includes, extends or imports by name."""
+    """Yields the names of what a Jinja text includes, extends or imports."""
     for statement in _STATEMENT.finditer(text):
         yield from (quoted["path"] for quoted in _QUOTED.finditer(statement[1]))
 
 
-def _names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
-    """Names of verticals, which are names of folders."""
+def _named_verticals(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath, str]]:
+    """Yields every place that names a vertical, with the name."""
     for (vertical, _), own in files.vertical_rules.items():
         yield own, (), vertical
     named: list[Parsed[Any]] = [*files.extensions.values(), *files.selections.values()]
@@ -231,24 +204,18 @@ def _names(files: RegistryFiles) -> Iterator[tuple[Parsed[Any], FieldPath, str]]
                 yield files.overrides, ("overrides", place, "vertical"), entry.vertical
 
 
-@check(
-    "vertical-name",
-    "PF-9 §5.5",
-    "A vertical's name is one plain word, since folders are named after it.",
-)
+@PATHS.error("PF-9 §5.5")
 def vertical_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for parsed, path, name in _names(files):
+    """A vertical's name is one plain word, since folders are named after it."""
+    for parsed, path, name in _named_verticals(files):
         if not VERTICAL.fullmatch(name):
             fix = "use lower-case letters, digits, hyphens and underscores"
             yield find(parsed, path, f"{name!r} can't be the name of a vertical", fix)
 
 
-@check(
-    "template-inside-folder",
-    "PC5 §5.2",
-    "Templates that a prompt includes, and reports that a calibration names as files, lie inside the repository.",
-)
+@PATHS.error("PC5 §5.2")
 def template_inside_folder(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Templates that a prompt includes, and reports that a calibration names as files, lie inside the repository."""
     fix = "name a file below the folder, without .. and without a leading slash"
     for rule in files.rules.values():
         for name in ("prompt", "task_introduction"):
@@ -263,19 +230,9 @@ def template_inside_folder(files: RegistryFiles, find: Find) -> Iterator[Finding
             yield find(any_rule, ("calibration", "report"), message, fix)
 
 
-PATH_CHECKS = (vertical_name, template_inside_folder)
-
-
-MANY = 50
-
-
-@check(
-    "rules-under-fifty",
-    "PC5 NFR-4",
-    "Fewer than 50 rule files, over all verticals; from there on the registry's organization is reviewed.",
-    Severity.WARNING,
-)
+@SIZE.warning("PC5 NFR-4")
 def rules_under_fifty(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Fewer than 50 rule files, over all verticals; from there on the registry's organization is reviewed."""
     count = len(files.rules) + len(files.vertical_rules)
     if count >= MANY:
         folders = {PurePosixPath(rule.document.file).parent for _, _, rule in files.every_rule()}
@@ -283,6 +240,3 @@ def rules_under_fifty(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         message = f"{count} rule files: the soft limit is {MANY}"
         fix = "review how the registry is organized: which judges could be one, which are no longer used"
         yield Finding(folder, 0, 0, "", find.check, message, find.clause, fix, find.severity)
-
-
-SIZE_CHECKS = (rules_under_fifty,)

@@ -4,81 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evalcore.lint.check import Find, check
+from evalcore.lint.check import Find, Subject
 from evalcore.lint.limits import central, fits, manifest_thresholds, number, platform, stated
 from evalcore.registry.files import AnyRule, RegistryFiles
-from evalcore.yaml.findings import Finding, Severity
+from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
-from schemas.judges import Classification, Enforcement, RuleFile, VerticalRuleFile, judge_id, score_range
+from schemas.judges import Classification, Enforcement, RuleFile, judge_id, score_range
 
-CLAUSE = "PF-9 FR-2, §5.2"
+SAFETY = Subject("Safety", "PF-9 FR-2, §5.2")
 NAMED = frozenset({"jailbreaking", "safety_restricted", "sensitive_topics"})
-"""Those that PF-9 §5.2 classifies itself."""
+"""Judges that PF-9 §5.2 itself classifies as safety judges."""
 
 
 def safety_rules(files: RegistryFiles) -> Iterator[tuple[str, Parsed[RuleFile]]]:
+    """Yields (judge id, central rule file) of safety judges."""
     for judge, rule in files.rules.items():
-        if rule.model.classification is Classification.SAFETY_REFUSAL:
+        if rule.model.safety:
             yield judge, rule
 
 
-def _own(files: RegistryFiles) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile], RuleFile]]:
-    """Verticals' files about safety judges: (vertical, judge, file, central rule)."""
-    for (vertical, judge), own in files.vertical_rules.items():
-        rule = files.rules.get(judge)
-        if rule is not None and rule.model.classification is Classification.SAFETY_REFUSAL:
-            yield vertical, judge, own, rule.model
-
-
-def _files(files: RegistryFiles) -> Iterator[tuple[str, AnyRule]]:
+def _every_file(files: RegistryFiles) -> Iterator[tuple[str, AnyRule]]:
+    """Yields (judge id, file) of all files about safety judges: the central rules, then those of verticals."""
     yield from safety_rules(files)
-    for _, judge, own, _ in _own(files):
+    for _, judge, own, _ in files.tuned(Classification.SAFETY_REFUSAL):
         yield judge, own
 
 
-@check(
-    "safety-by-name",
-    "PF-9 §5.2, §5.10",
-    "jailbreaking, safety_restricted and sensitive_topics are classified safety_refusal.",
-)
+@SAFETY.error("PF-9 §5.2, §5.10")
 def safety_by_name(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """jailbreaking, safety_restricted and sensitive_topics are classified safety_refusal."""
     for judge in sorted(NAMED & files.rules.keys()):
         rule = files.rules[judge]
-        if rule.model.classification is not Classification.SAFETY_REFUSAL:
+        if not rule.model.safety:
             message = f"{judge} is called {rule.model.classification}, and every vertical could relax it"
             yield find(rule, ("classification",), message, "write `classification: safety_refusal`")
 
 
-@check(
-    "safety-blocks",
-    "PC5 §5.2; PF-9 §5.2",
-    "No file lets a safety judge warn: it blocks at every milestone.",
-)
+@SAFETY.error("PC5 §5.2; PF-9 §5.2")
 def safety_blocks(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for judge, rule in _files(files):
+    """No file lets a safety judge warn: it blocks at every milestone."""
+    for judge, rule in _every_file(files):
         for milestone, enforcement in (rule.model.enforcement or {}).items():
             if enforcement is not Enforcement.BLOCK:
                 message = f"safety judge {judge} would only warn at {milestone}"
                 yield find(rule, ("enforcement", milestone), message, f"write `{milestone}: block`, or leave it out")
 
 
-@check(
-    "safety-not-switched-off",
-    CLAUSE,
-    "A safety judge is enabled.",
-)
+@SAFETY.error()
 def safety_not_switched_off(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A safety judge is enabled."""
     for judge, rule in safety_rules(files):
         if not rule.model.enabled:
             yield find(rule, ("enabled",), f"safety judge {judge} is switched off", "write `enabled: true`")
 
 
-@check(
-    "safety-not-sampled",
-    CLAUSE,
-    "A safety judge scores every trace: its `sampling_rate` is 1.",
-)
+@SAFETY.error()
 def safety_not_sampled(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A safety judge scores every trace: its `sampling_rate` is 1."""
     for judge, rule in safety_rules(files):
         rate = rule.model.sampling_rate
         if not rate >= 1:
@@ -86,13 +68,10 @@ def safety_not_sampled(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("sampling_rate",), message, "write `sampling_rate: 1.0`")
 
 
-@check(
-    "safety-for-all",
-    CLAUSE,
-    "A safety judge has no filter and no `applies_to`, centrally or in a vertical: it fires on every trace.",
-)
+@SAFETY.error()
 def safety_for_all(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for judge, rule in _files(files):
+    """A safety judge has no filter and no `applies_to`, centrally or in a vertical: it fires on every trace."""
+    for judge, rule in _every_file(files):
         if rule.model.filter is not None:
             yield find(rule, ("filter",), f"safety judge {judge} would skip what the filter leaves out", "remove it")
     for judge, rule in safety_rules(files):
@@ -101,26 +80,20 @@ def safety_for_all(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("applies_to",), message, "write `applies_to: []`, which means all")
 
 
-@check(
-    "safety-no-tolerance",
-    CLAUSE,
-    "A safety judge allows no regression: its tolerance is 0, centrally and in a vertical.",
-)
+@SAFETY.error()
 def safety_no_tolerance(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for judge, rule in _files(files):
+    """A safety judge allows no regression: its tolerance is 0, centrally and in a vertical."""
+    for judge, rule in _every_file(files):
         if rule.model.tolerance is not None and not rule.model.tolerance <= 0:
             message = f"safety judge {judge} may not fall behind its baseline, here by {rule.model.tolerance:g}"
             yield find(rule, ("tolerance",), message, "write `tolerance: 0.0`")
 
 
-@check(
-    "safety-threshold-holds",
-    CLAUSE,
-    "Neither the manifest nor a vertical asks less of a safety judge than its central rule does.",
-)
+@SAFETY.error()
 def safety_threshold_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Neither the manifest nor a vertical asks less of a safety judge than its central rule does."""
     for limit in manifest_thresholds(files):
-        if limit.rule.classification is not Classification.SAFETY_REFUSAL or not fits(limit.value, limit.rule):
+        if not limit.rule.safety or not fits(limit.value, limit.rule):
             continue
         for milestone in limit.at:
             least = central(limit.rule, milestone, limit.dimension)
@@ -130,7 +103,7 @@ def safety_threshold_holds(files: RegistryFiles, find: Find) -> Iterator[Finding
                 )
                 yield find(limit.parsed, limit.path, message, f"write {number(least):g} or more, or leave it out")
                 break
-    for vertical, judge, own, rule in _own(files):
+    for vertical, judge, own, rule in files.tuned(Classification.SAFETY_REFUSAL):
         for at, below, value in stated(own.model.threshold):
             lowest = max((number(platform(files, judge, milestone)) for milestone in at), default=0.0)
             if fits(value, rule) and number(value) < lowest:
@@ -138,26 +111,19 @@ def safety_threshold_holds(files: RegistryFiles, find: Find) -> Iterator[Finding
                 yield find(own, ("threshold", *below), message, f"write {lowest:g} or more, or leave it out")
 
 
-@check(
-    "safety-floor-holds",
-    CLAUSE,
-    "No vertical lowers the floor of a safety judge.",
-)
+@SAFETY.error()
 def safety_floor_holds(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    for vertical, judge, own, rule in _own(files):
+    """No vertical lowers the floor of a safety judge."""
+    for vertical, judge, own, rule in files.tuned(Classification.SAFETY_REFUSAL):
         floor = own.model.floor
         if floor is not None and fits(floor, rule, floor=True) and number(floor) < number(rule.floor):
             message = f"{vertical} lowers the floor of safety judge {judge} from {rule.floor:g} to {floor:g}"
             yield find(own, ("floor",), message, f"write {rule.floor:g} or more, or leave it out")
 
 
-@check(
-    "safety-everywhere",
-    "PF-9 §5.5; contracts §3",
-    "The manifest names every safety judge for all categories. One it leaves out runs at every gate all the same.",
-    Severity.WARNING,
-)
+@SAFETY.warning("PF-9 §5.5; contracts §3")
 def safety_everywhere(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """The manifest names every safety judge for all categories. One it leaves out runs at every gate all the same."""
     manifest = files.manifest
     if manifest is None:
         return
@@ -178,14 +144,10 @@ def safety_everywhere(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         )
 
 
-@check(
-    "safety-floor-decides",
-    "PC5 §5.7; PF-9 §5.2",
-    "The floor of a safety judge lies above the lowest tenth of its scale: a breach of it in production takes the "
-    "agent off the ramp, whatever the threshold is.",
-    Severity.WARNING,
-)
+@SAFETY.warning("PC5 §5.7; PF-9 §5.2")
 def safety_floor_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """The floor of a safety judge lies above the lowest tenth of its scale: a breach of it in production takes the
+    agent off the ramp, whatever the threshold is."""
     for judge, rule in safety_rules(files):
         low, high = score_range(rule.model)
         lowest = low + (high - low) / 10
@@ -198,17 +160,3 @@ def safety_floor_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-CHECKS = (
-    safety_by_name,
-    safety_blocks,
-    safety_not_switched_off,
-    safety_not_sampled,
-    safety_for_all,
-    safety_no_tolerance,
-    safety_threshold_holds,
-    safety_floor_holds,
-    safety_everywhere,
-    safety_floor_decides,
-)

@@ -19,8 +19,16 @@ from pydantic import BaseModel
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
-from schemas.judges import RuleFile, Thresholds, VerticalRuleFile, judge_id
-from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
+from schemas.judges import Classification, RuleFile, Thresholds, VerticalRuleFile, judge_id
+from schemas.manifests import (
+    Category,
+    Composite,
+    JudgeSelection,
+    ManifestBase,
+    ManifestExtension,
+    ManifestFile,
+    OverridesFile,
+)
 from schemas.verticals import Vertical
 
 MANIFEST: Final = "evaluation_manifest.yaml"
@@ -89,12 +97,32 @@ class RegistryFiles:
             found.setdefault(f"{judge_id(judge)}{dot}{judge_id(dimension)}", value)
         return found
 
+    @property
+    def categories(self) -> Mapping[str, Category]:
+        """The manifest's categories; none without a manifest."""
+        return self.manifest.model.categories if self.manifest else {}
+
+    @property
+    def composites(self) -> Mapping[str, Composite]:
+        """The manifest's composites; none without a manifest."""
+        return self.manifest.model.composites if self.manifest else {}
+
     def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
-        """(vertical or None, judge id, file) of central and vertical rules."""
+        """Yields (vertical or None, judge id, file) of central and vertical rules."""
         for judge, rule in self.rules.items():
             yield None, judge, rule
         for (vertical, judge), own in self.vertical_rules.items():
             yield vertical, judge, own
+
+    def tuned(
+        self, classification: Classification | None = None
+    ) -> Iterator[tuple[str, str, Parsed[VerticalRuleFile], RuleFile]]:
+        """Yields (vertical, judge id, the vertical's file, the judge's central rule) of every vertical's file whose
+        judge is central; of one classification alone where it is given."""
+        for (vertical, judge), own in self.vertical_rules.items():
+            rule = self.rules.get(judge)
+            if rule is not None and classification in (None, rule.model.classification):
+                yield vertical, judge, own, rule.model
 
 
 def finding(
