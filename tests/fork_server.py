@@ -9,6 +9,7 @@ imports, use `subprocess` instead.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import json
 import os
@@ -27,6 +28,7 @@ from runpy import run_module
 from typing import IO, Any
 from unittest.mock import patch
 
+from rampgate.local.services.launch import PR_SET_PDEATHSIG
 from rampgate.local.services.process import ChildProcess
 from tests.root import ROOT
 
@@ -36,6 +38,8 @@ IMPORTED = (
     "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special", "uvloop",
 )  # fmt: skip
 LONGEST_REQUEST = 1 << 20
+LOOK_SECONDS = 1.0
+"""From one look at whether the test run still lives to the next, where its end shows in no other way."""
 
 
 class Forked:
@@ -152,7 +156,8 @@ def warm_children() -> Iterator[None]:
 
 
 def serve(address: str) -> tuple[str, list[str]]:
-    """Fork for each request until standard input ends. Returns, in each child, the module to run and its arguments."""
+    """Fork for each request until the test run ends. Returns, in each child, the module to run and its arguments."""
+    owner, this = os.getppid(), os.getpid()
     for name in IMPORTED:
         import_module(name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -167,7 +172,7 @@ def serve(address: str) -> tuple[str, list[str]]:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     running: dict[int, socket.socket] = {}
     while True:
-        readable, _, _ = select.select([0, listener, woken], [], [])
+        readable, _, _ = select.select([0, listener, woken], [], [], LOOK_SECONDS)
         if woken in readable:
             os.read(woken, 1 << 12)
         if listener in readable:
@@ -182,6 +187,7 @@ def serve(address: str) -> tuple[str, list[str]]:
                     os.close(other)
                 for held in (listener, line, *running.values()):
                     held.close()
+                _die_with(this)
                 _become(environment, folder, streams)
                 return module, arguments
             for stream in streams:
@@ -195,10 +201,18 @@ def serve(address: str) -> tuple[str, list[str]]:
                 with suppress(OSError):  # the test may not ask any more
                     line.send(b"%d" % os.waitstatus_to_exitcode(status))
                 line.close()
-        if 0 in readable:
+        if 0 in readable or os.getppid() != owner:
             for pid in running:
                 os.kill(pid, signal.SIGKILL)
             os._exit(0)
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the kernel was told
+        os._exit(1)
 
 
 def _become(environment: Mapping[str, str], folder: str, streams: Sequence[int]) -> None:

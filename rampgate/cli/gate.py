@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from evalcore.gates.planning import Plan
 
 
-group = typer.Typer(name="gate", help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
+group = typer.Typer(help="Gates from CI (PC5 §5.5).", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     group.command("run")(run_command)
-    app.add_typer(group)
+    app.add_typer(group, name="gate")
 
 
 @group.command("plan")

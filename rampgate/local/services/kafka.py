@@ -1,27 +1,32 @@
-"""Apache Kafka (KRaft) of N nodes: one for tests, three for fault runs.
-
-One node of Apache Kafka: broker and controller in one Java process.
-"""
+"""Apache Kafka (KRaft), each node a broker and controller in one Java process: one for tests, three for fault runs."""
 
 from __future__ import annotations
 
+import base64
 import os
+import shutil
 import subprocess
 import time
+import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from rampgate.local.services.jars import KAFKA, find_java, jar_folder
+from rampgate.local.services.jars import KAFKA, cache_folder, find_java, jar_folder
 from rampgate.local.services.ports import accepts, release_port, reserve_port
 from rampgate.local.services.process import ChildProcess, ServiceUnavailable, bound_to_us
 from rampgate.local.services.proxy import TcpProxy
 from rampgate.local.services.service import Service
 from rampgate.local.services.topics import count_brokers, create_topics, open_groups
 
+PARTITIONS = 4
+_READY_SECONDS = 60.0
 _FORMAT_SECONDS = 60.0
+_CHECKPOINT = "bootstrap.checkpoint"
+"""Kafka's file with the versions of its features; the same on every node."""
 _CLUSTER_ID = "cmFtcGdhdGUtdGVzdHMtMQ"  # 16 bytes in unpadded base64, as Kafka wants it
 # Warnings only: at INFO a node writes its whole configuration several times.
 _LOGGING = """\
@@ -70,10 +75,26 @@ class KafkaNode(Service):
         logging.write_text(_LOGGING)
         machine = [str(java), f"-Xmx{self._heap}m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
         machine += [f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}{os.sep}*"]
-        # The second compiler never pays for a run of a second.
-        quick = [machine[0], "-XX:TieredStopAtLevel=1", *machine[1:]]
-        self._format([*quick, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(config)], folder)
+        data = folder / "data"
+        if not self._copy_storage(data):
+            # The second compiler never pays for a run of a second.
+            quick = [machine[0], "-XX:TieredStopAtLevel=1", *machine[1:]]
+            self._format([*quick, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(config)], folder)
+            keep_checkpoint(data / _CHECKPOINT)
         return ChildProcess(self.name, [*machine, "kafka.Kafka", str(config)], folder)
+
+    def _copy_storage(self, data: Path) -> bool:
+        """Make storage as Kafka's tool formats it, from the file that the tool once made; False without one. The tool
+        is a Java process of its own, and takes as long as the start of the broker."""
+        kept = kept_checkpoint()
+        if not kept.exists():
+            return False
+        data.mkdir()
+        shutil.copyfile(kept, data / _CHECKPOINT)
+        directory = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        values = {"version": 1, "cluster.id": _CLUSTER_ID, "node.id": self.number, "directory.id": directory}
+        (data / "meta.properties").write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        return True
 
     def _format(self, command: list[str], folder: Path) -> None:
         remedy = "read the message above; if the cached jars are damaged, delete their folder"
@@ -114,10 +135,6 @@ class KafkaNode(Service):
         for port in (self.port, self.controller_port, self._behind_proxy):
             if port is not None:
                 release_port(port)
-
-
-PARTITIONS = 4
-_READY_SECONDS = 60.0
 
 
 class KafkaCluster:
@@ -224,6 +241,21 @@ class KafkaCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def kept_checkpoint() -> Path:
+    """Where the checkpoint of this Kafka is kept once its tool has made one."""
+    return cache_folder() / "kafka-storage" / f"{KAFKA.folder_name}.checkpoint"
+
+
+def keep_checkpoint(made: Path) -> None:
+    """Keep it for later starts; without a cache that can be written each start formats its storage."""
+    kept = kept_checkpoint()
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        whole = kept.with_suffix(f".{uuid.uuid4().hex}")
+        shutil.copyfile(made, whole)
+        whole.replace(kept)
 
 
 def _settings(replication: int) -> dict[str, str]:

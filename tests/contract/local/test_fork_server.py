@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
+from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.fork_server import Forked
+from tests.root import ROOT
 from tests.waiting import until
 
 
@@ -42,3 +46,40 @@ def test_signals_reach_it_and_show_in_its_code(number: signal.Signals) -> None:
         finally:
             waiting.kill()
         assert waiting.poll() == waiting.returncode
+
+
+RUNNER = """
+import os, sys
+from tests.fork_server import Forked
+with open(sys.argv[1], "wb") as out:
+    waiting = Forked(["worker"], dict(os.environ), out, out)
+print(waiting.pid, flush=True)
+waiting.wait()
+"""
+
+
+@pytest.mark.parametrize("killed", ["the test run", "the fork server"])
+def test_it_ends_with_the_test_run_that_asked_for_it(killed: str, tmp_path: Path) -> None:
+    environment = dict(os.environ) | {"RAMPGATE_KAFKA": "127.0.0.1:1", "RAMPGATE_HTTP": "127.0.0.1:0"}
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", RUNNER, str(log)]
+    runner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=ROOT)
+    try:
+        assert runner.stdout is not None
+        with runner.stdout:
+            worker = psutil.Process(int(runner.stdout.readline()))
+        server = worker.parent()
+        assert server is not None
+        until(lambda: "waiting_for_topics" in log.read_text(), "the worker waits for Kafka")
+        (runner if killed == "the test run" else server).kill()
+        until(lambda: not any(map(alive, (worker, server))), "both are gone", 10.0)
+    finally:
+        runner.kill()
+        runner.wait()
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
