@@ -1,4 +1,5 @@
-"""`python -m rampgate.local.model`: prints one JSON line with its url once ready; serves until ended."""
+"""Serves the local model as a process: prints one JSON line with its URL when ready, and runs until a signal ends
+it."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What the stand-in can be told to be: slow, wrong, rate-limited, down, down half of the time.
+"""Declares how the stand-in can misbehave: slow, wrong, rate-limited, or unavailable for all requests or some.
 
-By the constructor, by `PUT /_behaviour` (JSON, until the next one; `DELETE` ends it), or for one request by its header
-`X-Stand-In-Behaviour` (the same JSON), which goes before the others:
+A behaviour is set by the constructor; by `PUT /_behaviour` (JSON, until the next one; `DELETE` ends it); or for one
+request by its header `X-Stand-In-Behaviour` (the same JSON), which overrides the others:
 
     {"latency_seconds": 0.3, "wrong": "off_scale", "status": 429, "retry_after": 1, "drop": false, "share": 0.5,
      "times": 3}
 
-`share`: of the requests that fail or are answered wrongly, evenly spread: 0.5 is every second one. `times`: so many
-requests, then as usual. Latency is for all.
+`share` is the part of the requests that fail or get a wrong answer, evenly spread: 0.5 is every second one. `times`
+limits their number; later requests are answered as usual. Latency applies to all.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Behaviour(BaseModel):
 
     latency_seconds: float = Field(0.0, ge=0)
     wrong: Wrong | None = None
-    """`no_completion`: a 200 that is none; `quoted`: the score as a text."""
+    """`no_completion`: a 200 without a completion; `quoted`: the score as a text."""
     status: int | None = Field(None, ge=400, le=599)
     retry_after: float | None = Field(None, ge=0)
     drop: bool = False
-    """The connection is closed instead of answering."""
+    """Close the connection instead of answering."""
     share: float = Field(1.0, ge=0, le=1)
     times: int | None = Field(None, ge=0)
 
 
 class Conduct:
-    """A behaviour and how far it has come."""
+    """A behaviour, and how many requests it has seen and failed."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
         self._seen = self._acted = 0
 
     def acts(self) -> bool:
-        """Whether the next request is one of those that fail."""
+        """Tells whether the next request fails, and counts it."""
         wanted = self.behaviour
         if wanted.times is not None and self._acted >= wanted.times:
             return False
@@ -54,7 +54,7 @@ class Conduct:
 
 
 def spoiled(answer: dict[str, Any], wrong: Wrong, high: float) -> str:
-    """The answer's text, wrong in this way."""
+    """The text of an answer that is wrong in this way."""
     if wrong == "empty":
         return ""
     if wrong == "prose":

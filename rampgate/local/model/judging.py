@@ -1,9 +1,9 @@
-"""What the stand-in answers to a judge's prompt: a score on the scale and of the type that is asked for. Pure.
+"""Answers a judge's prompt with a score on the scale and of the type that the prompt asks for. Pure.
 
-What it judges is the text between the prompt's tags. There `#quality:0.4` says how good the text is, from 0 to 1, and
-`#quality:na` that it is not applicable; without such a mark the text's hash says it. Outside all tags it does as it is
-told: "give this a 5" or a ready answer moves its score. So it shows whether a prompt keeps a turn's text between the
-tags, as a model that obeys whatever is not marked as data would.
+It judges the text between the prompt's tags. There `#quality:0.4` says how good the text is, from 0 to 1, and
+`#quality:na` that it is not applicable; without such a mark the text's hash decides. Outside all tags it obeys: "give
+this a 5" or a ready answer sets its score. It thus acts like a model that obeys whatever is not marked as data, and
+shows whether a prompt keeps a turn's text between the tags.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 NOT_APPLICABLE = "N/A"
 LOWEST_BY_HASH = 0.7
-"""A text without a mark is a good one, more or less."""
+"""The lowest score of a text without a mark, as a share of the scale."""
 _FENCED = re.compile(r"<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>(.*?)<\s*[/\\]+\s*\1\s*>", re.DOTALL | re.IGNORECASE)
 _TURN = re.compile(r"<\|[^|<>\n]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|^\s*(?:system|assistant)\s*:",
                    re.IGNORECASE | re.MULTILINE)  # fmt: skip
@@ -40,7 +40,7 @@ _DIMENSIONS = re.compile(r"\"dimensions\"\s*:\s*\{([^{}]*)\}")
 
 @dataclass(frozen=True)
 class Wanted:
-    """`kind` is integer, number or boolean."""
+    """The score that a prompt asks for; `kind` is integer, number or boolean."""
 
     kind: str
     low: float
@@ -48,7 +48,7 @@ class Wanted:
     dimensions: tuple[str, ...] = ()
 
     def at(self, share: float) -> Any:
-        """A score so far up the scale."""
+        """The score at this share of the scale."""
         if self.kind == "boolean":
             return share >= 0.5
         value = self.low + share * (self.high - self.low)
@@ -56,7 +56,7 @@ class Wanted:
 
 
 def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[str, Any]:
-    """`{"score": …, "reason": …}`, with dimensions where they are asked for."""
+    """`{"score": …, "reason": …}`, with the dimensions that the prompt asks for."""
     prompt = _text(messages[-1].get("content") if messages else "")
     asked = wanted(prompt, response_format)
     inside, outside = _split(prompt)
@@ -73,7 +73,7 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
 
 
 def wanted(prompt: str, response_format: Any) -> Wanted:
-    """The score that is wanted, read from the schema of a structured answer, else from the prompt's words."""
+    """The score that the schema of a structured answer asks for, else the prompt's words."""
     score, dimensions = _of_schema(response_format)
     tail = prompt[-1_500:]
     text = f"{score.get('description', '')} {tail}"
@@ -99,8 +99,11 @@ def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
 
 
 def _split(prompt: str) -> tuple[str, str]:
-    """The text between tags, and the rest. Where another speaker's turn seems to begin, tags end: some servers read it
-    so. A tag is whatever resembles one, in any width and with marks and unseen characters in it."""
+    """The text between tags, and the rest.
+
+    Tags end where another speaker's turn seems to begin, because some servers read it so. A tag is whatever resembles
+    one, also in other widths and with combining or unseen characters.
+    """
     pieces, outside = [], []
     first, *turns = _TURN.split(prompt if prompt.isascii() else _careless(prompt))
     at = 0

@@ -1,4 +1,4 @@
-"""The application and its life: `start` for tests and `dev`, `python -m rampgate.local.model` for a process."""
+"""Builds the application; `start` serves it in the caller's loop, for tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, re
 log = logging.getLogger(__name__)
 MAX_BODY = 16 * 1024 * 1024
 MODELS = ("gpt-5-mini", "gpt-5", "gpt-5-nano")
-"""Those that `/v1/models` lists; any other name is answered too."""
+"""The models that `/v1/models` lists; every other name is answered too."""
 
 
 class LocalModel:
-    """`requests` counts answers by status; `busiest` is the most requests there were at once."""
+    """`requests` counts answers by status; `busiest` is the highest number of requests at once."""
 
     def __init__(self, key: str | None = None, behaviour: Behaviour | None = None) -> None:
         self._key = key
@@ -48,7 +48,7 @@ class LocalModel:
         return app
 
     def tell(self, behaviour: Behaviour | None) -> None:
-        """None: as it was started."""
+        """Behave like this from now on; None: as at the start."""
         self._told = Conduct(behaviour) if behaviour is not None else None
 
     @web.middleware
@@ -148,7 +148,7 @@ class LocalModel:
 
 @dataclass
 class Running:
-    """A server that listens. `url` ends in /v1, as OpenAI's clients want it. `model` can be told and asked."""
+    """A server that listens. `url` ends in /v1, as OpenAI's clients expect."""
 
     url: str
     port: int
@@ -162,7 +162,7 @@ class Running:
 async def start(
     host: str = "127.0.0.1", port: int = 0, *, key: str | None = None, behaviour: Behaviour | None = None
 ) -> Running:
-    """Listens on the running loop; port 0 takes a free one. The caller closes it."""
+    """Listen on the running loop; port 0 takes a free one. The caller closes it."""
     model = LocalModel(key, behaviour)
     runner = web.AppRunner(model.application(), access_log=None, shutdown_timeout=0.5)
     try:

@@ -1,4 +1,4 @@
-"""Answers and refusals in the shape of OpenAI's chat completions, labelled as those of a stand-in."""
+"""Writes answers and refusals in the shape of OpenAI's chat completions, labelled as those of a stand-in."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refusal(status: int, message: str, code: str | None = None) -> web.Response:
 
 
 def completion(asked: dict[str, Any], model: str, text: str) -> dict[str, Any]:
-    """Tokens as four characters each; the id is the request's hash."""
+    """A completion with this text. It counts four characters as a token; the id is the request's hash."""
     raw = json.dumps(asked, sort_keys=True)
     prompt = sum(len(str(message.get("content"))) for message in asked["messages"]) // 4 + 1
     answer = len(text) // 4 + 1

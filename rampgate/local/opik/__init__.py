@@ -1,5 +1,5 @@
-"""A local Opik: the part of Opik's REST API that Rampgate uses, over SQLite. A stand-in, not the Opik product.
+"""A local Opik over SQLite: the part of Opik's REST API that Rampgate uses. A stand-in, not the Opik product.
 
-For `rampgate dev`, `rampgate demo` and tests. The official `opik` SDK works against it unmodified. Its behaviour
-follows the project's Opik contract, runtime facts included; what it doesn't serve it refuses with 404 and a log line.
+It is for `rampgate dev`, `rampgate demo` and tests. The official `opik` SDK works with it unmodified. It follows the
+project's Opik contract, runtime facts included, and refuses everything else with 404 and a log line.
 """

@@ -1,4 +1,4 @@
-"""`python -m rampgate.local.opik`: prints one JSON line with its url when it is ready, and serves until it is ended."""
+"""Serves the local Opik as a process: prints one JSON line with its URL when ready, and runs until a signal ends it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Answers what a client asks before its first real request: health, version, access, workspace.
+"""Answers a client's first requests: health, version, access, workspace.
 
-`authorization` checks workspace and key as self-hosted Opik does. There is one workspace, `default`.
+`authorization` checks workspace and key as self-hosted Opik does. The only workspace is `default`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,21 @@ from rampgate.local.opik.wire import Routes, answer, coded, done
 WORKSPACE = "default"
 CONTROL = "/_"  # where the fault paths begin
 OPEN = ("/is-alive/", CONTROL)
+# The SDK compares this with the first version that takes parallel dataset uploads (2.2.8), so it has to be a version.
+VERSION = "2.2.122-rampgate-local-stand-in"
+LABEL = "Rampgate's local Opik: a stand-in for development and tests, not the Opik product"
+_OFF = (
+    *("pythonEvaluatorEnabled", "traceThreadPythonEvaluatorEnabled", "spanLlmAsJudgeEnabled", "guardrailsEnabled"),
+    *("spanUserDefinedMetricPythonEnabled", "opikAIEnabled", "alertsEnabled", "welcomeWizardEnabled"),
+    *("csvUploadEnabled", "exportEnabled", "optimizationStudioEnabled", "datasetExportEnabled"),
+    *("openaiProviderEnabled", "anthropicProviderEnabled", "geminiProviderEnabled", "openrouterProviderEnabled"),
+    *("vertexaiProviderEnabled", "bedrockProviderEnabled", "customllmProviderEnabled", "ollamaProviderEnabled"),
+    "collaboratorsTabEnabled",
+)
 
 
 def authorization(api_key: str | None) -> Middleware:
-    """Check the workspace, and the key where one is set, of every request but those to health and fault paths."""
+    """Middleware that checks the workspace, and the key where one is set, except on health and fault paths."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -45,19 +56,6 @@ def _check(api_key: str, workspace: str | None, given: str | None) -> None:
         raise coded(403, "User is not allowed to access workspace")
 
 
-# The SDK compares this with the first version that takes parallel dataset uploads (2.2.8), so it has to be a version.
-VERSION = "2.2.122-rampgate-local-stand-in"
-LABEL = "Rampgate's local Opik: a stand-in for development and tests, not the Opik product"
-_OFF = (
-    *("pythonEvaluatorEnabled", "traceThreadPythonEvaluatorEnabled", "spanLlmAsJudgeEnabled", "guardrailsEnabled"),
-    *("spanUserDefinedMetricPythonEnabled", "opikAIEnabled", "alertsEnabled", "welcomeWizardEnabled"),
-    *("csvUploadEnabled", "exportEnabled", "optimizationStudioEnabled", "datasetExportEnabled"),
-    *("openaiProviderEnabled", "anthropicProviderEnabled", "geminiProviderEnabled", "openrouterProviderEnabled"),
-    *("vertexaiProviderEnabled", "bedrockProviderEnabled", "customllmProviderEnabled", "ollamaProviderEnabled"),
-    "collaboratorsTabEnabled",
-)
-
-
 async def ping(request: web.Request) -> web.Response:
     return answer({"message": "Healthy Server", "healthy": True})
 
@@ -67,7 +65,7 @@ async def version(request: web.Request) -> web.Response:
 
 
 async def access(request: web.Request) -> web.Response:
-    """Access has been checked by the middleware."""
+    """The middleware has checked access before."""
     return done()
 
 

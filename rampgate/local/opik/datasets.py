@@ -1,8 +1,8 @@
-"""Datasets, their items and their versions.
+"""Serves datasets, their items and their versions.
 
-A name is unique within its project, or within the workspace when the dataset has none. A write of items with a new
-`batch_group_id` makes the next version, one without changes the latest. An item's row holds over a span of versions, so
-reading an older version is a range test and copies nothing.
+A name is unique within its project, or within the workspace for a dataset without one. A write of items with a new
+`batch_group_id` makes the next version; one without changes the latest. An item's row is valid for a span of versions,
+so that reading an older version is a range test and copies nothing.
 """
 
 from __future__ import annotations
@@ -13,41 +13,26 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from rampgate.local.opik import filters
+from rampgate.local.opik import filters, wire
 from rampgate.local.opik.projects import USER, project_for_writing
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import (
-    ID_PATH,
-    STORE,
-    Routes,
-    answer,
-    bad_request,
-    batch,
-    body,
-    coded,
-    created,
-    done,
-    ids,
-    invalid,
-    lines,
-    new_id,
-    not_found,
-    now,
-    page_of,
-    paged,
-    parsed_id,
-    required_text,
-    stream_limit,
-    taken,
-    unreadable,
-)
+from rampgate.local.opik.wire import ID_PATH, STORE, Routes
 
 _COLUMNS = "id, name, project_id, type, description, tags, created_at, last_updated_at"
 _VERSION = "number, id, hash, added, modified, deleted, created_at"
+_SOURCES = ("manual", "trace", "span", "sdk")
+_FIELDS = ("trace_id", "span_id", "source", "data", "description", "tags", "evaluators", "execution_policy")
+_ITEM_COLUMNS = "id, doc, created_at, last_updated_at, dataset_id"
+_FILTERABLE = ("id", "data", "full_data", "source", "trace_id", "tags", "created_at", "last_updated_at")
+_VIEW = (
+    "(SELECT *, json_extract(doc, '$.data') AS data, json_extract(doc, '$.tags') AS tags,"
+    " json_extract(doc, '$.source') AS source, json_extract(doc, '$.trace_id') AS trace_id,"
+    " json_extract(doc, '$.data') AS full_data FROM dataset_items)"
+)
 
 
 def find_by_name(store: Store, name: str, project_name: str | None) -> str | None:
-    """The dataset's id: in that project if it has one of the name, else anywhere in the workspace."""
+    """The id of a dataset of this name: the project's if it has one, else any of the workspace."""
     found = store.row(
         "SELECT d.id FROM datasets d LEFT JOIN projects p ON p.id = d.project_id WHERE d.name = ?"
         " ORDER BY coalesce(p.name = ? COLLATE NOCASE, 0) DESC, d.id DESC LIMIT 1",
@@ -57,22 +42,22 @@ def find_by_name(store: Store, name: str, project_name: str | None) -> str | Non
 
 
 def insert(store: Store, name: str, value: dict[str, Any]) -> str:
-    """Refusal 409 when the name is taken."""
+    """Create a dataset and return its id. Refusal 409 for a name that exists."""
     project = None
     if value.get("project_name") or value.get("project_id"):
         given_id = value.get("project_id")
         project = project_for_writing(store, None if given_id else value.get("project_name"), given_id)
     if store.value("SELECT 1 FROM datasets WHERE name = ? AND project_id IS ?", (name, project)):
-        raise taken("Dataset")
-    identifier = parsed_id(value["id"], "id") if value.get("id") else new_id()
-    moment, tags = now(), orjson.dumps(value.get("tags") or []).decode()
+        raise wire.taken("Dataset")
+    identifier = wire.parsed_id(value["id"], "id") if value.get("id") else wire.new_id()
+    moment, tags = wire.now(), orjson.dumps(value.get("tags") or []).decode()
     row = (identifier, name, project, value.get("type") or "dataset", value.get("description"), tags, moment, moment)
     store.write(f"INSERT INTO datasets ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     return identifier
 
 
 def live_count(store: Store, dataset: str, version: int | None = None) -> int:
-    """Items in the version, or now."""
+    """How many items a version has; None: the latest."""
     return int(
         store.value(
             "SELECT count(*) FROM dataset_items WHERE dataset_id = ? AND since <= coalesce(?, since)"
@@ -119,44 +104,39 @@ def _public(store: Store, row: tuple[Any, ...]) -> dict[str, Any]:
 def _by_id(store: Store, identifier: str) -> dict[str, Any]:
     row = store.row(f"SELECT {_COLUMNS} FROM datasets WHERE id = ?", (identifier,))
     if row is None:
-        raise not_found("Dataset", identifier)
+        raise wire.not_found("Dataset", identifier)
     return _public(store, row)
 
 
 async def find(request: web.Request) -> web.Response:
-    store, (page, size) = request.app[STORE], page_of(request)
+    store, (page, size) = request.app[STORE], wire.page_of(request)
     project, part = request.query.get("project_id"), f"%{request.query.get('name', '')}%"
-    where = "name LIKE ? AND (? IS NULL OR project_id = ?)"
-    parameters = (part, project, project)
-    total = store.value(f"SELECT count(*) FROM datasets WHERE {where}", parameters)
-    rows = store.rows(
-        f"SELECT {_COLUMNS} FROM datasets WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",
-        (*parameters, size, (page - 1) * size),
-    )
-    return paged(page, total, [_public(store, row) for row in rows], ("name", "created_at"))
+    source = "datasets WHERE name LIKE ? AND (? IS NULL OR project_id = ?)"
+    total, rows = store.page(page, size, _COLUMNS, source, [part, project, project])
+    return wire.paged(page, total, [_public(store, row) for row in rows], ("name", "created_at"))
 
 
 async def create(request: web.Request) -> web.Response:
-    value = await body(request)
-    name = required_text(value, "name")
+    value = await wire.body(request)
+    name = wire.required_text(value, "name")
     if len(value.get("description") or "") > 255:
-        raise invalid("description cannot exceed 255 characters")
+        raise wire.invalid("description cannot exceed 255 characters")
     if value.get("type") not in (None, "dataset", "evaluation_suite"):
-        raise unreadable(f"type: {value['type']!r} is none of dataset, evaluation_suite")
-    return created(request, insert(request.app[STORE], name, value))
+        raise wire.unreadable(f"type: {value['type']!r} is none of dataset, evaluation_suite")
+    return wire.created(request, insert(request.app[STORE], name, value))
 
 
 async def get(request: web.Request) -> web.Response:
-    return answer(_by_id(request.app[STORE], request.match_info["id"].lower()))
+    return wire.answer(_by_id(request.app[STORE], wire.path_id(request)))
 
 
 async def retrieve(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    name = required_text(value, "dataset_name")
+    store, value = request.app[STORE], await wire.body(request)
+    name = wire.required_text(value, "dataset_name")
     found = find_by_name(store, name, value.get("project_name"))
     if found is None:
-        raise coded(404, f"Dataset name: {name} not found")
-    return answer(_by_id(store, found))
+        raise wire.coded(404, f"Dataset name: {name} not found")
+    return wire.answer(_by_id(store, found))
 
 
 def _remove(store: Store, identifiers: list[str]) -> None:
@@ -166,55 +146,40 @@ def _remove(store: Store, identifiers: list[str]) -> None:
 
 
 async def delete(request: web.Request) -> web.Response:
-    named = request.match_info.get("id")
-    _remove(request.app[STORE], [named.lower()] if named else ids(await body(request)))
-    return done()
+    _remove(request.app[STORE], await wire.doomed_ids(request))
+    return wire.done()
 
 
 async def delete_by_name(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    name = required_text(value, "dataset_name")
+    store, value = request.app[STORE], await wire.body(request)
+    name = wire.required_text(value, "dataset_name")
     found = find_by_name(store, name, value.get("project_name"))
     if found is None:
-        raise coded(404, f"Dataset name: {name} not found")
+        raise wire.coded(404, f"Dataset name: {name} not found")
     _remove(store, [found])
-    return done()
+    return wire.done()
 
 
 async def versions(request: web.Request) -> web.Response:
-    store, (page, size), dataset = request.app[STORE], page_of(request), request.match_info["id"].lower()
-    total = store.value("SELECT count(*) FROM dataset_versions WHERE dataset_id = ?", (dataset,))
-    rows = store.rows(
-        f"SELECT {_VERSION} FROM dataset_versions WHERE dataset_id = ? ORDER BY number DESC LIMIT ? OFFSET ?",
-        (dataset, size, (page - 1) * size),
-    )
-    return paged(page, total, [_version(store, dataset, row) for row in rows])
+    store, (page, size), dataset = request.app[STORE], wire.page_of(request), wire.path_id(request)
+    source = "dataset_versions WHERE dataset_id = ?"
+    total, rows = store.page(page, size, _VERSION, source, [dataset], "number DESC")
+    return wire.paged(page, total, [_version(store, dataset, row) for row in rows])
 
 
 async def version(request: web.Request) -> web.Response:
-    store, dataset = request.app[STORE], request.match_info["id"].lower()
-    name = required_text(await body(request), "version_name")
+    store, dataset = request.app[STORE], wire.path_id(request)
+    name = wire.required_text(await wire.body(request), "version_name")
     row = store.row(
         f"SELECT {_VERSION} FROM dataset_versions WHERE dataset_id = ? AND 'v' || number = ?", (dataset, name)
     )
     if row is None:
-        raise coded(404, f"Dataset version name: {name} not found")
-    return answer(_version(store, dataset, row))
-
-
-_SOURCES = ("manual", "trace", "span", "sdk")
-_FIELDS = ("trace_id", "span_id", "source", "data", "description", "tags", "evaluators", "execution_policy")
-_ITEM_COLUMNS = "id, doc, created_at, last_updated_at, dataset_id"
-_FILTERABLE = ("id", "data", "full_data", "source", "trace_id", "tags", "created_at", "last_updated_at")
-_VIEW = (
-    "(SELECT *, json_extract(doc, '$.data') AS data, json_extract(doc, '$.tags') AS tags,"
-    " json_extract(doc, '$.source') AS source, json_extract(doc, '$.trace_id') AS trace_id,"
-    " json_extract(doc, '$.data') AS full_data FROM dataset_items)"
-)
+        raise wire.coded(404, f"Dataset version name: {name} not found")
+    return wire.answer(_version(store, dataset, row))
 
 
 def _writable_version(store: Store, dataset: str, group: str | None) -> int:
-    """The version number that this write belongs to, made if need be."""
+    """The number of the version that this write belongs to; makes the version where it is new."""
     latest = store.row(
         "SELECT number, batch_group_id FROM dataset_versions WHERE dataset_id = ? ORDER BY number DESC LIMIT 1",
         (dataset,),
@@ -222,17 +187,17 @@ def _writable_version(store: Store, dataset: str, group: str | None) -> int:
     if latest is not None and (group is None or latest[1] == group):
         return int(latest[0])
     number = latest[0] + 1 if latest else 1
-    identifier = new_id()
+    identifier = wire.new_id()
     version_hash = hashlib.sha256(identifier.encode()).hexdigest()[:16]
     store.write(
         "INSERT INTO dataset_versions VALUES (?, ?, ?, ?, ?, 0, 0, 0, ?)",
-        (dataset, number, identifier, version_hash, group, now()),
+        (dataset, number, identifier, version_hash, group, wire.now()),
     )
     return int(number)
 
 
 def _retire(store: Store, dataset: str, item: str, version: int) -> str | None:
-    """Ends the live row of the item at this version; when it was created, or None if there was no such row."""
+    """End the item's current row at this version. Return when the item was created, None for a new item."""
     live = store.row(
         "SELECT since, created_at FROM dataset_items WHERE dataset_id = ? AND id = ? AND until IS NULL", (dataset, item)
     )
@@ -254,66 +219,66 @@ def _count(store: Store, dataset: str, version: int, column: str) -> None:
 
 def _checked(item: dict[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(item.get("data"), dict) or not item["data"]:
-        raise invalid(f"{where}data must not be empty")
+        raise wire.invalid(f"{where}data must not be empty")
     if item.get("source") is None:
-        raise invalid(f"{where}source must not be null")
+        raise wire.invalid(f"{where}source must not be null")
     if item["source"] not in _SOURCES:
-        raise unreadable(f"{where}source: {item['source']!r} is none of {', '.join(_SOURCES)}")
+        raise wire.unreadable(f"{where}source: {item['source']!r} is none of {', '.join(_SOURCES)}")
     return {name: item[name] for name in _FIELDS if item.get(name) is not None}
 
 
 def _dataset_of(store: Store, value: dict[str, Any], create: bool) -> str:
-    """The id from dataset_id or dataset_name. `create` makes the dataset of an unknown name; else Refusal 404."""
+    """The id by dataset_id or dataset_name. An unknown name makes a dataset with `create`, else Refusal 404."""
     if value.get("dataset_id"):
-        identifier = parsed_id(value["dataset_id"], "dataset_id")
+        identifier = wire.parsed_id(value["dataset_id"], "dataset_id")
         if store.value("SELECT 1 FROM datasets WHERE id = ?", (identifier,)) is None:
-            raise not_found("Dataset", identifier)
+            raise wire.not_found("Dataset", identifier)
         return identifier
     name = value.get("dataset_name")
     if not isinstance(name, str) or not name.strip():
-        raise invalid("dataset_name must not be blank")
+        raise wire.invalid("dataset_name must not be blank")
     found = find_by_name(store, name, value.get("project_name"))
     if found is None and not create:
-        raise coded(404, f"Dataset name: {name} not found")
+        raise wire.coded(404, f"Dataset name: {name} not found")
     return found or insert(store, name, {"project_name": value.get("project_name")})
 
 
 async def put_items(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    items = [(item.get("id"), _checked(item, f"items[{n}].")) for n, item in enumerate(batch(value, "items"))]
+    store, value = request.app[STORE], await wire.body(request)
+    items = [(item.get("id"), _checked(item, f"items[{n}].")) for n, item in enumerate(wire.batch(value, "items"))]
     with store.transaction():
-        dataset, moment = _dataset_of(store, value, create=True), now()
+        dataset, moment = _dataset_of(store, value, create=True), wire.now()
         version = _writable_version(store, dataset, value.get("batch_group_id"))
         for given, doc in items:
-            item = parsed_id(given, "id") if given else new_id()
+            item = wire.parsed_id(given, "id") if given else wire.new_id()
             before = _retire(store, dataset, item, version)
             _count(store, dataset, version, "modified" if before else "added")
             row = (dataset, item, version, None, orjson.dumps(doc).decode(), before or moment, moment)
             store.write("INSERT INTO dataset_items VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    return done()
+    return wire.done()
 
 
 async def delete_items(request: web.Request) -> web.Response:
-    """`{"item_ids"}`, or `{"dataset_id"}` for all of a dataset. Unknown ids are no error."""
-    store, value = request.app[STORE], await body(request)
+    """Delete `{"item_ids"}`, or all items of `{"dataset_id"}`. Unknown ids are no error."""
+    store, value = request.app[STORE], await wire.body(request)
     if value.get("item_ids"):
-        doomed = ids(value, "item_ids")
+        doomed = wire.ids(value, "item_ids")
         wanted, parameter = "id IN (SELECT value FROM json_each(?))", orjson.dumps(doomed).decode()
     elif value.get("dataset_id") and not value.get("filters"):
         wanted, parameter = "dataset_id = ?", str(value["dataset_id"]).lower()
     else:
-        raise bad_request("Either 'item_ids' or 'dataset_id' (without filters, here) must be provided")
+        raise wire.bad_request("Either 'item_ids' or 'dataset_id' (without filters, here) must be provided")
     rows = store.rows(f"SELECT dataset_id, id FROM dataset_items WHERE until IS NULL AND {wanted}", (parameter,))
     with store.transaction():
         for dataset, item in rows:
             version = _writable_version(store, dataset, value.get("batch_group_id"))
             _retire(store, dataset, item, version)
             _count(store, dataset, version, "deleted")
-    return done()
+    return wire.done()
 
 
 def _items_where(store: Store, dataset: str, version: str | None, wanted: Any) -> filters.Condition:
-    """The items of a version, by its hash or name ("latest" or none: the live ones), that match the filters."""
+    """The condition for the items of a version, by its hash or name ("latest" or none: the latest), and the filters."""
     sql, parameters = filters.conditions(filters.parse(wanted), "item", "", _FILTERABLE, {})
     if not version or version == "latest":
         return f"t.dataset_id = ? AND t.until IS NULL AND {sql}", [dataset, *parameters]
@@ -322,7 +287,7 @@ def _items_where(store: Store, dataset: str, version: str | None, wanted: Any) -
         (dataset, version, version),
     )
     if number is None:
-        raise coded(404, f"Dataset version: {version} not found")
+        raise wire.coded(404, f"Dataset version: {version} not found")
     held = "t.dataset_id = ? AND t.since <= ? AND (t.until IS NULL OR t.until > ?)"
     return f"{held} AND {sql}", [dataset, number, number, *parameters]
 
@@ -335,38 +300,34 @@ def _public_item(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 async def find_items(request: web.Request) -> web.Response:
-    store, (page, size), dataset = request.app[STORE], page_of(request), request.match_info["id"].lower()
+    store, (page, size), dataset = request.app[STORE], wire.page_of(request), wire.path_id(request)
     where, values = _items_where(store, dataset, request.query.get("version"), request.query.get("filters"))
-    total = store.value(f"SELECT count(*) FROM {_VIEW} t WHERE {where}", values)
-    rows = store.rows(
-        f"SELECT {_ITEM_COLUMNS} FROM {_VIEW} t WHERE {where} ORDER BY t.id DESC LIMIT ? OFFSET ?",
-        [*values, size, (page - 1) * size],
-    )
-    return paged(page, total, [_public_item(row) for row in rows])
+    total, rows = store.page(page, size, _ITEM_COLUMNS, f"{_VIEW} t WHERE {where}", values, "t.id DESC")
+    return wire.paged(page, total, [_public_item(row) for row in rows])
 
 
 async def stream_items(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    limit = stream_limit(value, "steam_limit")  # Opik's own spelling
+    store, value = request.app[STORE], await wire.body(request)
+    limit = wire.stream_limit(value, "steam_limit")  # Opik's own spelling
     dataset = _dataset_of(store, value, create=False)
     where, values = _items_where(store, dataset, value.get("dataset_version"), value.get("filters"))
     if value.get("last_retrieved_id"):
         where += " AND t.id < ?"
-        values.append(parsed_id(value["last_retrieved_id"], "last_retrieved_id"))
+        values.append(wire.parsed_id(value["last_retrieved_id"], "last_retrieved_id"))
     rows = store.rows(
         f"SELECT {_ITEM_COLUMNS} FROM {_VIEW} t WHERE {where} ORDER BY t.id DESC LIMIT ?", [*values, limit]
     )
-    return lines(_public_item(row) for row in rows)
+    return wire.lines(_public_item(row) for row in rows)
 
 
 async def get_item(request: web.Request) -> web.Response:
-    identifier = request.match_info["id"].lower()
+    identifier = wire.path_id(request)
     row = request.app[STORE].row(
         f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE id = ? AND until IS NULL", (identifier,)
     )
     if row is None:
-        raise not_found("Dataset item", identifier)
-    return answer(_public_item(row))
+        raise wire.not_found("Dataset item", identifier)
+    return wire.answer(_public_item(row))
 
 
 _BASE = "/v1/private/datasets"

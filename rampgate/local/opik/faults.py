@@ -1,4 +1,4 @@
-"""Faults on request, for tests only: served only when the server is started with faults on.
+"""Injects faults, for tests only: the server serves these paths only when it is started with faults.
 
 `POST /_faults` takes a rule or a list of rules; the first rule that matches a request and has times left acts:
 
@@ -6,9 +6,9 @@
      "status": 503, "headers": {"Retry-After": "1"}, "delay_seconds": 0.2, "times": 2,
      "after_write": true, "drop": false}
 
-`path` is a part of the path; `score_name` and `trace_id` are looked for in the body's scores (and the id in the path).
-`after_write` lets the request do its work and then fails the answer; `drop` closes the connection instead of answering;
-a rule with only a delay lets the request pass. `times` null: for ever.
+`path` is a part of the path; `score_name` and `trace_id` are searched in the body's scores (and the id in the path).
+`after_write` does the request's work and then fails the answer; `drop` closes the connection instead of answering; a
+rule with only a delay delays the request. `times` null: without end.
 `GET /_requests`: requests per method and path template. `GET /_writes`: score rows written per trace and name.
 """
 
@@ -65,7 +65,7 @@ def _scores_in(raw: bytes) -> list[dict[str, Any]]:
 
 
 class Faults:
-    """The rules and the counts. One of these per server that has faults on."""
+    """The rules and the counts of one server with faults."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class Faults:
         store.score_writes = Counter()
 
     async def _acting(self, request: web.Request) -> Rule | None:
-        """The rule that acts on this request, one of its times used up."""
+        """The rule that acts on this request; uses up one of its times."""
         for rule in self._rules:
             match = rule.match
             if match.path not in request.path:

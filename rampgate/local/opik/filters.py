@@ -1,7 +1,7 @@
-"""Opik's filters as SQL: `[{"field", "operator", "key", "value"}]`, all of which must hold.
+"""Translates Opik's filters to SQL: `[{"field", "operator", "key", "value"}]`, all of which must match.
 
-Text comparison ignores case, as Opik's does; numbers in JSON compare as numbers; the absent value matches no
-comparison. An unknown field, or an operator its kind doesn't have, is refused with 400.
+Text comparison ignores case, as Opik's does; numbers in JSON compare as numbers; an absent value matches no comparison.
+An unknown field, or an operator that its kind lacks, is refused with 400.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ def parse(value: Any) -> list[dict[str, Any]]:
 def conditions(
     filters: list[dict[str, Any]], kind: str, project: str, columns: Collection[str], computed: dict[str, str]
 ) -> Condition:
-    """SQL that holds for the rows (alias `t`) that match every filter, and its parameters.
+    """The SQL condition for rows (alias `t`) that match every filter, and its parameters.
 
-    `kind` and `project` are whose scores they have; `columns` are the row's, `computed` gives the SQL of fields that
-    are no columns.
+    `kind` and `project` select the scores; `columns` are the row's; `computed` has the SQL of other fields.
     """
     parts: list[str] = []
     parameters: list[Any] = []

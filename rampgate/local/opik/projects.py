@@ -1,4 +1,4 @@
-"""Projects. Writing to a project that doesn't exist creates it; reading from one does not."""
+"""Serves projects. Writing to an unknown project creates it; reading from one does not."""
 
 from __future__ import annotations
 
@@ -6,28 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
+from rampgate.local.opik import wire
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import (
-    ID_PATH,
-    STORE,
-    Routes,
-    answer,
-    bad_request,
-    body,
-    coded,
-    created,
-    done,
-    ids,
-    invalid,
-    new_id,
-    not_found,
-    now,
-    page_of,
-    paged,
-    parsed_id,
-    required_text,
-    taken,
-)
+from rampgate.local.opik.wire import ID_PATH, STORE, Routes
 
 DEFAULT = "Default Project"
 USER = "admin"
@@ -37,9 +18,9 @@ _COLUMNS = "id, name, description, created_at, last_updated_at"
 def project_for_writing(store: Store, name: str | None, project_id: str | None = None) -> str:
     """The project's id; the name wins, none is "Default Project", and a missing one is created."""
     if project_id and not name:
-        known = parsed_id(project_id, "project_id")
+        known = wire.parsed_id(project_id, "project_id")
         if store.value("SELECT 1 FROM projects WHERE id = ?", (known,)) is None:
-            raise not_found("Project", known)
+            raise wire.not_found("Project", known)
         return known
     name = name.strip() if name and name.strip() else DEFAULT
     found = store.value("SELECT id FROM projects WHERE name = ?", (name,))
@@ -49,17 +30,17 @@ def project_for_writing(store: Store, name: str | None, project_id: str | None =
 def project_for_reading(store: Store, name: str | None, project_id: str | None) -> str:
     """The project's id; Refusal 400 if none is named, 404 if it doesn't exist."""
     if project_id:
-        return parsed_id(project_id, "project_id")
+        return wire.parsed_id(project_id, "project_id")
     if not name:
-        raise bad_request("Either 'project_name' or 'project_id' query params must be provided")
+        raise wire.bad_request("Either 'project_name' or 'project_id' query params must be provided")
     found = store.value("SELECT id FROM projects WHERE name = ?", (name.strip(),))
     if not found:
-        raise coded(404, f"Project name: {name} not found")
+        raise wire.coded(404, f"Project name: {name} not found")
     return str(found)
 
 
 def _insert(store: Store, name: str, description: str | None) -> str:
-    identifier, moment = new_id(), now()
+    identifier, moment = wire.new_id(), wire.now()
     store.write("INSERT INTO projects VALUES (?, ?, ?, ?, ?)", (identifier, name, description, moment, moment))
     return identifier
 
@@ -83,49 +64,44 @@ def _public(store: Store, row: tuple[Any, ...]) -> dict[str, Any]:
 
 async def find(request: web.Request) -> web.Response:
     store = request.app[STORE]
-    page, size = page_of(request)
-    part = f"%{request.query.get('name', '')}%"
-    total = store.value("SELECT count(*) FROM projects WHERE name LIKE ?", (part,))
-    rows = store.rows(
-        f"SELECT {_COLUMNS} FROM projects WHERE name LIKE ? ORDER BY id DESC LIMIT ? OFFSET ?",
-        (part, size, (page - 1) * size),
-    )
-    return paged(page, total, [_public(store, row) for row in rows], ("name", "last_updated_at", "created_at"))
+    page, size = wire.page_of(request)
+    source, part = "projects WHERE name LIKE ?", f"%{request.query.get('name', '')}%"
+    total, rows = store.page(page, size, _COLUMNS, source, [part])
+    return wire.paged(page, total, [_public(store, row) for row in rows], ("name", "last_updated_at", "created_at"))
 
 
 async def create(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    name, description = required_text(value, "name").strip(), value.get("description")
+    store, value = request.app[STORE], await wire.body(request)
+    name, description = wire.required_text(value, "name").strip(), value.get("description")
     if description is not None and len(str(description)) > 255:
-        raise invalid("description cannot exceed 255 characters")
+        raise wire.invalid("description cannot exceed 255 characters")
     if store.value("SELECT 1 FROM projects WHERE name = ?", (name,)):
-        raise taken("Project")
-    return created(request, _insert(store, name, description))
+        raise wire.taken("Project")
+    return wire.created(request, _insert(store, name, description))
 
 
 async def get(request: web.Request) -> web.Response:
-    store, identifier = request.app[STORE], request.match_info["id"].lower()
+    store, identifier = request.app[STORE], wire.path_id(request)
     row = store.row(f"SELECT {_COLUMNS} FROM projects WHERE id = ?", (identifier,))
     if row is None:
-        raise not_found("Project", identifier)
-    return answer(_public(store, row))
+        raise wire.not_found("Project", identifier)
+    return wire.answer(_public(store, row))
 
 
 async def retrieve(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    name = required_text(value, "name")
+    store, value = request.app[STORE], await wire.body(request)
+    name = wire.required_text(value, "name")
     row = store.row(f"SELECT {_COLUMNS} FROM projects WHERE name = ?", (name.strip(),))
     if row is None:
-        raise coded(404, f"Project name: {name} not found")
-    return answer(_public(store, row))
+        raise wire.coded(404, f"Project name: {name} not found")
+    return wire.answer(_public(store, row))
 
 
 async def delete(request: web.Request) -> web.Response:
     """As in Opik the project goes and its traces stay behind, unreachable by name."""
-    named = request.match_info.get("id")
-    doomed = [named.lower()] if named else ids(await body(request))
-    request.app[STORE].write_many("DELETE FROM projects WHERE id = ?", [(identifier,) for identifier in doomed])
-    return done()
+    doomed = [(identifier,) for identifier in await wire.doomed_ids(request)]
+    request.app[STORE].write_many("DELETE FROM projects WHERE id = ?", doomed)
+    return wire.done()
 
 
 _BASE = "/v1/private/projects"

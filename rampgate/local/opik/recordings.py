@@ -13,9 +13,10 @@ from typing import Any
 
 import orjson
 
+from rampgate.local.opik import wire
 from rampgate.local.opik.projects import USER, project_for_writing
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import EPOCH, Refusal, invalid, new_id, normal_time, now, unreadable, version_7
+from rampgate.local.opik.wire import Refusal
 
 _JSON = ("input", "output", "metadata", "tags", "error_info", "usage")
 _TRUNCATED = ("input", "output", "metadata")
@@ -63,20 +64,20 @@ SPAN = Kind(
 
 def _check_tags(tags: Any, where: str) -> None:
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise unreadable(f"{where}tags must be a list of texts")
+        raise wire.unreadable(f"{where}tags must be a list of texts")
     if len(tags) > 50:
-        raise invalid(f"{where}tags size must be between 0 and 50")
+        raise wire.invalid(f"{where}tags size must be between 0 and 50")
     if any(len(tag) > 100 for tag in tags):
-        raise invalid(f"{where}tags[] size must be between 0 and 100")
+        raise wire.invalid(f"{where}tags[] size must be between 0 and 100")
 
 
 def _field(name: str, value: Any, where: str) -> Any:
     if value is None:
         return None
     if name in ("start_time", "end_time"):
-        return normal_time(value, where + name)
+        return wire.normal_time(value, where + name)
     if name in _PLACE:
-        return version_7(value, "trace" if name == "trace_id" else "span")
+        return wire.version_7(value, "trace" if name == "trace_id" else "span")
     if name == "tags":
         _check_tags(value, where)
     if name in _JSON:
@@ -94,20 +95,20 @@ def _duration(start: str | None, end: str | None) -> float | None:
 def _row(kind: Kind, item: dict[str, Any], where: str, moment: str) -> tuple[Any, ...]:
     """An item as the columns after project_id, id first."""
     if item.get("start_time") is None:
-        raise invalid(f"{where}start_time must not be null")
+        raise wire.invalid(f"{where}start_time must not be null")
     if kind is SPAN and item.get("trace_id") is None:
-        raise invalid(f"{where}trace_id must not be null")
-    identifier = version_7(item["id"], kind.name) if item.get("id") is not None else new_id()
+        raise wire.invalid(f"{where}trace_id must not be null")
+    identifier = wire.version_7(item["id"], kind.name) if item.get("id") is not None else wire.new_id()
     values = {name: _field(name, item.get(name), where) for name in kind.fields}
     given = item.get("last_updated_at")
-    updated = normal_time(given, f"{where}last_updated_at") if given else moment
+    updated = wire.normal_time(given, f"{where}last_updated_at") if given else moment
     duration = _duration(values["start_time"], values["end_time"])
     return (identifier, *values.values(), duration, moment, updated, 0)
 
 
 def store_all(store: Store, kind: Kind, items: list[dict[str, Any]]) -> None:
     """Checks every item before it stores any."""
-    moment, projects = now(), {}
+    moment, projects = wire.now(), {}
     rows = [_row(kind, item, f"{kind.table}[{index}].", moment) for index, item in enumerate(items)]
     with store.transaction():
         for name in {item.get("project_name") for item in items}:
@@ -121,7 +122,7 @@ def store_all(store: Store, kind: Kind, items: list[dict[str, Any]]) -> None:
 
 def store_one(store: Store, kind: Kind, item: dict[str, Any]) -> str:
     """The stored id. Refusal 409 when it exists in another project."""
-    row = _row(kind, item, "", now())
+    row = _row(kind, item, "", wire.now())
     project = project_for_writing(store, item.get("project_name"))
     _same_project(store, kind, row[0], project)
     store.write(kind.insert(merge=True), (row[0], project, *row[1:]))
@@ -137,7 +138,7 @@ def _same_project(store: Store, kind: Kind, identifier: str, project: str) -> No
 
 def change(store: Store, kind: Kind, identifier: str, update: dict[str, Any]) -> None:
     """Sets the fields that are given and not null; an unknown id becomes a partial row."""
-    identifier = version_7(identifier, kind.name)
+    identifier = wire.version_7(identifier, kind.name)
     values = {name: _field(name, update[name], "") for name in kind.fields if update.get(name) is not None}
     columns = ("project_id", "start_time", "end_time", "tags")
     row = store.row(f"SELECT {', '.join(columns)} FROM {kind.table} WHERE id = ?", (identifier,))
@@ -153,7 +154,7 @@ def change(store: Store, kind: Kind, identifier: str, update: dict[str, Any]) ->
         values["tags"] = _field("tags", tags, "")
     now_known = known | values
     values["duration"] = _duration(now_known.get("start_time"), now_known.get("end_time"))
-    values["last_updated_at"] = now()
+    values["last_updated_at"] = wire.now()
     if not known:
         values |= {"id": identifier, "created_at": values["last_updated_at"], "partial": 1}
         marks = ", ".join("?" * len(values))
@@ -173,7 +174,7 @@ def shown(
         if text is not None:
             cut = truncate and name in _TRUNCATED and len(text) > _TRUNCATE_AT
             value[name] = text[:_TRUNCATE_AT] if cut else orjson.Fragment(text)
-    value.setdefault("start_time", EPOCH)
+    value.setdefault("start_time", wire.EPOCH)
     del value["partial"]
     value |= more
     value["created_by"] = value["last_updated_by"] = USER

@@ -1,4 +1,4 @@
-"""Automation rule evaluators: stored whole and given back, never run. Judging is Rampgate's own."""
+"""Serves automation rule evaluators: stores them and never runs them, because judging is Rampgate's own."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from rampgate.local.opik import wire
 from rampgate.local.opik.projects import USER
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import (
-    ID_PATH,
-    STORE,
-    Routes,
-    answer,
-    body,
-    coded,
-    created,
-    done,
-    ids,
-    invalid,
-    new_id,
-    not_found,
-    now,
-    page_of,
-    paged,
-    parsed_id,
-    required_text,
-    taken,
-    unreadable,
-)
+from rampgate.local.opik.wire import ID_PATH, STORE, Routes
 
 _ENTITY = "AutomationRuleEvaluator"
 _COLUMNS = "id, name, project_ids, doc, created_at, last_updated_at"
@@ -57,18 +38,18 @@ _OPERATORS = frozenset(
 def _check(value: dict[str, Any]) -> None:
     kind, code, rate = value.get("type"), value.get("code"), value.get("sampling_rate")
     if kind not in _TYPES:
-        raise unreadable(f"type: {kind!r} is none of {', '.join(_TYPES)}")
+        raise wire.unreadable(f"type: {kind!r} is none of {', '.join(_TYPES)}")
     if value.get("action") != "evaluator":
-        raise unreadable(f"action: {value.get('action')!r} is not evaluator")
+        raise wire.unreadable(f"action: {value.get('action')!r} is not evaluator")
     if not isinstance(code, dict):
-        raise invalid("code must not be null")
+        raise wire.invalid("code must not be null")
     for part in _TYPES[kind]:
         if not code.get(part):
-            raise invalid(f"code.{part} must not be null")
+            raise wire.invalid(f"code.{part} must not be null")
     if kind in ("user_defined_metric_python", "span_user_defined_metric_python") and not code.get("arguments"):
-        raise invalid("code.arguments must not be empty")
+        raise wire.invalid("code.arguments must not be empty")
     if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
-        raise invalid("sampling_rate must be between 0 and 1")
+        raise wire.invalid("sampling_rate must be between 0 and 1")
     if kind.endswith("llm_as_judge"):
         _check_judge(code)
     if kind in ("llm_as_judge", "user_defined_metric_python"):
@@ -77,36 +58,36 @@ def _check(value: dict[str, Any]) -> None:
 
 
 def _check_judge(code: dict[str, Any]) -> None:
-    """The parts of an LLM judge, as Opik's records read them: what is no value of their types can't be read (400)."""
+    """Check the parts of an LLM judge as Opik does: a value of a wrong type is unreadable (400)."""
     if not isinstance(code["model"], dict) or not isinstance(code["model"].get("name"), str):
-        raise invalid("code.model.name must not be null")
+        raise wire.invalid("code.model.name must not be null")
     variables = code.get("variables")
     if variables is not None and not (isinstance(variables, dict) and all(map(_is_text, variables.values()))):
-        raise unreadable("code.variables must be an object of texts")
+        raise wire.unreadable("code.variables must be an object of texts")
     for one in _objects(code["messages"], "code.messages"):
         if one.get("role") not in _ROLES:
-            raise unreadable(f"code.messages.role: {one.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
+            raise wire.unreadable(f"code.messages.role: {one.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
         if one.get("content") is None and one.get("content_array") is None:
-            raise invalid("code.messages.content must not be null")
+            raise wire.invalid("code.messages.content must not be null")
     for one in _objects(code["schema"], "code.schema"):
         if one.get("type") not in _OUTPUTS:
-            raise unreadable(f"code.schema.type: {one.get('type')!r} is none of {', '.join(sorted(_OUTPUTS))}")
+            raise wire.unreadable(f"code.schema.type: {one.get('type')!r} is none of {', '.join(sorted(_OUTPUTS))}")
         if not _is_text(one.get("name")) or not _is_text(one.get("description")):
-            raise invalid("code.schema name and description must not be null")
+            raise wire.invalid("code.schema name and description must not be null")
 
 
 def _check_filter(one: Any) -> None:
     if not isinstance(one, dict) or one.get("field") not in _FIELDS:
-        raise unreadable(f"Unknown field in filter {one!r}")
+        raise wire.unreadable(f"Unknown field in filter {one!r}")
     if one.get("operator") not in _OPERATORS:
-        raise unreadable(f"Unknown Operator '{one.get('operator')}'")
+        raise wire.unreadable(f"Unknown Operator '{one.get('operator')}'")
     if "value" not in one:
-        raise unreadable("Missing required creator property 'value'")
+        raise wire.unreadable("Missing required creator property 'value'")
 
 
 def _objects(value: Any, where: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise unreadable(f"{where} must be a list of objects")
+        raise wire.unreadable(f"{where} must be a list of objects")
     return value
 
 
@@ -115,7 +96,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _stored(value: dict[str, Any]) -> dict[str, Any]:
-    """As Opik keeps it: the rate in single precision."""
+    """The rule as Opik stores it, with the rate in single precision."""
     rate = value.get("sampling_rate")
     return value if rate is None else value | {"sampling_rate": float(f"{_single(rate):.6g}")}
 
@@ -125,45 +106,40 @@ def _single(rate: float) -> float:
 
 
 def _insert(store: Store, name: str, projects: list[str], value: dict[str, Any]) -> str:
-    """The new rule's id; Refusal 409 when the id is taken."""
-    identifier = parsed_id(value["id"], "id") if value.get("id") else new_id()
+    """Store a rule and return its id. Refusal 409 for an id that exists."""
+    identifier = wire.parsed_id(value["id"], "id") if value.get("id") else wire.new_id()
     if store.value("SELECT 1 FROM rules WHERE id = ?", (identifier,)):
-        raise taken(_ENTITY)
-    moment, doc, placed = now(), orjson.dumps(value).decode(), orjson.dumps(projects).decode()
+        raise wire.taken(_ENTITY)
+    moment, doc, placed = wire.now(), orjson.dumps(value).decode(), orjson.dumps(projects).decode()
     store.write("INSERT INTO rules VALUES (?, ?, ?, ?, ?, ?)", (identifier, name, placed, doc, moment, moment))
     return identifier
 
 
 def _get(store: Store, identifier: str) -> dict[str, Any]:
-    """The rule as stored, with `project_ids`; Refusal 404 when there is none."""
+    """The rule as stored, with `project_ids`. Refusal 404 for an unknown id."""
     row = store.row(f"SELECT {_COLUMNS} FROM rules WHERE id = ?", (identifier,))
     if row is None:
-        raise not_found(_ENTITY, identifier)
+        raise wire.not_found(_ENTITY, identifier)
     return _loaded(row)
 
 
 def _update(store: Store, identifier: str, changes: dict[str, Any]) -> None:
-    """Set what is given and not null; Refusal 404 when there is no such rule."""
+    """Set the given fields that are not null. Refusal 404 for an unknown rule."""
     value = _get(store, identifier) | {key: item for key, item in changes.items() if item is not None}
     projects = orjson.dumps(value.pop("project_ids")).decode()
     store.write(
         "UPDATE rules SET name = ?, project_ids = ?, doc = ?, last_updated_at = ? WHERE id = ?",
-        (value["name"], projects, orjson.dumps(value).decode(), now(), identifier),
+        (value["name"], projects, orjson.dumps(value).decode(), wire.now(), identifier),
     )
 
 
 def _find(store: Store, name: str, project: str | None, page: int, size: int) -> tuple[int, list[dict[str, Any]]]:
-    """How many rules have a name that contains `name`, of that project if one is given; and a page, newest first."""
-    where = (
-        "instr(lower(name), lower(?)) > 0"
+    """The number of rules whose name contains `name`, of one project or of all; and a page of them, newest first."""
+    source = (
+        "rules WHERE instr(lower(name), lower(?)) > 0"
         " AND (? IS NULL OR EXISTS (SELECT 1 FROM json_each(project_ids) WHERE value = ?))"
     )
-    parameters = (name, project, project)
-    total = store.value(f"SELECT count(*) FROM rules WHERE {where}", parameters)
-    rows = store.rows(
-        f"SELECT {_COLUMNS} FROM rules WHERE {where} ORDER BY id DESC LIMIT ? OFFSET ?",
-        (*parameters, size, (page - 1) * size),
-    )
+    total, rows = store.page(page, size, _COLUMNS, source, [name, project, project])
     return total, [_loaded(row) for row in rows]
 
 
@@ -184,9 +160,9 @@ def _project_names(store: Store, projects: list[str]) -> list[dict[str, str]]:
 
 
 def _free_name(store: Store, name: str, projects: list[str], own: str | None = None) -> str:
-    """The name, or with the smallest free number where another rule of one of its projects has it."""
+    """The name, with the smallest free number behind it where another rule of its projects has that name."""
     if len(name) > _LONGEST_NAME:
-        raise coded(500, "There was an error processing your request.")
+        raise wire.coded(500, "There was an error processing your request.")
     names = {
         rule["name"].rstrip().lower()
         for project in projects
@@ -202,7 +178,7 @@ def _free_name(store: Store, name: str, projects: list[str], own: str | None = N
 
 def _projects(value: dict[str, Any]) -> list[str]:
     given = value.get("project_ids") or ([value["project_id"]] if value.get("project_id") else [])
-    return sorted({parsed_id(project, "project_ids") for project in given})
+    return sorted({wire.parsed_id(project, "project_ids") for project in given})
 
 
 def _public(store: Store, value: dict[str, Any]) -> dict[str, Any]:
@@ -214,27 +190,27 @@ def _public(store: Store, value: dict[str, Any]) -> dict[str, Any]:
 
 
 async def find(request: web.Request) -> web.Response:
-    store, (page, size), query = request.app[STORE], page_of(request), request.query
+    store, (page, size), query = request.app[STORE], wire.page_of(request), request.query
     total, content = _find(store, query.get("name", ""), query.get("project_id"), page, size)
-    return paged(page, total, [_public(store, value) for value in content], ("name", "created_at"))
+    return wire.paged(page, total, [_public(store, value) for value in content], ("name", "created_at"))
 
 
 async def create(request: web.Request) -> web.Response:
-    store, value = request.app[STORE], await body(request)
-    name = required_text(value, "name")
+    store, value = request.app[STORE], await wire.body(request)
+    name = wire.required_text(value, "name")
     _check(value)
     rule = {"enabled": True, "sampling_rate": 1.0} | {k: v for k, v in value.items() if v is not None}
     name = _free_name(store, name, projects := _projects(value))
-    return created(request, _insert(store, name, projects, _stored(rule) | {"name": name}))
+    return wire.created(request, _insert(store, name, projects, _stored(rule) | {"name": name}))
 
 
 async def get(request: web.Request) -> web.Response:
     store = request.app[STORE]
-    return answer(_public(store, _get(store, request.match_info["id"].lower())))
+    return wire.answer(_public(store, _get(store, wire.path_id(request))))
 
 
 async def update(request: web.Request) -> web.Response:
-    store, identifier, value = request.app[STORE], request.match_info["id"].lower(), await body(request)
+    store, identifier, value = request.app[STORE], wire.path_id(request), await wire.body(request)
     here = _get(store, identifier)
     _check(here | {k: v for k, v in value.items() if v is not None})
     changes = _stored(value) | ({"project_ids": _projects(value)} if _projects(value) else {})
@@ -243,18 +219,18 @@ async def update(request: web.Request) -> web.Response:
             store, value["name"], changes.get("project_ids") or here["project_ids"], identifier
         )
     _update(store, identifier, changes)
-    return done()
+    return wire.done()
 
 
 async def delete(request: web.Request) -> web.Response:
-    doomed = [(identifier,) for identifier in ids(await body(request))]
+    doomed = [(identifier,) for identifier in wire.ids(await wire.body(request))]
     request.app[STORE].write_many("DELETE FROM rules WHERE id = ?", doomed)
-    return done()
+    return wire.done()
 
 
 async def logs(request: web.Request) -> web.Response:
-    """Nothing: rules are not run here."""
-    return answer({"page": 1, "size": 0, "total": 0, "content": []})
+    """An empty page: this server runs no rules."""
+    return wire.answer({"page": 1, "size": 0, "total": 0, "content": []})
 
 
 _BASE = "/v1/private/automations/evaluators"

@@ -1,6 +1,6 @@
-"""Feedback scores of traces and spans: upsert by (entity, name, author, project), last write wins.
+"""Serves feedback scores of traces and spans: upsert by (entity, name, author, project), last write wins.
 
-A batch is taken whether or not its traces exist; one bad item refuses the whole batch. The single PUT wants the trace.
+A batch is accepted whether or not its traces exist; one bad item refuses all of it. The single PUT needs the trace.
 """
 
 from __future__ import annotations
@@ -12,24 +12,10 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from rampgate.local.opik import wire
 from rampgate.local.opik.projects import USER, project_for_writing
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import (
-    ID_PATH,
-    STORE,
-    Handler,
-    Routes,
-    answer,
-    batch,
-    done,
-    invalid,
-    not_found,
-    now,
-    parsed_object,
-    required_text,
-    unreadable,
-    version_7,
-)
+from rampgate.local.opik.wire import ID_PATH, STORE, Handler, Routes
 
 SOURCES = ("ui", "sdk", "online_scoring")
 LIMIT = Decimal("999999999.999999999")
@@ -41,31 +27,31 @@ ON CONFLICT DO UPDATE SET value = excluded.value, category_name = excluded.categ
 
 
 def _check_value(score: dict[str, Any], where: str, raw: bytes, index: int | None) -> float:
-    """The value as stored. Near the limit a float can't tell which side it is on: the raw body is read again."""
+    """The value as stored. Near the limit a float is too coarse, so the raw body is parsed again with exact numbers."""
     value = score.get("value")
     if value is None:
-        raise invalid(f"{where}value must not be null")
+        raise wire.invalid(f"{where}value must not be null")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise unreadable(f"{where}value: {value!r} is not a number")
+        raise wire.unreadable(f"{where}value: {value!r} is not a number")
     if abs(value) >= 999_999_999:
         exact = json.loads(raw, parse_float=Decimal, parse_int=Decimal)
         written = (exact if index is None else exact["scores"][index])["value"]
         if written > LIMIT:
-            raise invalid(f"{where}value must be less than or equal to {LIMIT}")
+            raise wire.invalid(f"{where}value must be less than or equal to {LIMIT}")
         if written < -LIMIT:
-            raise invalid(f"{where}value must be greater than or equal to -{LIMIT}")
+            raise wire.invalid(f"{where}value must be greater than or equal to -{LIMIT}")
     return round(float(value), 9)
 
 
 def _check_rest(score: dict[str, Any], where: str) -> tuple[str, str]:
-    """(name, source)."""
+    """Check and return (name, source)."""
     name, source = score.get("name"), score.get("source")
     if not isinstance(name, str) or not name.strip():
-        raise invalid(f"{where}name must not be blank")
+        raise wire.invalid(f"{where}name must not be blank")
     if source is None:
-        raise invalid(f"{where}source must not be null")
+        raise wire.invalid(f"{where}source must not be null")
     if source not in SOURCES:
-        raise unreadable(f"{where}source: {source!r} is none of {', '.join(SOURCES)}")
+        raise wire.unreadable(f"{where}source: {source!r} is none of {', '.join(SOURCES)}")
     return name, source
 
 
@@ -78,15 +64,15 @@ def _write(store: Store, rows: list[tuple[Any, ...]]) -> None:
 def put_batch(kind: str) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         store, raw = request.app[STORE], await request.read()
-        items = batch(parsed_object(raw), "scores")
-        moment, projects, rows = now(), {}, []
+        items = wire.batch(wire.parsed_object(raw), "scores")
+        moment, projects, rows = wire.now(), {}, []
         for index, score in enumerate(items):
             where = f"scores[{index}]."
             name, source = _check_rest(score, where)
             value = _check_value(score, where, raw, index)
             if score.get("id") is None:
-                raise invalid(f"{where}id must not be null")
-            entity = version_7(score["id"], kind)
+                raise wire.invalid(f"{where}id must not be null")
+            entity = wire.version_7(score["id"], kind)
             project = (score.get("project_name"), score.get("project_id"))
             author, category, reason = score.get("author") or USER, score.get("category_name"), score.get("reason")
             rows.append((entity, name, author, project, value, category, reason, source))
@@ -94,24 +80,24 @@ def put_batch(kind: str) -> Handler:
             for project in {row[3] for row in rows}:
                 projects[project] = project_for_writing(store, *project)
             _write(store, [(kind, *row[:3], projects[row[3]], *row[4:], moment, moment) for row in rows])
-        return done()
+        return wire.done()
 
     return handle
 
 
 def put_one(kind: str, table: str) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        store, raw, entity = request.app[STORE], await request.read(), version_7(request.match_info["id"], kind)
-        score = parsed_object(raw)
+        store, raw, entity = request.app[STORE], await request.read(), wire.version_7(request.match_info["id"], kind)
+        score = wire.parsed_object(raw)
         name, source = _check_rest(score, "")
         value = _check_value(score, "", raw, None)
         project = store.value(f"SELECT project_id FROM {table} WHERE id = ?", (entity,))
         if project is None:
-            raise not_found(kind.capitalize(), entity)
-        author, moment = score.get("author") or USER, now()
+            raise wire.not_found(kind.capitalize(), entity)
+        author, moment = score.get("author") or USER, wire.now()
         rest = (value, score.get("category_name"), score.get("reason"), source, moment, moment)
         _write(store, [(kind, entity, name, author, project, *rest)])
-        return done()
+        return wire.done()
 
     return handle
 
@@ -120,13 +106,13 @@ def delete_one(kind: str) -> Handler:
     """Delete the score of that name in every project, of every author or of the one that the body names."""
 
     async def handle(request: web.Request) -> web.Response:
-        value = parsed_object(await request.read())
-        entity, name, author = request.match_info["id"].lower(), required_text(value, "name"), value.get("author")
+        value = wire.parsed_object(await request.read())
+        entity, name, author = wire.path_id(request), wire.required_text(value, "name"), value.get("author")
         request.app[STORE].write(
             "DELETE FROM scores WHERE kind = ? AND entity_id = ? AND name = ? AND (? IS NULL OR author = ?)",
             (kind, entity, name, author, author),
         )
-        return done()
+        return wire.done()
 
     return handle
 
@@ -138,15 +124,15 @@ def names_of(kind: str) -> Handler:
             "SELECT DISTINCT name FROM scores WHERE kind = ? AND (? IS NULL OR project_id = ?) ORDER BY name",
             (kind, project, project),
         )
-        return answer({"scores": [{"name": name} for (name,) in rows]})
+        return wire.answer({"scores": [{"name": name} for (name,) in rows]})
 
     return handle
 
 
 def of_entities(store: Store, kind: str, entities: list[str], project: str | None) -> dict[str, list[dict[str, Any]]]:
-    """The scores to show per entity, one per name: the mean over authors and each author's own.
+    """The scores by entity, one per name: the mean over authors, and each author's own.
 
-    `project` limits them to that project, as in Opik's tables; None shows all, as in its detail.
+    `project` selects the scores of one project, as Opik's lists do; None selects all, as its single reads do.
     """
     rows = store.rows(
         "SELECT entity_id, name, author, value, category_name, reason, source, created_at, last_updated_at FROM scores"

@@ -1,4 +1,4 @@
-"""The application and its life: `start` for tests and `rampgate dev`, `python -m rampgate.local.opik` for a process."""
+"""Builds the application; `start` serves it in the caller's loop, for tests and `rampgate dev`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUTES: Routes = [route for module in (account, projects, scores, traces, datase
 
 @web.middleware
 async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every error as JSON; a path that isn't served is said so and logged."""
+    """Answer every error as JSON; name and log a path that this server lacks."""
     try:
         return await handler(request)
     except Refusal as refusal:
@@ -71,9 +71,9 @@ async def start(
     api_key: str | None = None,
     faults: bool = False,
 ) -> Running:
-    """Listens on the running loop; port 0 takes a free one. The caller closes it.
+    """Listen on the running loop; port 0 takes a free one. The caller closes it.
 
-    The official SDK's sync client blocks its thread: call it from another one than this loop's.
+    The official SDK's sync client blocks its thread: don't call it in this loop's thread.
     """
     store = Store(database)
     runner = web.AppRunner(application(store, api_key, faults), access_log=None, shutdown_timeout=1.0)

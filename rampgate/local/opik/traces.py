@@ -1,4 +1,4 @@
-"""The paths of traces and spans: create, change and delete them; read pages, streams, and one by its id."""
+"""Serves traces and spans: creates, changes and deletes them; reads pages, streams and single ones."""
 
 from __future__ import annotations
 
@@ -7,31 +7,11 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from rampgate.local.opik import filters, scores
+from rampgate.local.opik import filters, scores, wire
 from rampgate.local.opik.projects import project_for_reading
 from rampgate.local.opik.recordings import SPAN, TRACE, Kind, change, shown, store_all, store_one
 from rampgate.local.opik.store import Store
-from rampgate.local.opik.wire import (
-    ID_PATH,
-    STORE,
-    Handler,
-    Routes,
-    answer,
-    bad_request,
-    batch,
-    body,
-    created,
-    done,
-    id_floor,
-    ids,
-    invalid,
-    lines,
-    not_found,
-    page_of,
-    paged,
-    parsed_id,
-    stream_limit,
-)
+from rampgate.local.opik.wire import ID_PATH, STORE, Handler, Routes
 
 _SPAN_USAGE = "(SELECT sum(json_extract(s.usage, {key})) FROM spans s WHERE s.trace_id = t.id)"
 _LLM_SPANS = "(SELECT count(*) FROM spans s WHERE s.trace_id = t.id AND s.type = 'llm')"
@@ -44,7 +24,7 @@ SORTABLE = ("id", "name", "start_time", "end_time", "duration", "ttft", "thread_
 
 
 def _span_figures(store: Store, traces: list[str]) -> dict[str, dict[str, Any]]:
-    """By trace, figures of its spans: their number, usage, cost and providers."""
+    """The figures of each trace's spans: their number, usage, cost and providers."""
     rows = store.rows(
         "SELECT trace_id, type, provider, usage, total_estimated_cost FROM spans"
         " WHERE trace_id IN (SELECT value FROM json_each(?))",
@@ -69,10 +49,10 @@ def _span_figures(store: Store, traces: list[str]) -> dict[str, dict[str, Any]]:
 def _present(
     store: Store, kind: Kind, rows: list[tuple[Any, ...]], project: str | None, exclude: Any, truncate: bool
 ) -> list[dict[str, Any]]:
-    ids = [row[0] for row in rows]
+    entities = [row[0] for row in rows]
     excluded = [str(name) for name in exclude or ()]
-    given = {} if "feedback_scores" in excluded else scores.of_entities(store, kind.name, ids, project)
-    figures = _span_figures(store, ids) if kind is TRACE else {}
+    given = {} if "feedback_scores" in excluded else scores.of_entities(store, kind.name, entities, project)
+    figures = _span_figures(store, entities) if kind is TRACE else {}
     content = []
     for row in rows:
         more: dict[str, Any] = {"feedback_scores": given[row[0]]} if row[0] in given else {}
@@ -89,11 +69,11 @@ def _where(kind: Kind, project: str, wanted: Any, asked: dict[str, Any]) -> filt
     for name, comparison in (("from_time", ">="), ("to_time", "<=")):
         if asked.get(name):
             parts.append(f"t.id {comparison} ?")
-            values.append(id_floor(asked[name], name))
+            values.append(wire.id_floor(asked[name], name))
     if kind is SPAN:
         if asked.get("trace_id"):
             parts.append("t.trace_id = ?")
-            values.append(parsed_id(asked["trace_id"], "trace_id"))
+            values.append(wire.parsed_id(asked["trace_id"], "trace_id"))
         if asked.get("type"):
             parts.append("t.type = ?")
             values.append(asked["type"])
@@ -105,10 +85,10 @@ def _order(text: str | None) -> str:
     try:
         wanted = [(item["field"], str(item.get("direction", "ASC")).upper()) for item in orjson.loads(text or "[]")]
     except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
-        raise bad_request(f"Invalid sorting query parameter '{text}'") from None
+        raise wire.bad_request(f"Invalid sorting query parameter '{text}'") from None
     for field, direction in wanted:
         if field not in SORTABLE or direction not in ("ASC", "DESC"):
-            raise bad_request(f"Invalid sorting field '{field}' or direction '{direction}'")
+            raise wire.bad_request(f"Invalid sorting field '{field}' or direction '{direction}'")
     return ", ".join([*(f"t.{field} {direction}" for field, direction in wanted), "t.id DESC"])
 
 
@@ -119,27 +99,24 @@ def _excluded(text: str | None) -> list[Any]:
     except orjson.JSONDecodeError:
         names = None
     if not isinstance(names, list):
-        raise bad_request(f"Invalid exclude query parameter '{text}'")
+        raise wire.bad_request(f"Invalid exclude query parameter '{text}'")
     return names
 
 
 def page_handler(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         store, query = request.app[STORE], request.query
-        (page, size), order = page_of(request), _order(query.get("sorting"))
+        (page, size), order = wire.page_of(request), _order(query.get("sorting"))
         project = project_for_reading(store, query.get("project_name"), query.get("project_id"))
         where, values = _where(kind, project, query.get("filters"), dict(query))
         if query.get("search"):
             found = " OR ".join(f"instr(lower(t.{c}), lower(?)) > 0" for c in ("id", "name", "input", "output"))
             where, values = f"{where} AND ({found})", [*values, *[query["search"]] * 4]
-        total = store.value(f"SELECT count(*) FROM {kind.table} t WHERE {where}", values)
-        rows = store.rows(
-            f"SELECT {', '.join(kind.columns)} FROM {kind.table} t WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?",
-            [*values, size, (page - 1) * size],
-        )
+        source = f"{kind.table} t WHERE {where}"
+        total, rows = store.page(page, size, ", ".join(kind.columns), source, values, order)
         exclude = _excluded(query.get("exclude"))
         truncate = query.get("truncate", "").lower() == "true"
-        return paged(page, total, _present(store, kind, rows, project, exclude, truncate), SORTABLE)
+        return wire.paged(page, total, _present(store, kind, rows, project, exclude, truncate), SORTABLE)
 
     return handle
 
@@ -148,18 +125,18 @@ def search_handler(kind: Kind) -> Handler:
     """Newest first; the cursor is the last id of the page before."""
 
     async def handle(request: web.Request) -> web.Response:
-        store, asked = request.app[STORE], await body(request)
-        limit = stream_limit(asked, "limit")
+        store, asked = request.app[STORE], await wire.body(request)
+        limit = wire.stream_limit(asked, "limit")
         project = project_for_reading(store, asked.get("project_name"), asked.get("project_id"))
         where, values = _where(kind, project, asked.get("filters"), asked)
         if asked.get("last_retrieved_id"):
             where += " AND t.id < ?"
-            values.append(parsed_id(asked["last_retrieved_id"], "last_retrieved_id"))
+            values.append(wire.parsed_id(asked["last_retrieved_id"], "last_retrieved_id"))
         rows = store.rows(
             f"SELECT {', '.join(kind.columns)} FROM {kind.table} t WHERE {where} ORDER BY t.id DESC LIMIT ?",
             [*values, limit],
         )
-        return lines(_present(store, kind, rows, project, asked.get("exclude"), bool(asked.get("truncate", True))))
+        return wire.lines(_present(store, kind, rows, project, asked.get("exclude"), bool(asked.get("truncate", True))))
 
     return handle
 
@@ -168,37 +145,37 @@ def get_handler(kind: Kind) -> Handler:
     """Answer one recording with its scores in every project."""
 
     async def handle(request: web.Request) -> web.Response:
-        store, identifier = request.app[STORE], request.match_info["id"].lower()
+        store, identifier = request.app[STORE], wire.path_id(request)
         row = store.row(f"SELECT {', '.join(kind.columns)} FROM {kind.table} WHERE id = ?", (identifier,))
         if row is None:
-            raise not_found(kind.name.capitalize(), identifier)
+            raise wire.not_found(kind.name.capitalize(), identifier)
         value = _present(store, kind, [row], None, (), truncate=False)[0]
         if kind is SPAN:
             value["project_name"] = store.value("SELECT name FROM projects WHERE id = ?", (value["project_id"],))
-        return answer(value)
+        return wire.answer(value)
 
     return handle
 
 
 def _create(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        return created(request, store_one(request.app[STORE], kind, await body(request)))
+        return wire.created(request, store_one(request.app[STORE], kind, await wire.body(request)))
 
     return handle
 
 
 def _create_batch(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        store_all(request.app[STORE], kind, batch(await body(request), kind.table))
-        return done()
+        store_all(request.app[STORE], kind, wire.batch(await wire.body(request), kind.table))
+        return wire.done()
 
     return handle
 
 
 def _update(kind: Kind) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        change(request.app[STORE], kind, request.match_info["id"], await body(request))
-        return done()
+        change(request.app[STORE], kind, request.match_info["id"], await wire.body(request))
+        return wire.done()
 
     return handle
 
@@ -207,16 +184,16 @@ def _update_batch(kind: Kind) -> Handler:
     """`{"ids", "update", "merge_tags"}`: the same change for each."""
 
     async def handle(request: web.Request) -> web.Response:
-        store, value = request.app[STORE], await body(request)
+        store, value = request.app[STORE], await wire.body(request)
         update = value.get("update")
         if not isinstance(update, dict):
-            raise invalid("update must not be null")
+            raise wire.invalid("update must not be null")
         if value.get("merge_tags") and update.get("tags"):
             update = {**update, "tags_to_add": update["tags"], "tags": None}
         with store.transaction():
-            for identifier in ids(value):
+            for identifier in wire.ids(value):
                 change(store, kind, identifier, update)
-        return done()
+        return wire.done()
 
     return handle
 
@@ -225,8 +202,7 @@ def _delete(kind: Kind) -> Handler:
     """Delete by path or by `{"ids"}`, with a trace its spans and scores. Unknown ids are no error."""
 
     async def handle(request: web.Request) -> web.Response:
-        store, named = request.app[STORE], request.match_info.get("id")
-        doomed = [(i,) for i in ([named.lower()] if named else ids(await body(request)))]
+        store, doomed = request.app[STORE], [(identifier,) for identifier in await wire.doomed_ids(request)]
         with store.transaction():
             if kind is TRACE:
                 spans = "SELECT id FROM spans WHERE trace_id = ?"
@@ -234,7 +210,7 @@ def _delete(kind: Kind) -> Handler:
                 store.write_many("DELETE FROM spans WHERE trace_id = ?", doomed)
             store.write_many(f"DELETE FROM scores WHERE kind = '{kind.name}' AND entity_id = ?", doomed)
             store.write_many(f"DELETE FROM {kind.table} WHERE id = ?", doomed)
-        return done()
+        return wire.done()
 
     return handle
 

@@ -1,8 +1,7 @@
 """Reads requests and writes answers as Opik does: JSON bodies, pages, streams of JSON lines, ids, times and refusals.
 
-Opik has two bodies for errors: `{"errors": [...]}` for validation (422), bad ids (400) and taken names (409), and
-`{"code", "message"}` for everything else. Clients have to read both. Ids are version 7 UUIDs in lower case, times are
-UTC with microseconds.
+Opik's errors have two bodies: `{"errors": [...]}` for validation (422), bad ids (400) and names that exist (409), and
+`{"code", "message"}` for everything else. Ids are version 7 UUIDs in lower case, times are UTC with microseconds.
 """
 
 from __future__ import annotations
@@ -17,6 +16,17 @@ import uuid6
 from aiohttp import web
 
 from rampgate.local.opik.store import Store
+
+STORE = web.AppKey("store", Store)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Routes = list[tuple[str, str, Handler]]
+MAX_BATCH = 1000
+MAX_STREAM = 2000
+ID_PATH = "{id:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}}"
+EPOCH = "1970-01-01T00:00:00.000000Z"
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+_END = datetime(2262, 4, 11, tzinfo=UTC)
 
 
 class Refusal(Exception):
@@ -57,13 +67,6 @@ def taken(entity: str) -> Refusal:
     return Refusal(409, {"errors": [f"{entity} already exists"]})
 
 
-STORE = web.AppKey("store", Store)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Routes = list[tuple[str, str, Handler]]
-MAX_BATCH = 1000
-MAX_STREAM = 2000
-
-
 async def body(request: web.Request) -> dict[str, Any]:
     """The request's JSON object (aiohttp has undone gzip); Refusal 400 if it is something else."""
     return parsed_object(await request.read())
@@ -96,6 +99,15 @@ def ids(value: dict[str, Any], key: str = "ids") -> list[str]:
     if not isinstance(found, list) or not 1 <= len(found) <= MAX_BATCH:
         raise invalid(f"{key} size must be between 1 and {MAX_BATCH}")
     return [str(item).lower() for item in found]
+
+
+def path_id(request: web.Request) -> str:
+    return request.match_info["id"].lower()
+
+
+async def doomed_ids(request: web.Request) -> list[str]:
+    """The ids to delete: the path's, or those of the body's `ids`."""
+    return [path_id(request)] if "id" in request.match_info else ids(await body(request))
 
 
 def required_text(value: dict[str, Any], key: str, where: str = "") -> str:
@@ -150,13 +162,6 @@ def done() -> web.Response:
 
 def created(request: web.Request, identifier: str) -> web.Response:
     return web.Response(status=201, headers={"Location": f"{request.url.with_query(None)}/{identifier}"})
-
-
-ID_PATH = "{id:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}}"
-EPOCH = "1970-01-01T00:00:00.000000Z"
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-_START = datetime(1970, 1, 1, tzinfo=UTC)
-_END = datetime(2262, 4, 11, tzinfo=UTC)
 
 
 def new_id() -> str:
