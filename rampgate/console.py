@@ -1,13 +1,13 @@
-"""How commands speak: one JSON document or text on stdout, annotations on stderr, and one class of failure.
+"""Writes what commands say: one JSON document or text on stdout, annotations on stderr; and the errors of commands.
 
-The commands, the gate's reports and the local stack all write through it. It imports the standard library only: every
-command loads it, `rampgate --help` too.
+The commands, the gate's reports and the local stack write through it. It imports the standard library only at its head,
+because every command loads it, `rampgate --help` too.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -30,8 +30,8 @@ class Failure(Exception):
 
 
 class BadQuery(ValueError):
-    """A query that can't be answered as it was asked: `reason` says why, `parameter` which part of it is wrong, if one
-    is. Its text names the parameter as HTTP does."""
+    """A query with a wrong parameter, or one that can't be answered: `reason` says why. The text names the parameter as
+    HTTP does."""
 
     def __init__(self, reason: str, parameter: str = "") -> None:
         super().__init__(f"{parameter}: {reason}" if parameter else reason)
@@ -66,6 +66,27 @@ def plain(text: object, limit: int = 200) -> str:
     from schemas.dead_letters import clean
 
     return escape(clean(str(text), limit))
+
+
+def annotation(level: str, properties: Mapping[str, str], message: str) -> str:
+    """Return one GitHub workflow command, escaped: nothing in its texts can begin a command of its own."""
+    about = ",".join(f"{name}={escape_property(text)}" for name, text in properties.items())
+    return f"::{level} {about}::{escape_message(message)}" if about else f"::{level}::{escape_message(message)}"
+
+
+def limited_annotations(by_level: Mapping[str, list[str]], properties: Mapping[str, str]) -> list[str]:
+    """Return at most `ANNOTATIONS_PER_LEVEL` workflow commands of each level.
+
+    Where a level has more, its last command, with `properties`, says how many are left out.
+    """
+    commands: list[str] = []
+    for level, found in by_level.items():
+        shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
+        commands += shown
+        if left := len(found) - len(shown):
+            message = f"{left} more {level}s are not shown here; `--format text` shows all"
+            commands.append(annotation(level, properties, message))
+    return commands
 
 
 def escape_message(text: str) -> str:

@@ -1,7 +1,6 @@
-"""Queries of the state, for the command line and HTTP alike: checked, bounded in time, answered typed.
+"""Answers queries of the state, for the command line and HTTP alike: checks them, bounds their time, types the answers.
 
-Both take a query's parameters as text. What is wrong with one is a BadQuery; the command line and HTTP word it each in
-their own way.
+A query's parameters are text. A wrong one is a BadQuery, which the command line and HTTP each word in their own way.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rampgate.console import BadQuery
 from rampgate.wiring import AGENTS, Parts
 from schemas.answers import Conservation, CoverageAnswer, TurnView
 from schemas.dead_letter_answers import DeadLetterList
-from schemas.outcomes import Cause
+from schemas.outcomes import Cause, State
 from schemas.settings import parse_moment, parse_seconds
 from schemas.topics import PRODUCED, Topics, consumed
 from streams.dead_letters.listing import Listing
@@ -31,13 +30,13 @@ from streams.queries.turn_view import PURPOSES, TurnNotFound, view_turn
 T = TypeVar("T")
 LONGEST_ID = 512
 SEARCHES_AT_ONCE = 1
-"""Readers share Opik's small search budget with the join, so they queue for it one by one."""
+"""Readers queue for Opik one by one, because they share its small search budget with the join."""
 DEAD_LETTER_SECONDS = 30.0
 DAY_MS = 86_400_000
 
 
 class DeadLetterQuery(NamedTuple):
-    """The parameters that choose dead letters, as given; None asks for nothing."""
+    """The parameters that select dead letters, as given; None selects nothing."""
 
     cause: Sequence[str] | None = None
     since: str | None = None
@@ -58,7 +57,7 @@ class Queries:
         self._audit = Audit(parts.producer, parts.topics.audit, parts.clock)
 
     def window(self, text: str | None) -> int:
-        """Whole seconds; the lookback window where none is asked for, since nothing older is kept."""
+        """A window in whole seconds; by default the lookback window, because nothing older is kept."""
         longest = int(self._parts.settings.lookback_seconds)
         if text is None or not text.strip():
             return longest
@@ -138,12 +137,22 @@ class Queries:
             raise Unavailable(f"{part} gave no answer within {self._seconds:g} s") from error
 
 
+def reasons_of(answer: Conservation) -> list[tuple[str, str, str, int]]:
+    """Signal, state, reason and number of records, for each reason that a state was counted with."""
+    return [
+        (signal, state.value, reason, records)
+        for signal, balance in answer.signals.items()
+        for state in State
+        for reason, records in balance.reasons.get(state.value, {}).items()
+    ]
+
+
 def dead_letter_filter(topics: Topics, query: DeadLetterQuery) -> DeadLetterFilter:
     """The filter that the parameters mean. Raises BadQuery naming the parameter that is wrong."""
     known = {cause.value: cause for cause in Cause}
     for cause in query.cause or ():
         if cause not in known:
-            raise BadQuery(f"there is none called {cause[:64]!r}; there are {', '.join(known)}", "cause")
+            raise BadQuery(f"{cause[:64]!r} is no cause; there are {', '.join(known)}", "cause")
     return DeadLetterFilter(
         causes=frozenset(known[cause] for cause in query.cause or ()),
         topics=frozenset(full_topic_name(topics, name) for name in query.topic or ()),
@@ -163,12 +172,12 @@ def _moment(text: str | None, parameter: str) -> int | None:
 
 
 def full_topic_name(topics: Topics, name: str) -> str:
-    """One of our topics, given by its short name, with the prefix; any other name as it is."""
+    """The name with the prefix where it is the short name of one of our topics; any other name unchanged."""
     return topics[name] if name in consumed() + PRODUCED else name
 
 
 def parse_replay_id(text: str) -> str:
-    """The id in its one spelling. Raises BadQuery where the text is no UUID."""
+    """The id in its canonical spelling. Raises BadQuery for a text that is no UUID."""
     try:
         return str(uuid.UUID(text))
     except ValueError:
@@ -181,7 +190,7 @@ def dead_letter_ledger(parts: Parts) -> ReplayLedger:
 
 
 def dead_letter_states(parts: Parts, *, with_redis: bool) -> DeadLetterStates:
-    """Tells the state of dead letters; without Redis, from the letters alone."""
+    """What tells the states of dead letters: Redis and the letters, or the letters alone."""
     store, ledger = (parts.store, dead_letter_ledger(parts)) if with_redis else (None, None)
     agents: Any = AGENTS
     return DeadLetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)

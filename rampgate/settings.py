@@ -29,6 +29,12 @@ from rampgate.console import Failure
 from schemas.settings import read_secret
 
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
+__all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
+DAY = 86_400.0
+PREFIX = "RAMPGATE_"
+_NOT_SETTINGS = ("settings", "cache")
+"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
+_SECRETS = ("opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token")
 
 
 class SettingsError(Failure, ValueError):
@@ -99,14 +105,6 @@ def json_object(key: str, text: str) -> dict[str, Any]:
 def hide_password(text: str) -> str:
     """The text with the credentials of every URL in it hidden, except a user's name that comes with a password."""
     return _URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
-
-
-__all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
-DAY = 86_400.0
-PREFIX = "RAMPGATE_"
-_NOT_SETTINGS = ("settings", "cache")
-"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
-_SECRETS = ("opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token")
 
 
 class Settings(BaseModel):

@@ -1,4 +1,4 @@
-"""The file of baselines: read before a gate, written after one on main (contracts §3)."""
+"""Reads the file of baselines before a gate, and writes it after one on main (contracts §3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rampgate.registry.file_writer import replace_file
 
 
 def read_baselines(path: Path, *, may_be_new: bool) -> BaselineFile:
-    """One that is not there yet has no runs, where it is to be written. Raises BadFile."""
+    """The runs on main. `may_be_new`: a missing file, which --record will write, has no runs. Raises BadFile."""
     try:
         data = orjson.loads(path.read_bytes())
         return BaselineFile.model_validate(data)
@@ -32,7 +32,7 @@ def read_baselines(path: Path, *, may_be_new: bool) -> BaselineFile:
 
 
 def write_baselines(path: Path, baselines: BaselineFile) -> None:
-    """Whole or not at all. Raises BadFile."""
+    """Write the file whole or not at all. Raises BadFile."""
     text = orjson.dumps(baselines.document(), option=orjson.OPT_INDENT_2).decode() + "\n"
     try:
         replace_file(path, text)

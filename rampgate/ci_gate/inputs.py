@@ -1,4 +1,7 @@
-"""What a gate from CI reads: the dataset, from a file or Opik, and the candidate's outputs. Files are JSON Lines."""
+"""Reads what a gate from CI judges: the dataset, from a file or Opik, the candidate's outputs, traces.
+
+Files are JSON Lines.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ LARGEST = 256 * 1024 * 1024
 
 
 class BadFile(ValueError):
-    """A file that is not there, or not what it should be; names file and line."""
+    """A file is missing or has the wrong content; the message names file and line."""
 
 
 def read_dataset(path: Path, name: str | None = None, version: int | None = None) -> GoldenSet:
@@ -40,8 +43,8 @@ def read_dataset(path: Path, name: str | None = None, version: int | None = None
 
 
 def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
-    """One answer a line: `id` as the item's, `output`, and whatever else judges read, such as `tool_calls`; or `error`,
-    and why there is no output. Raises BadFile."""
+    """One answer a line, by the id of its item: `output` and what else judges read, such as `tool_calls`; or `error`,
+    which says why there is no output. Raises BadFile."""
     found: dict[str, CandidateAnswer] = {}
     for line, one in lines(path):
         known = one.get("id")
@@ -51,9 +54,8 @@ def read_outputs(path: Path) -> dict[str, CandidateAnswer]:
             raise BadFile(f"{path}:{line}: id: {str(known)[:80]!r} was answered before")
         if "output" not in one and "error" not in one:
             raise BadFile(f"{path}:{line}: output: an answer has one, or an error")
-        said = one.get("error")
         answer = {name: value for name, value in one.items() if name not in ("id", "error")}
-        found[str(known)] = answer if one.get("output") is not None else Failed(_why(said))
+        found[str(known)] = answer if one.get("output") is not None else Failed(_why(one.get("error")))
     return found
 
 
@@ -70,12 +72,12 @@ def read_traces(path: Path) -> list[dict[str, Any]]:
 
 
 async def from_opik(settings: Settings, registry: Registry) -> GoldenSet | None:
-    """The manifest's dataset, as `read_whole` has it."""
+    """The manifest's dataset as Opik has it; None where Opik lacks it. Raises Unavailable and Unauthorized."""
     return await read_whole(settings, manifest_dataset(registry), load_verticals(settings.configs).values())
 
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Raises BadFile."""
+    """The objects of a JSON Lines file with their line numbers, from 1. Raises BadFile."""
     try:
         if path.stat().st_size > LARGEST:
             raise BadFile(f"{path}: has more than {LARGEST >> 20} MB")
@@ -95,10 +97,10 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _unwrapped(one: dict[str, Any]) -> dict[str, Any]:
-    """As Opik exports it: the item's fields below `data`."""
+    """The item's own fields, which Opik's exports have below `data`."""
     data = one.get("data")
     return {"id": one.get("id"), **data} if isinstance(data, dict) and "input" not in one else one
 
 
-def _why(said: object) -> str:
-    return f"the candidate failed: {str(said)[:200]}" if said else "the candidate's answer has no output"
+def _why(error: object) -> str:
+    return f"the candidate failed: {str(error)[:200]}" if error else "the candidate's answer has no output"

@@ -1,4 +1,4 @@
-"""Leaves the metrics of a command that ends in a file for a textfile collector (contracts §6)."""
+"""Writes the metrics of a command that ends to a file, for a textfile collector (contracts §6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTS = ("", "_bucket", "_sum", "_count")
 
 
 def leave(metrics: Metrics, path: Path, *names: str) -> None:
-    """Only the named ones: the zeros of all others would stand beside a worker's own figures. Raises SettingsError."""
+    """Write the named metrics only: zeros of the others would mix with a worker's figures. Raises SettingsError."""
     told = metrics.registry.restricted_registry([f"{name}{part}" for name in names for part in _PARTS])
     try:
         write_to_textfile(str(path), told)

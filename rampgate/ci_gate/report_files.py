@@ -1,4 +1,4 @@
-"""Reports as files, and the gate's metrics (contracts §5, §6)."""
+"""Writes the reports as files, and the gate's metrics (contracts §5, §6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Reports:
-    """Where each goes; None: nowhere. Markdown is appended, as a job's summary is."""
+    """The file of each report; None: no such report. Markdown is appended, as to a job's summary."""
 
     junit: Path | None = None
     markdown: Path | None = None
@@ -28,13 +28,13 @@ class Reports:
     metrics: Path | None = None
 
     def check(self) -> None:
-        """Before a gate costs anything. Raises Failure."""
+        """Check the paths before the gate costs anything. Raises Failure."""
         for flag, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
             if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-                raise Failure(f"--{flag} {path}: a file in a folder that is there")
+                raise Failure(f"--{flag} {path}: name a file in a folder that exists")
 
     def write(self, outcome: GateRun) -> None:
-        """Raises Failure, SettingsError."""
+        """Write every report that was asked for. Raises Failure, SettingsError."""
         _write("junit", self.junit, "wb", lambda: junit(outcome))
         _write("markdown", self.markdown, "ab", lambda: markdown(outcome).encode())
         _write("html", self.html, "wb", lambda: page(outcome).encode())

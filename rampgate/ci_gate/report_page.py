@@ -1,6 +1,6 @@
-"""A gate's run as one HTML page that loads nothing: no script, no font, no picture from elsewhere. Pure.
+"""Writes a gate's run as one HTML page that loads nothing: no script, font or picture from elsewhere. Pure.
 
-Each judge's distribution is an inline SVG: bars, with floor and threshold on the same axis.
+An inline SVG shows each judge's distribution: bars, with floor and threshold on the same axis.
 """
 
 from __future__ import annotations
@@ -16,10 +16,30 @@ from schemas.verdicts import JudgeScore
 WIDTH, HEIGHT = 420, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 8, 22, 24
 _PLOT_WIDTH, _PLOT_HEIGHT = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
+STYLE = """
+:root{color-scheme:light dark;--ink:#1c2330;--dim:#5b6678;--line:#d7dce4;--paper:#fff;--card:#f6f7f9;--bar:#4a78c2;
+--pass:#1a7f37;--warn:#9a6700;--fail:#c2262e}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ef;--dim:#9aa5b8;--line:#384252;--paper:#12161d;--card:#1a2029;
+--bar:#7aa2e3;--pass:#4cc26a;--warn:#d9a531;--fail:#ff7b76}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:66rem;margin:2rem auto;
+padding:0 1rem}
+h1{font-size:1.5rem;margin:0 0 .25rem}h2{font-size:1.05rem;margin:0}
+.dim,.tick{color:var(--dim);fill:var(--dim)}.pass{color:var(--pass)}.warn{color:var(--warn)}.fail{color:var(--fail)}
+table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);
+text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600;color:var(--dim)}
+th:first-child,td:first-child,td.left,th.left{text-align:left}td.left{overflow-wrap:anywhere}
+.wide{overflow-x:auto}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(19rem,1fr));gap:1rem}
+.card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.9rem}
+svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif}.bar{fill:var(--bar)}
+.axis{stroke:var(--line)}line.threshold{stroke:var(--ink);stroke-dasharray:4 3}text.threshold{fill:var(--ink)}
+line.floor{stroke:var(--fail);stroke-dasharray:2 3}text.floor{fill:var(--fail)}.mean{fill:var(--ink)}
+details{margin-top:.5rem}summary{cursor:pointer;color:var(--dim)}ul{padding-left:1.2rem;margin:.5rem 0}
+""".strip()
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def drawing(one: Distribution, score: JudgeScore) -> str:
-    """A reader that shows no picture has the counts in its description."""
+    """The distribution as SVG; its description lists the counts, for readers that show no picture."""
     most = max(one.counts, default=0)
     told = ", ".join(f"{label}: {count}" for label, count in zip(one.labels, one.counts, strict=True) if count)
     parts = [
@@ -60,7 +80,7 @@ def _ticks(one: Distribution, wide: float) -> list[str]:
 
 
 def _limit(one: Distribution, name: str, value: float, side: int) -> list[str]:
-    """Floor's word stands left of its line, the threshold's right of it, unless the edge is near."""
+    """A limit's line and word: the floor's word to its left, the threshold's to its right, unless the edge is near."""
     x = _x(one, value)
     after = (side == 0 and x < WIDTH - 90) or x < 60
     at, anchor = (x + 4, "start") if after else (x - 4, "end")
@@ -78,28 +98,6 @@ def _x(one: Distribution, value: float) -> float:
 
 def _y(count: float, most: float) -> float:
     return _TOP + _PLOT_HEIGHT * (1 - count / most)
-
-
-STYLE = """
-:root{color-scheme:light dark;--ink:#1c2330;--dim:#5b6678;--line:#d7dce4;--paper:#fff;--card:#f6f7f9;--bar:#4a78c2;
---pass:#1a7f37;--warn:#9a6700;--fail:#c2262e}
-@media(prefers-color-scheme:dark){:root{--ink:#e6e9ef;--dim:#9aa5b8;--line:#384252;--paper:#12161d;--card:#1a2029;
---bar:#7aa2e3;--pass:#4cc26a;--warn:#d9a531;--fail:#ff7b76}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:66rem;margin:2rem auto;
-padding:0 1rem}
-h1{font-size:1.5rem;margin:0 0 .25rem}h2{font-size:1.05rem;margin:0}
-.dim,.tick{color:var(--dim);fill:var(--dim)}.pass{color:var(--pass)}.warn{color:var(--warn)}.fail{color:var(--fail)}
-table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);
-text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600;color:var(--dim)}
-th:first-child,td:first-child,td.left,th.left{text-align:left}td.left{overflow-wrap:anywhere}
-.wide{overflow-x:auto}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(19rem,1fr));gap:1rem}
-.card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.9rem}
-svg{width:100%;height:auto;display:block}svg text{font:11px system-ui,sans-serif}.bar{fill:var(--bar)}
-.axis{stroke:var(--line)}line.threshold{stroke:var(--ink);stroke-dasharray:4 3}text.threshold{fill:var(--ink)}
-line.floor{stroke:var(--fail);stroke-dasharray:2 3}text.floor{fill:var(--fail)}.mean{fill:var(--ink)}
-details{margin-top:.5rem}summary{cursor:pointer;color:var(--dim)}ul{padding-left:1.2rem;margin:.5rem 0}
-""".strip()
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(outcome: GateRun) -> str:

@@ -1,7 +1,4 @@
-"""How a judge's scores are spread over its scale, as counts in bins. Pure.
-
-What all reports tell of a judge, once. Pure.
-"""
+"""Collects what all of a gate's reports tell: a row for each judge, and how its scores spread over its scale. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +16,16 @@ from schemas.verdicts import Code, JudgeScore, Reason, VerdictLevel
 
 LONGEST = 2_000
 _ORDER = tuple(VerdictLevel)
+FLOAT_BINS = 20
+WIDEST = 40
+"""An INTEGER scale of fewer values than this has a bin for each."""
+BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class Row:
-    """`word` is what the judge alone makes of the gate, and never worse than what the gate came to: where another judge
-    warns anyway, one that could score nothing need not block. `why` are the reasons that name it."""
+    """One judge in a report. `word` is the verdict that the judge alone would give, never worse than the gate's own: a
+    judge that could score nothing need not block where another one warns anyway. `why` are the reasons that name it."""
 
     judge: str
     score: JudgeScore
@@ -60,13 +61,13 @@ def rows(outcome: GateRun) -> list[Row]:
 
 
 def of_the_whole(outcome: GateRun) -> list[Reason]:
-    """Reasons that are no judge's own."""
+    """The reasons that name no judge."""
     judges = outcome.verdict.per_judge_scores
     return [reason for reason in outcome.verdict.reasons if not any(_names(reason, judge) for judge in judges)]
 
 
 def said(reason: Reason) -> str:
-    """May quote what came from outside: nothing in it is a control character."""
+    """The reason's code and message, without control characters: a message may quote text from outside."""
     return f"{reason.code}: {clean(reason.message, LONGEST)}"
 
 
@@ -90,13 +91,13 @@ def facts(outcome: GateRun) -> str:
 
 
 def _names(reason: Reason, judge: str) -> bool:
-    """The gate's messages about a judge begin with its name, or with what of it is late."""
+    """Tells whether a reason is about the judge: such a message begins with its name, or with its overdue seed."""
     return reason.message.startswith((f"{judge} ", f"the provisional seed of {judge} "))
 
 
 def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> VerdictLevel:
-    """The worst that its reasons come to. Some block whatever the judge's enforcement says; a late seed does from
-    pre_ramp on (PF-9 AC-9)."""
+    """The worst verdict that the judge's reasons give. Some reasons block whatever its enforcement; an overdue seed
+    blocks from pre_ramp on (PF-9 AC-9)."""
     if score.passed:
         return VerdictLevel.PASS
     always = {Code.FLOOR_BREACH, Code.JUDGE_SUSPENDED, Code.JUDGE_UNAVAILABLE}
@@ -106,12 +107,6 @@ def _word(score: JudgeScore, why: tuple[Reason, ...], milestone: Milestone) -> V
     only_late = own == {Code.PROVISIONAL_OVERDUE}
     blocks = bool(own & always) or (score.enforcement is Enforcement.BLOCK and not only_late)
     return VerdictLevel.FAIL if blocks else VerdictLevel.WARN
-
-
-FLOAT_BINS = 20
-WIDEST = 40
-"""Values of an INTEGER scale that have a bin each."""
-BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,7 @@ class Low:
 
 @dataclass(frozen=True)
 class Distribution:
-    """`edges` are one more than `counts`; a bin of whole values lies half a step to both sides of its value."""
+    """A judge's scores in bins. There is one edge more than counts; a whole value is in the middle of its bin."""
 
     judge: Judge
     edges: tuple[float, ...]
@@ -137,13 +132,13 @@ class Distribution:
 
     @property
     def drawn(self) -> str:
-        """A bar a bin, in block letters; a dot where a bin is empty."""
+        """One block character for each bin, higher for more scores; a dot for an empty bin."""
         most = max(self.counts, default=0)
         return "".join(BLOCKS[(count * 8 - 1) // most] if count else "·" for count in self.counts) if most else ""
 
 
 def distributions(outcome: GateRun, lowest: int = 5) -> dict[str, Distribution]:
-    """By judge id."""
+    """The distribution of each judge by its id, with its `lowest` lowest scores."""
     values: dict[str, list[Low]] = {}
     missing: dict[str, list[int]] = {}
     judges: dict[str, Judge] = {}

@@ -1,8 +1,6 @@
-"""A gate's outcome as Markdown, for a job's summary or a comment. Pure.
+"""Writes a gate's outcome for a terminal, as GitHub annotations, as JUnit XML and as Markdown.
 
-A gate's outcome for a person at a terminal, and as GitHub's annotations.
-
-A gate's outcome as JUnit's XML: a test for each judge. Pure.
+All but `show` are pure.
 """
 
 from __future__ import annotations
@@ -12,19 +10,20 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from rampgate.ci_gate.report_rows import LONGEST, distributions, facts, headline, of_the_whole, rows, said
 from rampgate.ci_gate.run import GateRun
-from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property, plain
+from rampgate.console import annotation, limited_annotations, plain
+from rampgate.tables import make_table
 from schemas.dead_letters import clean
 from schemas.verdicts import Code, Reason, VerdictLevel
 
 WIDE = 120
-"""Columns where nobody says how wide it is: a log."""
+"""Columns of a log, which has no width of its own."""
 COLOURS = {VerdictLevel.PASS: "green", VerdictLevel.WARN: "yellow", VerdictLevel.FAIL: "red"}
+SIGNS = {VerdictLevel.PASS: "✅", VerdictLevel.WARN: "⚠️", VerdictLevel.FAIL: "❌"}
+_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 
 def show(outcome: GateRun, console: Console | None = None) -> None:
@@ -33,9 +32,8 @@ def show(outcome: GateRun, console: Console | None = None) -> None:
         console.width = max(console.width, WIDE)
     found = rows(outcome)
     if found:
-        table = Table(box=box.SIMPLE_HEAD)
-        for head in ("Judge", "", "Score", "Threshold", "Floor", "Baseline", "Items", "Unscored"):
-            table.add_column(head, justify="left" if head in ("Judge", "") else "right", overflow="fold")
+        heads = ("", ">Score", ">Threshold", ">Floor", ">Baseline", ">Items", ">Unscored")
+        table = make_table(None, "Judge", *heads)
         for row in found:
             score = row.score
             table.add_row(
@@ -51,31 +49,26 @@ def show(outcome: GateRun, console: Console | None = None) -> None:
 
 
 def commands(outcome: GateRun) -> list[str]:
-    """Workflow commands: one for each reason, an error where it blocks, and one for the gate."""
+    """GitHub workflow commands: one for each reason, an error where it blocks, and one for the gate."""
     verdict = outcome.verdict
     by_level: dict[str, list[str]] = {"error": [], "warning": []}
-    title = escape_property(f"gate {verdict.milestone}")
+    title = {"title": f"gate {verdict.milestone}"}
     for row in rows(outcome):
         level = "error" if row.word is VerdictLevel.FAIL else "warning"
-        by_level[level] += [_command(level, title, reason) for reason in row.why]
-    by_level["error"] += [_command("error", title, reason) for reason in of_the_whole(outcome)]
-    out = []
-    for level, found in by_level.items():
-        shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
-        left = len(found) - len(shown)
-        out += shown
-        if left:
-            out.append(f"::{level} title={title}::{left} more {level}s are not shown here; `--format text` shows all")
-    out.append(f"::notice title={title}::{escape_message(f'{headline(outcome)}. {facts(outcome)}')}")
-    return out
-
-
-def _command(level: str, title: str, reason: Reason) -> str:
-    return f"::{level} title={title}::{escape_message(said(reason))}"
+        by_level[level] += [annotation(level, title, said(reason)) for reason in row.why]
+    by_level["error"] += [annotation("error", title, said(reason)) for reason in of_the_whole(outcome)]
+    return [
+        *limited_annotations(by_level, title),
+        annotation("notice", title, f"{headline(outcome)}. {facts(outcome)}"),
+    ]
 
 
 def junit(outcome: GateRun) -> bytes:
-    """What blocks is a failure, what could not be judged an error; what warns passed, and says so in its output."""
+    """JUnit XML: a test for each judge and one for the gate.
+
+    A judge that blocks is a failure, one that could not score an error; one that warns passes, with its warning as
+    output.
+    """
     verdict = outcome.verdict
     suite = ET.Element("testsuite", name=f"rampgate gate {verdict.milestone}", timestamp=outcome.decided_at)
     counted = {"failure": 0, "error": 0}
@@ -107,10 +100,6 @@ def junit(outcome: GateRun) -> bytes:
     return written + b"\n"
 
 
-SIGNS = {VerdictLevel.PASS: "✅", VerdictLevel.WARN: "⚠️", VerdictLevel.FAIL: "❌"}
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
-
-
 def markdown(outcome: GateRun) -> str:
     verdict, spread = outcome.verdict, distributions(outcome)
     lines = [f"## {SIGNS[verdict.verdict]} Gate {text(headline(outcome))}", ""]
@@ -137,6 +126,6 @@ def markdown(outcome: GateRun) -> str:
 
 
 def text(raw: str) -> str:
-    """As it stands: it can be no mark-up, no cell's end and nobody's mention."""
+    """The text escaped for Markdown: nothing in it marks up, ends a table cell or mentions a user."""
     escaped = _MARKS.sub(r"\\\1", html.escape(clean(raw, LONGEST), quote=False))
     return escaped.replace("@", "&#64;")

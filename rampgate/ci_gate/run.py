@@ -1,5 +1,7 @@
-"""A gate from CI: before a merge the manifest's dataset and a candidate's outputs, else traces at hand; the judges, the
-verdict (PC5 §5.5, AC-3, AC-4)."""
+"""Runs a gate from CI (PC5 §5.5, AC-3, AC-4).
+
+Before a merge it judges the candidate's outputs to the manifest's dataset; at the other milestones, traces from a file.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,12 @@ SCOPE = "file"
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What is asked for. `today` decides what is overdue; `accepted` is what an audited acceptance makes of a judge's
-    enforcement; `history` are a judge's aggregates on main, oldest first, by its id or
-    `judge.dimension`; `outdated`, where main has none of a judge's version, is the version that it has some of."""
+    """What a gate is asked to decide, and by what.
+
+    `today` decides what is overdue. `accepted` is the enforcement of judges whose baseline shift was accepted and
+    audited. `history` has the aggregates on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for
+    a judge of whose version main has no run, the version that it has runs of.
+    """
 
     registry: Registry
     today: date
@@ -45,8 +50,8 @@ class GateRequest:
 
 @dataclass(frozen=True)
 class GateRun:
-    """A gate that was run, and what it looked at: `golden`, None where the dataset can't be read, or the traces of the
-    file `source`, whose facts are `sample`. `unknown` are answers to items that the dataset lacks."""
+    """A gate that was run, and what it judged: the dataset `golden` (None where it can't be read), or the traces of the
+    file `source`, described by `sample`. `unknown` are the ids of answers to items that the dataset lacks."""
 
     scored: ScoredGate
     wanted: GateRequest
@@ -63,7 +68,7 @@ class GateRun:
         return self.scored.verdict
 
     def document(self) -> dict[str, Any]:
-        """`--json`: the gate's verdict, and what it was made of."""
+        """The document of `--json`: the gate's verdict and the evidence for it."""
         calls = sum(1 for one in self.scored.judgements if one.failure is None and not one.cached)
         return {
             **asdict(self.verdict),
@@ -80,7 +85,7 @@ class GateRun:
         }
 
     def _looked_at(self) -> dict[str, Any]:
-        """A file that was not said to be of another name or version is the manifest's, as for baselines."""
+        """Sample and dataset. A file given without name or version counts as the manifest's, as for baselines."""
         if self.sample is not None:
             return {"sample": {**asdict(self.sample), "source": self.source}, "dataset": None}
         golden, declared = self.golden, manifest_dataset(self.wanted.registry)
@@ -105,8 +110,11 @@ def manifest_dataset(registry: Registry) -> Dataset:
 async def run(
     wanted: GateRequest, dataset: Callable[[], Awaitable[GoldenSet | None]], answering: Answering, scorer: Scorer | None
 ) -> GateRun:
-    """`dataset` gives None where there is none of the manifest's name, and raises Unavailable or Unauthorized where
-    nobody can say: the gate fails closed on either."""
+    """Decide on the candidate's outputs to a dataset.
+
+    The gate fails closed where `dataset` returns None (no dataset of the manifest's name), or raises Unavailable or
+    Unauthorized (Opik can't tell).
+    """
     outcome = _timed(wanted)
     registry, declared = wanted.registry, manifest_dataset(wanted.registry)
     try:
@@ -130,7 +138,7 @@ async def run(
 async def run_traced(
     wanted: GateRequest, gate: Gate, source: str, coverage: float | None, scorer: Scorer | None
 ) -> GateRun:
-    """Decide on traces out of the file `source`. `coverage` is the join's rate, held against the manifest's floor."""
+    """Decide on the traces of the file `source`. The join's rate `coverage` has to reach the manifest's floor."""
     outcome = _timed(wanted)
     floor = wanted.registry.gates.coverage_floor if coverage is not None else None
     scored = await _scored(wanted, gate, scorer, coverage=coverage, coverage_floor=floor)
@@ -138,7 +146,7 @@ async def run_traced(
 
 
 def sample_facts(gate: Gate) -> SampleFacts:
-    """What a verdict says of its sample; whoever made the file knows whose traces they are."""
+    """The sample of a verdict on a file's traces; only the file's author knows from which window they come."""
     golden = sum(item.context == "offline" for item in gate.items)
     composition = Composition(golden, len(gate.items) - golden)
     known = fingerprint(item.id for item in gate.items)

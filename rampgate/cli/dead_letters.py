@@ -37,7 +37,7 @@ def list_command(
     key: KeyOption = None,
     stage: StageOption = None,
     replay_id: ReplayIdOption = None,
-    limit: Annotated[int, typer.Option(min=0, help="Show the last so many; 0 for all")] = 1_000,
+    limit: Annotated[int, typer.Option(min=0, help="Show only the last ones; 0 for all")] = 1_000,
     as_json: JsonOption = False,
     kafka: KafkaOption = None,
     redis: RedisOption = None,
@@ -61,7 +61,7 @@ def show_command(
     kafka: KafkaOption = None,
     redis: RedisOption = None,
 ) -> None:
-    """Show one dead letter whole: headers, key, value, and what its cause means. Of several attempts, the last.
+    """Show one dead letter whole: headers, key, value, and the meaning of its cause. Of several attempts, the last.
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """
@@ -79,16 +79,16 @@ def replay_command(
     key: KeyOption = None,
     stage: StageOption = None,
     replay_id: ReplayIdOption = None,
-    limit: Annotated[int, typer.Option(min=0, help="Replay at most so many; 0 for all")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Replay at most this many; 0 for all")] = 0,
     rate: Annotated[float, typer.Option(min=0, help="Records a second; 0 for no limit")] = 200.0,
-    max_attempts: Annotated[int | None, typer.Option(min=1, help="Leave what has failed so often; default: 5")] = None,
+    max_attempts: Annotated[int | None, typer.Option(min=1, help="Leave what failed this often; default: 5")] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
     kafka: KafkaOption = None,
     redis: RedisOption = None,
 ) -> None:
-    """Send dead letters back to the topics they came from, as they came. Safe to repeat, and to run twice at once.
+    """Send dead letters back, unchanged, to the topics they came from. Safe to repeat, and to run twice at once.
 
     Exit code 1 if some of what matched can't be replayed.
 

@@ -1,4 +1,5 @@
-"""`rampgate gate plan / run`: which gates a change triggers, and a gate from CI (PC5 §5.5, AC-3; contracts §5)."""
+"""`rampgate gate plan` and `gate run`: which gates a change triggers, and a gate from CI (PC5 §5.5, AC-3; contracts
+§5)."""
 
 from __future__ import annotations
 
@@ -35,10 +36,10 @@ def plan_command(
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each override is appended")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Which gates a change triggers, by the paths it touches, and what its overrides skip.
+    """Show which gates a change triggers, by the paths it touches, and which of them its overrides skip.
 
-    An override is a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification, the
-    reviewer's tick, and an entry in the audit; without all four its gate runs. Exit code 1 if one does not hold.
+    An override needs a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification, the
+    reviewer's tick, and an entry in the audit; otherwise its gate runs. Exit code 1 if an override does not hold.
 
     Example: rampgate gate plan --changed configs/rules/ux_quality.yaml README.md
     """
@@ -50,7 +51,7 @@ def plan_command(
 
     names = [*(changed or []), *(files or [])]
     if not names:
-        raise Failure("say which files changed: rampgate gate plan --changed FILE [FILE]...")
+        raise Failure("name the changed files: rampgate gate plan --changed FILE [FILE]...")
     made = plan(names, label or [], read_description(description), today=datetime.now(UTC).date())
     if made.skipped:
         append(audit, "gate_skip", pull_request, [asdict(skip) for skip in made.skipped])
@@ -75,9 +76,10 @@ def _document(made: Plan) -> dict[str, Any]:
 
 def _show(made: Plan) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table("file", "gates", "rule", box=None)
+    from rampgate.tables import make_table
+
+    table = make_table(None, "File", "Gates", "Rule")
     for one in made.files:
         table.add_row(one.file, ", ".join(one.gates) or "none", one.rule)
     console = Console(highlight=False, markup=False)
@@ -93,17 +95,17 @@ def run_command(
         Path | None, typer.Option(help="items, JSON Lines; without it the manifest's dataset, from Opik")
     ] = None,
     dataset_name: Annotated[
-        str | None, typer.Option(help="the file's name in Opik, held against the manifest's")
+        str | None, typer.Option(help="the file's name in Opik, compared with the manifest's")
     ] = None,
-    dataset_version: Annotated[int | None, typer.Option(help="the file's version, held against the manifest's")] = None,
+    dataset_version: Annotated[int | None, typer.Option(help="the file's version there, compared likewise")] = None,
     candidate: Annotated[str | None, typer.Option(help="URL that takes POST {input, metadata} -> {output}")] = None,
     candidate_key: Annotated[
         str | None,
         typer.Option(help="bearer token of the candidate, instead of RAMPGATE_CANDIDATE_KEY", show_default=False),
     ] = None,
     candidate_calls: Annotated[int, typer.Option(min=1, help="calls to the candidate at once")] = 8,
-    candidate_seconds: Annotated[float, typer.Option(min=0.1, help="one call may take so long")] = 60.0,
-    candidate_tries: Annotated[int, typer.Option(min=1, help="calls for one item")] = 3,
+    candidate_seconds: Annotated[float, typer.Option(min=0.1, help="seconds for one call")] = 60.0,
+    candidate_tries: Annotated[int, typer.Option(min=1, help="most calls for one item")] = 3,
     outputs: Annotated[Path | None, typer.Option(help="the candidate's outputs, JSON Lines: {id, output}")] = None,
     traces: Annotated[
         Path | None, typer.Option(help="at pre_ramp and pre_full: the sample, JSON Lines, as on the topic or from Opik")
@@ -112,31 +114,31 @@ def run_command(
         str | None, typer.Option(help="with --traces: a,b, as an experiment lists them; else those of their categories")
     ] = None,
     coverage: Annotated[
-        float | None, typer.Option(min=0, max=1, help="with --traces: the join's rate, held against the floor")
+        float | None, typer.Option(min=0, max=1, help="with --traces: the join's rate, compared with the floor")
     ] = None,
     baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
     record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
-    commit: Annotated[str, typer.Option(help="which commit --record is of")] = "",
+    commit: Annotated[str, typer.Option(help="the commit that --record notes")] = "",
     description: Annotated[
         Path | None, typer.Option(help="file with the pull request's description; - for stdin")
     ] = None,
     pull_request: Annotated[str, typer.Option(help="its number or address, for the audit")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which an accepted shift is appended")] = None,
-    vertical: Annotated[str | None, typer.Option(help="whose limits hold; without it the platform's")] = None,
-    within: Annotated[float | None, typer.Option(min=1, help="seconds for all judges together")] = None,
-    junit: Annotated[Path | None, typer.Option(help="leave a JUnit report there")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="append a report, as to $GITHUB_STEP_SUMMARY")] = None,
-    html: Annotated[Path | None, typer.Option(help="leave a page there, with the scores' distributions")] = None,
+    vertical: Annotated[str | None, typer.Option(help="use this vertical's limits; without it the platform's")] = None,
+    within: Annotated[float | None, typer.Option(min=1, help="most seconds for all judges together")] = None,
+    junit: Annotated[Path | None, typer.Option(help="write a JUnit report to this file")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="append a Markdown report, as to $GITHUB_STEP_SUMMARY")] = None,
+    html: Annotated[Path | None, typer.Option(help="write an HTML page with the scores' distributions")] = None,
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
     format: FormatOption = Format.TEXT,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the candidate on the manifest's dataset, or take traces; let the judges score them, and decide.
+    """Let the judges score a candidate's outputs to the manifest's dataset, or traces, and decide.
 
-    Each judge scores the items of its categories; global and safety judges score all. On traces filters and sampling
-    rates say which a judge scores. A quality judge that falls short warns before a merge, a safety judge blocks. Exit
-    code 0 pass or warn, 1 fail, 2 bad input.
+    Each judge scores the items of its categories; global and safety judges score all. On traces, filters and sampling
+    rates select what a judge scores. A quality judge below its threshold warns before a merge; a safety judge blocks.
+    Exit code 0 pass or warn, 1 fail, 2 bad input.
 
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """

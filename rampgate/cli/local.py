@@ -1,5 +1,7 @@
-"""`rampgate dev` and `rampgate demo`: everything on this machine. No other module of the program imports
-`rampgate.local`, which only serves a laptop or a test."""
+"""`rampgate dev` and `rampgate demo`: everything on this machine.
+
+This module alone may import `rampgate.local`, which only serves a laptop or a test.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from rampgate.console import Failure, print_json
 
 if TYPE_CHECKING:
     from rampgate.local.services.stack import Name
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def register(app: typer.Typer) -> None:
@@ -24,11 +27,11 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="The day's seed; the same seed is the same day")] = 7,
+    seed: Annotated[int, typer.Option(help="The day's seed; the same seed makes the same day")] = 7,
     turns: Annotated[int, typer.Option(min=50, max=100_000, help="Turns of the day")] = 2_000,
     json: Annotated[bool, typer.Option("--json", help="One JSON document at the end, nothing else")] = False,
 ) -> None:
-    """Show a seeded day of traffic pass by, with everything embedded. Needs nothing but Python; takes under a minute.
+    """Show a seeded day of traffic, with everything embedded. Needs nothing but Python, and less than a minute.
 
     Example: rampgate demo --seed 11
     """
@@ -42,11 +45,8 @@ def demo(
         print_json(answer)
 
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 class Stopped(Exception):
-    """A signal told the stack to end."""
+    """A signal ends the stack."""
 
 
 def dev(
@@ -57,13 +57,13 @@ def dev(
     as_json: Annotated[bool, typer.Option("--json", help="The addresses as one line of JSON")] = False,
     kafka_port: Annotated[int | None, typer.Option(help="Listen here (with --real only)")] = None,
     redis_port: Annotated[int | None, typer.Option(help="Listen here instead of on a free port")] = None,
-    opik_port: Annotated[int | None, typer.Option(help="The same for Opik")] = None,
-    http_port: Annotated[int | None, typer.Option(help="The same for probes, metrics and answers")] = None,
+    opik_port: Annotated[int | None, typer.Option(help="Listen here, for Opik")] = None,
+    http_port: Annotated[int | None, typer.Option(help="Listen here, for probes, metrics and answers")] = None,
 ) -> None:
-    """The whole stack on this machine: broker, Redis, stand-ins for Opik and a judges' model, and a worker that writes.
+    """Run the whole stack on this machine: broker, Redis, stand-ins for Opik and a judges' model, a worker that writes.
 
-    A model of your own on this machine takes the stand-in's place: RAMPGATE_MODEL_URL=http://127.0.0.1:PORT/v1.
-    Prints the addresses once all of it is ready, lives until Ctrl-C or SIGTERM, and leaves nothing behind.
+    It uses a model of your own instead of the stand-in with RAMPGATE_MODEL_URL=http://127.0.0.1:PORT/v1. It prints the
+    addresses once all is ready, runs until Ctrl-C or SIGTERM, and leaves nothing behind.
 
     Example: rampgate dev --json
     """
@@ -85,7 +85,7 @@ def dev(
             while stack.ended is None:
                 time.sleep(0.2)
             child = stack.ended
-            raise Failure(f"the {child.name} has ended by itself; the end of its log:\n{child.log_tail(30)}")
+            raise Failure(f"the {child.name} ended by itself; its log ends with:\n{child.log_tail(30)}")
     except Stopped:
         err.print("[dim]stopped; nothing is left behind[/]")
     except ServiceUnavailable as error:
@@ -93,7 +93,7 @@ def dev(
 
 
 def require_extra(command: str) -> None:
-    """Raise Failure with the remedy where a package of the extra `local` is missing that has no substitute."""
+    """Raise Failure with the remedy where a package of the extra `local` is missing that the command can't replace."""
     missing = [name for name in ("confluent_kafka", "uuid6") if importlib.util.find_spec(name) is None]
     if missing:
         raise Failure(

@@ -34,17 +34,17 @@ def validate_command(
     path: Annotated[
         Path | None,
         typer.Argument(
-            help="A manifest, seen with the rule files beside it, else with the registry's; a file it is made of; or a "
-            "registry's folder. Default: the registry's manifest and all it is made of"
+            help="A manifest, checked with the rule files beside it, else with the registry's; a source file of it; "
+            "or a registry's folder. Default: the registry's manifest and all its sources"
         ),
     ] = None,
     format: FormatOption = Format.TEXT,
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
-    """Every finding of the manifest, with place, rule and remedy. Exit code 1 if one of them is an error.
+    """Show every finding of the manifest, with place, rule and remedy. Exit code 1 for an error.
 
-    A manifest that is not what its sources give is a warning here: it may be kept by hand.
+    A manifest that differs from its sources is a warning here: you may keep it by hand.
 
     Example: rampgate manifest validate --format github
     """
@@ -56,7 +56,7 @@ def validate_command(
 @manifest.command("resolve")
 def resolve_command(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if the file is not as it would be written")
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the file is out of date")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a manifest that was edited by hand")] = False,
     format: FormatOption = Format.TEXT,
@@ -65,7 +65,7 @@ def resolve_command(
 ) -> None:
     """Write the manifest that manifest-base.yaml, the prompt components and the verticals' files declare.
 
-    A hand edit is shown and not overwritten. Exit code 1 if it is refused, or if what is declared holds an error.
+    It shows a hand edit and does not overwrite it. Exit code 1 for a hand edit, or an error in the sources.
 
     Example: rampgate manifest resolve --check
     """
@@ -83,7 +83,7 @@ def show_command(
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
-    """The manifest as the registry serves it: what fires on each category, safety judges too, and its thresholds.
+    """Show the manifest as the registry serves it: the judges of each category, safety judges too, and thresholds.
 
     Example: rampgate manifest show --vertical receipts --category receipt_scan
     """
@@ -102,10 +102,10 @@ def sync_command(
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
 ) -> None:
-    """Bring a changed manifest to Opik, whose copies of the judges carry its thresholds: `rules sync` of all judges.
+    """Bring a changed manifest to Opik by `rules sync` of all judges, whose copies there carry its thresholds.
 
-    Its dataset is compared with the one in Opik - version, items, categories - and never written; what differs is a
-    warning. Exit codes as of `rules sync`.
+    It compares the dataset with the one in Opik (version, items, categories) and never writes it; a difference is a
+    warning. Exit codes are those of `rules sync`.
 
     Example: rampgate manifest sync --vertical receipts --yes
     """

@@ -1,4 +1,4 @@
-"""Options that several commands have, in one wording."""
+"""Declares the options that several commands share."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FormatOption = Annotated[
     Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
 ]
 MetricsOption = Annotated[
-    Path | None, typer.Option("--metrics-file", help="Leave the metrics there, for a textfile collector")
+    Path | None, typer.Option("--metrics-file", help="Write the metrics to this file, for a textfile collector")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and do nothing")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
 RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL")]

@@ -20,7 +20,7 @@ from rampgate.console import Failure, print_json, run
 if TYPE_CHECKING:
     from rampgate.settings import Settings
 
-feeds = typer.Typer(help="Bring user signals from where they are kept onto their topic.", no_args_is_help=True)
+feeds = typer.Typer(help="Publish user signals from their store to their topic.", no_args_is_help=True)
 
 TableOption = Annotated[str | None, typer.Option(help="The thumbs table; a feed finds its stream by it")]
 EndpointOption = Annotated[str | None, typer.Option(help="DynamoDB endpoint, for DynamoDB Local")]
@@ -59,7 +59,7 @@ def worker(
 
 @feeds.callback()
 def feed() -> None:
-    """Keeps `dynamodb` a command of its own, beside feeds to come."""
+    """Keeps `dynamodb` a command of its own, so that other feeds can be added."""
 
 
 @feeds.command("dynamodb")
@@ -75,8 +75,8 @@ def dynamodb(
 ) -> None:
     """Publish the table's stream to the thumbs topic, resuming where a feed of this table left off.
 
-    Every record is published at least once and in order; start a second feed to stand by or share the shards.
-    Credentials are found as every AWS program finds them. Exit code 2: the stream or a setting can't be used.
+    It publishes every record at least once and in order. A second feed shares the shards or takes over. It finds AWS
+    credentials as every AWS program does. Exit code 2: the stream or a setting can't be used.
 
     Example: rampgate feed dynamodb --table thumbs --region eu-west-1
     """
@@ -130,7 +130,7 @@ def sweep(
     metrics_file: MetricsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the thumbs table and Opik's traces, and bring in what the stream has not: PF-9's scheduled batch.
+    """Read the thumbs table and Opik's traces, and publish what the stream lacks: PF-9's scheduled batch.
 
     Safe to repeat, and safe beside feed and worker. Exit code 2: a part is out of reach; run it again to go on.
 
@@ -178,7 +178,7 @@ def sweep(
 
 
 def logged_settings(flags: dict[str, Any]) -> Settings:
-    """The settings under these flags; logs are written as they say from now on."""
+    """The settings with these flags; also configures the logs by them."""
     from rampgate.logs import configure_logs
     from rampgate.settings import load_settings
 
@@ -188,7 +188,7 @@ def logged_settings(flags: dict[str, Any]) -> Settings:
 
 
 async def watched_sweep(settings: Settings, asked: Any) -> dict[str, Any]:
-    """Run a sweep, with a progress bar where a person watches."""
+    """Run a sweep, with a progress bar on a terminal."""
     from rampgate.worker.sweep import run_sweep
 
     if not sys.stderr.isatty():

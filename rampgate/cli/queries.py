@@ -1,6 +1,6 @@
 """`rampgate coverage`, `conservation`, `turn`, `settings` and `refresh` (contracts §5).
 
-All but `refresh` read the state themselves and need no worker.
+All but `refresh` read the state themselves: they need no worker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def coverage(
     as_json: JsonOption = False,
     redis: RedisOption = None,
 ) -> None:
-    """How much of the join there is, per vertical: turns with both sides, and those that miss one.
+    """Show how many turns have both a user signal and judge scores, and how many lack one, per vertical.
 
     Example: rampgate coverage --vertical receipts --window 24h
     """
@@ -38,7 +38,7 @@ def coverage(
 
 
 def conservation(window: WindowOption = None, as_json: JsonOption = False, redis: RedisOption = None) -> None:
-    """Whether every consumed record ended in exactly one state. Exit code 1 if not.
+    """Show that every consumed record ended in exactly one state. Exit code 1 if not.
 
     Example: rampgate conservation --json
     """
@@ -57,7 +57,7 @@ def turn(
     opik: OpikOption = None,
     kafka: AuditKafkaOption = None,
 ) -> None:
-    """One turn with its user signals, judge scores and metadata, as PS-5 reconstructs it.
+    """Show a turn with its user signals, judge scores and metadata, as PS-5 reconstructs it.
 
     Example: rampgate turn resp_abc --json
     """
@@ -69,7 +69,7 @@ def turn(
 
 
 def settings(as_json: JsonOption = False) -> None:
-    """The settings in force here, from environment, rampgate.toml and defaults. Secrets are not shown.
+    """Show the settings in force here, from environment, rampgate.toml and defaults; never a secret.
 
     Example: RAMPGATE_WRITE=true rampgate settings
     """
@@ -85,10 +85,10 @@ def refresh(
     http: Annotated[str | None, typer.Option(help="address:port of the worker; default: RAMPGATE_HTTP")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a running worker read the registry's files again, without a restart.
+    """Make a running worker read the registry's files again, without a restart.
 
-    Exit code 0 if it serves what the files say, 1 if it refuses them: what served before goes on, and the findings are
-    shown. Where several workers run, ask each, or wait for RAMPGATE_REGISTRY_TTL_SECONDS. The token is RAMPGATE_TOKEN.
+    Exit code 0 if it serves the new files, 1 if it refuses them: then it shows the findings and serves the version
+    before. Of several workers, refresh each, or wait for RAMPGATE_REGISTRY_TTL_SECONDS. The token is RAMPGATE_TOKEN.
 
     Example: rampgate refresh --http 127.0.0.1:8350
     """

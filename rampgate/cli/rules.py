@@ -42,9 +42,9 @@ def validate_command(
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
 ) -> None:
-    """Every finding of the rule files, all at once, with place, rule and remedy; a file is seen with those around it.
+    """Show every finding of the rule files, with place, rule and remedy. A file is checked together with its registry.
 
-    Exit code 0 where there are only warnings, 1 if there is an error, 2 if a path is not there.
+    Exit code 0 for warnings only, 1 for an error, 2 for a missing path.
 
     Example: rampgate rules validate configs/rules/receipts --format github
     """
@@ -60,7 +60,7 @@ def list_command(
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
-    """The judges with classification, thresholds, floor, tolerance, provenance and when they are due.
+    """List the judges with classification, thresholds, floor, tolerance, provenance and the day they are due.
 
     Example: rampgate rules list --vertical receipts --category receipt_scan
     """
@@ -77,7 +77,7 @@ def diff_command(
 ) -> None:
     """Compare the files with a version in git, by judges and values instead of lines of text.
 
-    Exit code 0 if nothing does, 1 if something does. For what differs in Opik: rampgate rules sync --dry-run
+    Exit code 0 without a difference, 1 with one. For differences from Opik: rampgate rules sync --dry-run
 
     Example: rampgate rules diff origin/main
     """
@@ -96,10 +96,10 @@ def sync_command(
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
 ) -> None:
-    """Have each vertical's own Opik project hold the judges as the files say: plan first, then only what differs.
+    """Write the judges to each vertical's own Opik project: show a plan first, then write only what differs.
 
-    Deletes nothing, and touches no rule that it did not make. Exit code 1 if the files hold an error (nothing is
-    synced) or Opik refused a rule (the others are synced), 2 if a vertical's project can't be reached or written.
+    It deletes nothing, and changes no rule that it did not make. Exit code 1 if a file has an error (nothing is synced)
+    or Opik refused a rule (the others are synced), 2 if a vertical's project can't be reached or written.
 
     Example: rampgate rules sync --vertical receipts --yes
     """
@@ -120,9 +120,9 @@ def create_command(
     opik: OpikOption = None,
     metrics_file: MetricsOption = None,
 ) -> None:
-    """Sync one rule, without asking: created where it is not there, updated where it differs. PC5's own form.
+    """Sync one rule without asking: create it where it is missing, update it where it differs. PC5's own form.
 
-    The registry around the file is validated as a whole.
+    It validates the whole registry around the file.
 
     Example: rampgate rules create --name response_quality --file configs/rules/response_quality.yaml
     """
@@ -147,8 +147,8 @@ def rollback_command(
 ) -> None:
     """Bring a judge's rule files back from git, the central one and every vertical's, and sync that judge.
 
-    Validates before anything is written. The files are left in the working tree to be committed; history is not
-    rewritten. Safe to run again after a failure: it goes on where it stopped.
+    It validates before it writes, leaves the files in the working tree for you to commit, and never rewrites history.
+    Safe to run again after a failure: it continues where it stopped.
 
     Example: rampgate rules rollback response_quality --to v1.4.0 --yes
     """

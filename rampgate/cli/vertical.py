@@ -8,7 +8,7 @@ import typer
 
 from rampgate.cli.options import ConfigsOption, JsonOption
 
-vertical = typer.Typer(help="Verticals that judge their turns with this registry.", no_args_is_help=True)
+vertical = typer.Typer(help="Verticals whose turns this registry judges.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -39,13 +39,13 @@ def scaffold_command(
         list[str] | None, typer.Option("--judge", help="A quality judge to start with; again for more")
     ] = None,
     ticket: Annotated[str | None, typer.Option("--ticket", help="The seeds' calibration_ref, such as PLT-1234")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would write, and write nothing")] = False,
     as_json: JsonOption = False,
     configs: ConfigsOption = None,
 ) -> None:
-    """Write the files a new vertical begins with: valid as they are, with comments that say what to fill in.
+    """Write the files a new vertical begins with: already valid, with comments that say what to fill in.
 
-    A file that exists is kept as it is. Exit code 1 if all of them do, or if the registry would not be valid with them.
+    It keeps existing files. Exit code 1 if all of them exist, or if the registry would not be valid with them.
 
     Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
     """

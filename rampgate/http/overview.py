@@ -1,4 +1,4 @@
-"""Renders the page at `/`: how the stream is doing, on one screen. No script, no foreign resource, all escaped."""
+"""Renders the page at `/`: the state of the stream on one screen. No script, nothing from elsewhere, all escaped."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from html import escape
 
 from agents.ports import Unavailable
-from rampgate.queries import Queries
-from schemas.answers import Balance, Conservation, CoverageAnswer, Health
+from rampgate.queries import Queries, reasons_of
+from schemas.answers import Conservation, CoverageAnswer, Health
 from schemas.outcomes import State
 
 STYLE = """
@@ -34,7 +34,7 @@ nav a{color:inherit;margin-right:14px}
 
 
 async def render(queries: Queries, ready: Health, *, writing: bool) -> str:
-    """The whole page; a part out of reach is named in place of its figures."""
+    """The whole page. Where a part is out of reach, its name takes the place of the figures."""
     try:
         figures = coverage_section(await queries.coverage()) + balance_section(await queries.conservation())
     except Unavailable as error:
@@ -90,26 +90,17 @@ def balance_section(answer: Conservation) -> str:
     rows = []
     for signal, one in answer.signals.items():
         mark = "good" if one.difference == 0 else "bad"
-        states = (f"{figure:,}" for figure in (one.consumed, one.done, one.superseded, one.dead_lettered, one.parked))
-        rows.append((escape(signal), *states, f"{one.filtered:,}", f'<b class="{mark}">{one.difference:,}</b>'))
+        figures = (f"{figure:,}" for figure in (one.consumed, *(getattr(one, state) for state in State)))
+        rows.append((escape(signal), *figures, f'<b class="{mark}">{one.difference:,}</b>'))
     reasons = "".join(
         f"<li>{escape(signal)}: {records:,} {escape(state.replace('_', ' '))}, {escape(reason.replace('_', ' '))}</li>"
-        for signal, state, reason, records in why(answer.signals)
+        for signal, state, reason, records in reasons_of(answer)
     )
     return (
         f"<section><h2>Conservation {badge(answer.balanced, 'balanced', 'out of balance')}</h2>"
         f"<p>Every record consumed in the last {duration(answer.window_seconds)} ends in exactly one state.</p>"
         f"{table(head, rows)}{f'<ul>{reasons}</ul>' if reasons else ''}</section>"
     )
-
-
-def why(signals: dict[str, Balance]) -> list[tuple[str, str, str, int]]:
-    return [
-        (signal, state, reason, records)
-        for signal, one in signals.items()
-        for state in State
-        for reason, records in one.reasons.get(state.value, {}).items()
-    ]
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -33,8 +33,8 @@ SERVED = frozenset({"loaded", "unchanged"})
 
 @dataclass(frozen=True)
 class Side:
-    """What a process serves. `live` and `ready` answer at once, from what is known. Without `queries` (the feed) there
-    are only probes and metrics."""
+    """What a process serves. `live` and `ready` answer at once, from the last checks. Without `queries`, as in the
+    feed, there are only probes and metrics."""
 
     metrics: Metrics
     live: Callable[[], Health]
@@ -123,12 +123,12 @@ def query_routes(side: Side) -> Routes:
 
 
 def several(text: str | None) -> list[str] | None:
-    """Values separated by commas; None where there is none."""
+    """The values that commas separate; None for no value."""
     return [part for part in (text or "").split(",") if part] or None
 
 
 def registry_routes(side: Side) -> Routes:
-    """PC5 FR-8."""
+    """The registry's judges, and its refresh (PC5 FR-8)."""
     registry = side.registry
     if registry is None:
         return []
@@ -138,7 +138,8 @@ def registry_routes(side: Side) -> Routes:
         return respond(registry.eval_config(query["vertical"], query["category"]))
 
     async def refresh(request: web.Request) -> web.Response:
-        """Answer 422 where the files can't be served: what served before goes on, and the body has the findings."""
+        """Read the files again. 422 where they can't be served: the body has the findings, the old version serves
+        on."""
         parameters(request)
         done = await registry.refresh("http")
         return respond(done, 200 if done.outcome in SERVED else 422)

@@ -1,4 +1,4 @@
-"""Brings gauges of the shared state up to date when `/metrics` is read; this process alone can't know them."""
+"""Updates the gauges of the shared state when `/metrics` is read; one process alone can't know them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ FRESH_SECONDS = 5.0
 
 
 class Scrape:
-    """`refresh` reads Redis at most once in `FRESH_SECONDS`. A figure it can't read has no series, not an old one."""
+    """Reads Redis at most once in `FRESH_SECONDS`. A figure that it can't read has no series, rather than an old
+    value."""
 
     def __init__(self, metrics: Metrics, queries: Queries) -> None:
         self._metrics, self._queries = metrics, queries
@@ -30,7 +31,8 @@ class Scrape:
         self._signals: set[str] = set()
 
     async def refresh(self) -> None:
-        """Never raises for a part out of reach: a scrape must show the process's own figures at any time."""
+        """Update the gauges. Never raises for a part out of reach: the process's own figures must be readable then
+        too."""
         async with self._lock:
             if time.monotonic() - self._read_at < FRESH_SECONDS:
                 return

@@ -1,4 +1,4 @@
-"""Lets only the bearer of the token in, everywhere but at the probes (contracts §4); sets security headers."""
+"""Admits only the bearer of the token, except to the probes (contracts §4), and sets security headers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLER = "Rampgate-Caller"
 
 
 def authorization(token: str | None) -> Middleware:
-    """Middleware that refuses requests without the token. No token set: everything is open, on a loopback address."""
+    """Middleware that refuses requests without the token. Without a configured token it refuses none."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -44,7 +44,7 @@ def authorization(token: str | None) -> Middleware:
 
 
 def has_token(header: str | None, token: str) -> bool:
-    """Whether the header carries the token, compared in constant time.
+    """Tells whether the header carries the token, in constant time.
 
     A browser can't send a bearer token, so the token also counts as a password, under any user's name.
     """
@@ -61,6 +61,6 @@ def has_token(header: str | None, token: str) -> bool:
 
 
 def caller_of(request: web.Request) -> str:
-    """The caller as the audit names it: what it says of itself, and the address it called from."""
-    said = clean(request.headers.get(CALLER, ""), 96)
-    return f"{said or 'http'}@{request.remote or 'unknown'}"
+    """The caller's name in the audit: what it calls itself, and its address."""
+    name = clean(request.headers.get(CALLER, ""), 96)
+    return f"{name or 'http'}@{request.remote or 'unknown'}"

@@ -1,4 +1,4 @@
-"""Listens on the configured address; on a free port where the default one is taken."""
+"""Listens on the configured address, or on a free port where the default one is taken."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ class Listening:
 
 
 async def listen(settings: Settings, side: Side) -> Listening:
-    """Serve on the running loop until closed. Raises SettingsError for an address that can't be had; a port that is
-    in use is such an address if it was configured; the default one is replaced by a free port, and the log names it."""
+    """Serve on the running loop until closed.
+
+    Raises SettingsError for an address that can't be had. A configured port that is in use is such an address; in place
+    of the default port it takes a free one, and logs it.
+    """
     host, _, port = settings.http.rpartition(":")
     host = host.strip("[]")
     runner = web.AppRunner(make_app(side), access_log=None, shutdown_timeout=2.0)
@@ -54,6 +57,10 @@ async def listen(settings: Settings, side: Side) -> Listening:
     shown = f"[{taken[0]}]" if ":" in taken[0] else taken[0]
     url = f"http://{shown}:{taken[1]}"
     if side.token is None and host not in LOCAL:
-        log.warning("http_open_to_all", address=url, hint="set RAMPGATE_TOKEN: whoever reaches it can read everything")
+        log.warning(
+            "http_open_to_all",
+            address=url,
+            hint="set RAMPGATE_TOKEN: without it anyone can read all",
+        )
     log.info("http_listening", url=url, with_token=side.token is not None)
     return Listening(url, runner)

@@ -30,7 +30,8 @@ def refuse(status: int, error: str, message: str, **more: Any) -> web.Response:
 
 
 def parameters(request: web.Request, *known: str) -> dict[str, str | None]:
-    """The query's parameters, None where absent. Raises BadQuery for unknown ones: none becomes a silent default."""
+    """The query's parameters, None where absent. Raises BadQuery for an unknown one, which would be ignored
+    silently."""
     unknown = sorted(set(request.query) - set(known))
     if unknown:
         raise BadQuery(f"no such parameter: {', '.join(unknown)[:100]}; there are {', '.join(known) or 'none'}")
@@ -60,4 +61,4 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         )
     except Exception:
         log.exception("http_failed", path=request.path)
-        return refuse(500, "internal_error", "this answer failed; the process's log has the error")
+        return refuse(500, "internal_error", "this request failed; the process's log has the error")

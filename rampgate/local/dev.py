@@ -1,6 +1,6 @@
-"""Starts the stack of `rampgate dev`: services, topics, a worker (and with DynamoDB a feed) as child processes.
+"""Starts the stack of `rampgate dev`: services, topics, and as child processes a worker and, with DynamoDB, a feed.
 
-Everything is gone when the stack is closed, or when this process has died, however it died.
+It ends everything with close(), or with this process, however it ends.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 from rampgate.local.services.dynamodb import REGION, DynamoDBLocal
@@ -20,6 +19,7 @@ from rampgate.local.services.janitor import make_folder, remove_folder
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.ports import accepts, release_port, reserve_port
 from rampgate.local.services.process import ChildProcess, ServiceUnavailable
+from rampgate.local.services.service import Closing
 from rampgate.local.services.stack import AnyService, Name, Stack
 from schemas.topics import Topics
 
@@ -41,11 +41,11 @@ REAL_SERVICES = (
     "GRAFANA_TOKEN",
     "GRAFANA_TOKEN_FILE",
 )
-"""Settings that lead to real services, which a local stack must not touch."""
+"""Settings that name real services, which a local stack must not use."""
 
 
 class FixedPorts(Stack):
-    """A stack some of whose services listen where they are told to."""
+    """A stack with some services on given ports."""
 
     def __init__(self, *args: Any, ports: Mapping[Name, int], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -65,8 +65,9 @@ class FixedPorts(Stack):
         return service
 
 
-class DevStack:
-    """`addresses` is what `dev --json` prints. Raises ServiceUnavailable, leaving nothing running."""
+class DevStack(Closing):
+    """The whole stack; `addresses` is what `dev --json` prints. Raises ServiceUnavailable and leaves nothing
+    running."""
 
     def __init__(
         self, *, real: bool = False, worker: bool = True, ports: Mapping[Name, int] | None = None, http_port: int = 0
@@ -80,19 +81,6 @@ class DevStack:
         self._reserved: list[int] = []
         self._http_port = http_port
         self._folder: Path | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         for child in reversed(self.children):
@@ -108,10 +96,10 @@ class DevStack:
 
     @property
     def ended(self) -> ChildProcess | None:
-        """A child that has ended by itself, or None."""
+        """A child that ended by itself; None while all run."""
         return next((child for child in self.children if not child.running), None)
 
-    def _start(self) -> None:
+    def start(self) -> None:
         stack = self.stack
         stack.start()
         prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
@@ -137,8 +125,11 @@ class DevStack:
         }
 
     def _environment(self) -> dict[str, str]:
-        """Over this process's own environment: it may tune the worker, and may not lead it elsewhere. A settings file
-        is not read, since the children work in a folder of their own."""
+        """What the children get besides this process's environment, which may tune the worker but not name real
+        services.
+
+        The children read no settings file, because they run in folders of their own.
+        """
         for name in REAL_SERVICES:
             os.environ.pop(f"RAMPGATE_{name}", None)
         paths = {
@@ -165,7 +156,7 @@ class DevStack:
         }
 
     def _child(self, name: str, arguments: list[str], environment: Mapping[str, str], port: int) -> str:
-        """Start `rampgate <arguments>`; returns the URL its HTTP side will have."""
+        """Start `rampgate <arguments>`; return the URL of its HTTP side."""
         if port and accepts(port):
             raise ServiceUnavailable(name, f"port {port} is taken", "name a free one, or none")
         if not port:
@@ -186,8 +177,7 @@ class DevStack:
 
 
 def own_model() -> str | None:
-    """A judges' model of the user's own, if it is on this machine; None: the stand-in is started. A model
-    elsewhere costs money."""
+    """The URL of the user's own model if it is on this machine; None, and the stand-in, for any other: it may cost."""
     url = os.environ.get("RAMPGATE_MODEL_URL", "")
     return url if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1") else None
 
@@ -197,6 +187,6 @@ def child_address(child: ChildProcess) -> str:
 
 
 def answers_ok(url: str) -> bool:
-    """Raises OSError for "not yet"; a probe that fails is an HTTPError, which is one."""
+    """Tells whether a GET is answered with 200. Raises OSError for "not yet"; a failing probe's HTTPError is one."""
     with urllib.request.urlopen(url, timeout=2.0) as answer:  # noqa: S310 - our own child, on this machine
         return bool(answer.status == 200)

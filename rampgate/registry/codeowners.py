@@ -1,4 +1,4 @@
-"""Names the owners of a file by a CODEOWNERS file, as GitHub reads it: the last pattern that matches decides."""
+"""Names the owners of a file by a CODEOWNERS file, as GitHub does: the last pattern that matches decides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CodeOwners:
 
     @classmethod
     def of(cls, repository: Path) -> CodeOwners:
-        """Reads a repository's file; without it no file has an owner."""
+        """Read a repository's file; without one, no file has an owner."""
         found = next((repository / place for place in PLACES if (repository / place).is_file()), None)
         return cls(found.read_text(encoding="utf-8") if found is not None else "")
 
@@ -38,8 +38,9 @@ class CodeOwners:
 
 
 def _matcher(pattern: str) -> re.Pattern[str]:
-    """A pattern with a slash before its end stands for a place from the top, another for a name anywhere. What it
-    matches as a folder it matches with all that is inside, but for a last `*`, which stays at its level."""
+    """The expression for a pattern. A slash before its end anchors it at the top; without one it matches a name
+    anywhere. A folder that matches includes all that is inside, except for a last `*`, which matches its own level
+    only."""
     anchored = "/" in pattern.rstrip("/")
     parts = pattern.strip("/").split("/")
     expression = "" if anchored else "(?:.*/)?"

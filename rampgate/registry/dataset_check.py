@@ -1,4 +1,4 @@
-"""Looks up the manifest's dataset in the Opik project that holds it. An edge: it reads and never writes."""
+"""Reads the manifest's dataset from the Opik project that holds it, and never writes it. An edge."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from streams.opik.datasets import OpikDatasets
 
 
-PATIENCE = 20.0
-"""Seconds of trying again where Opik does not answer a gate."""
+RETRY_SECONDS = 20.0
+"""How long a gate retries while Opik does not answer."""
 
 
 @dataclass(frozen=True)
 class DatasetCheck:
-    """`error`: why it could not be looked up; nothing is known of it then."""
+    """The dataset that the manifest wants and the one in Opik. `error` says why Opik could not be read."""
 
     wanted: Dataset
     there: DatasetThere | None
@@ -49,7 +49,7 @@ class DatasetCheck:
 
 
 async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: Iterable[Vertical]) -> DatasetCheck:
-    """One try: who can't reach Opik learns that from the sync beside it."""
+    """Compare the dataset with the manifest. Tries once: the sync that follows reports an unreachable Opik."""
     wanted = manifest.model.dataset
     try:
         async with opened(settings, wanted, verticals, 0.0) as datasets:
@@ -60,9 +60,9 @@ async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: It
 
 
 async def read_whole(settings: Settings, wanted: Dataset, verticals: Iterable[Vertical]) -> GoldenSet | None:
-    """With its items at its version; None where Opik has none of the name, or no such version: what is there today is
-    another dataset. Raises Unavailable and Unauthorized."""
-    async with opened(settings, wanted, verticals, PATIENCE) as datasets:
+    """The dataset's items at its version; None where Opik has no such dataset or version. Raises Unavailable and
+    Unauthorized."""
+    async with opened(settings, wanted, verticals, RETRY_SECONDS) as datasets:
         found = await datasets.read(wanted.name, wanted.project, wanted.version)
     if found is None or found.version is None:
         return None
@@ -74,8 +74,11 @@ async def read_whole(settings: Settings, wanted: Dataset, verticals: Iterable[Ve
 async def opened(
     settings: Settings, wanted: Dataset, verticals: Iterable[Vertical], seconds: float
 ) -> AsyncIterator[OpikDatasets]:
-    """With the credentials of the vertical whose project the dataset is in, else the operator's. `seconds` of trying
-    again. Raises Unauthorized where the vertical's key can't be read."""
+    """A gateway to datasets, which retries for `seconds`.
+
+    It has the credentials of the vertical that owns the dataset's project, else the operator's. Raises Unauthorized
+    where the vertical's key can't be read.
+    """
     from streams.opik.client import OpikClient
     from streams.opik.datasets import OpikDatasets
 

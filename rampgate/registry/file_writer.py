@@ -1,4 +1,4 @@
-"""Writes registry files whole or not at all: a reader, or a crash, never meets half of one."""
+"""Writes registry files whole or not at all: neither a reader nor a crash leaves half a file."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put `text` in the place of a file, or of none, with the mode of what was there; through a link, where it leads.
+    """Write `text` as the file, keeping the mode of an existing one and following a link.
 
-    Raises PermissionError for a file that is marked read-only, which a rename would not heed, and OSError.
+    Raises OSError, and PermissionError for a read-only file, which a rename would replace nevertheless.
     """
     target = Path(os.path.realpath(path))
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     if not mode & 0o222:
         raise PermissionError(None, "is read-only", str(path))
-    # A name that begins with a dot is nobody's rule file.
+    # The registry reads no file whose name begins with a dot.
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -32,8 +32,8 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def create_files(files: Mapping[Path, str]) -> None:
-    """Write new files, and folders for them, none over one that is there. Where one can't be written, those written
-    before it are taken back. Raises OSError."""
+    """Create files and their folders, overwriting none. Removes those already written where one fails. Raises
+    OSError."""
     made: list[Path] = []
     try:
         for path, text in files.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 from pathlib import PurePath
 
@@ -15,7 +15,7 @@ from streams.metrics import Metrics
 
 
 class RegistryMetrics:
-    """Findings are counted once, when they come up, and not again by each refresh that still sees them."""
+    """Counts a finding when it first appears, and not again at each refresh that still has it."""
 
     def __init__(self, metrics: Metrics, day: Callable[[], date]) -> None:
         self._metrics, self._day = metrics, day
@@ -32,20 +32,8 @@ class RegistryMetrics:
         metrics.registry_judges.set(answer.judges)
         if answer.outcome == "loaded":
             metrics.registry_loaded.set(time.time())
-        self._count(result.findings)
+        self._known = count_findings(metrics, result.findings, self._known)
         self._show_overdue(registry)
-
-    def _count(self, findings: tuple[Finding, ...]) -> None:
-        found = {(finding.file, finding.field, finding.check): finding for finding in findings}
-        for key, finding in found.items():
-            if key in self._known:
-                continue
-            if is_drift(finding):
-                self._metrics.manifest_drift.inc()
-            rule = rule_of(finding.file)
-            if rule is not None and finding.severity is Severity.ERROR:
-                self._metrics.rule_validation_failed.labels(rule, finding.check).inc()
-        self._known = frozenset(found)
 
     def _show_overdue(self, registry: Registry | None) -> None:
         gauge, today = self._metrics.recalibration_overdue, self._day()
@@ -59,15 +47,32 @@ class RegistryMetrics:
         self._judges = set(overdue)
 
 
+def count_findings(
+    metrics: Metrics, findings: Iterable[Finding], known: Collection[tuple[str, str, str]] = ()
+) -> frozenset[tuple[str, str, str]]:
+    """Count the findings that are not `known`, each once (PC5 §10.2). Return what names all of them."""
+    found = {(finding.file, finding.field, finding.check): finding for finding in findings}
+    for key, finding in found.items():
+        if key in known:
+            continue
+        if is_drift(finding):
+            metrics.manifest_drift.inc()
+        rule = rule_of(finding.file)
+        if rule is not None and finding.severity is Severity.ERROR:
+            metrics.rule_validation_failed.labels(rule, finding.check).inc()
+    return frozenset(found)
+
+
 def every_view(registry: Registry) -> Iterator[Judge]:
-    """Each judge as the platform and as each vertical sees it: a vertical's calibration may be overdue on its own."""
+    """Each judge as the platform and as each vertical sees it: a vertical's calibration may be overdue by itself."""
     for name in registry.rules():
         for vertical in (None, *sorted(registry.verticals)):
             yield registry.judge(name, vertical)
 
 
 def rule_of(file: str) -> str | None:
-    """The judge a rule file is about, with the vertical where it is a vertical's: `receipts/response_quality`."""
+    """The judge of a rule file, with the vertical of a vertical's file: `receipts/response_quality`. None for
+    others."""
     parts = PurePath(file).parts
     if "rules" not in parts[:-1]:
         return None
@@ -76,5 +81,5 @@ def rule_of(file: str) -> str | None:
 
 
 def is_drift(finding: Finding) -> bool:
-    """Manifest and rule files name different judges (PC5 R-3)."""
+    """Tells whether the finding is that manifest and rule files name different judges (PC5 R-3)."""
     return "drift" in finding.check

@@ -13,21 +13,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evalcore.registry import disk
-from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
+from evalcore.registry.files import COMPONENTS, MANIFEST, VERTICALS, Tree
 from rampgate.settings import SettingsError
 from schemas.judges import judge_id
 
-MANIFEST = "evaluation_manifest.yaml"
 SECONDS = 60.0
+_READ = {".yaml", ".yml", ".json", ".xml"}
+_PLAIN = ("100644", "100755")
 
 
 class NoHistory(SettingsError):
-    """Git can't give that version; says why and what to do."""
+    """Git can't provide the version; the message says why and what to do."""
 
 
 def changed_since(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
-    """Rule files, and the manifest where no judge is named, that differ between `rev` and the working tree: those of
-    the named judges in the central registry and in every vertical, or all. Relative to `root`. Raises NoHistory."""
+    """The rule files that differ between `rev` and the working tree, relative to `root`. Raises NoHistory.
+
+    With `judges`: their files only, in the central registry and in every vertical. Without: all, and the manifest.
+    """
     commit = commit_of(root, rev)
     names = git(root, "diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".").split("\0")
     new = git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", ".").split("\0")
@@ -50,7 +53,7 @@ def before_last_change(root: Path, judge: str) -> str:
 
 
 def require_committed(root: Path, files: list[Path]) -> None:
-    """Raises NoHistory where one of the files holds a change that no commit has."""
+    """Raise NoHistory where one of the files has an uncommitted change."""
     if not files:
         return
     names = [_literal(file) for file in files]
@@ -60,9 +63,9 @@ def require_committed(root: Path, files: list[Path]) -> None:
 
 
 def restore(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
-    """Bring those files back to how they were at `rev`; one that was not there then is removed. What it changed.
+    """Bring those files back to `rev`, removing those that did not exist then; return the files it changed.
 
-    Raises NoHistory, before it touches anything, where one of them holds a change that no commit has.
+    Raises NoHistory, before it touches anything, where one of them has an uncommitted change.
     """
     files = changed_since(root, rev, judges)
     require_committed(root, files)
@@ -72,7 +75,7 @@ def restore(root: Path, rev: str, judges: Collection[str] = ()) -> list[Path]:
 
 
 def commit_of(root: Path, rev: str) -> str:
-    """Its full id. Raises NoHistory."""
+    """The full id of a commit. Raises NoHistory."""
     return git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{rev}^{{commit}}").strip()
 
 
@@ -88,12 +91,12 @@ def _is_ours(file: Path, wanted: set[str]) -> bool:
 
 
 def git(root: Path, *arguments: str) -> str:
-    """What git answers, run in `root`. Raises NoHistory."""
+    """The output of git, run in `root`. Raises NoHistory."""
     return git_bytes(root, None, *arguments).decode("utf-8", "surrogateescape")
 
 
 def git_bytes(root: Path, given: bytes | None, *arguments: str) -> bytes:
-    """The same as bytes; `given` goes to its stdin. Raises NoHistory."""
+    """The output of git as bytes; `given` goes to its stdin. Raises NoHistory."""
     try:
         done = subprocess.run(
             ["git", "-C", str(root), *arguments], input=given, capture_output=True, timeout=SECONDS, check=False
@@ -106,13 +109,11 @@ def git_bytes(root: Path, given: bytes | None, *arguments: str) -> bytes:
     return done.stdout
 
 
-_READ = {".yaml", ".yml", ".json", ".xml"}
-_PLAIN = ("100644", "100755")
-
-
 def tree_at(root: Path, rev: str) -> Tree:
-    """What `loading.read_tree(root)` would have read at `rev`. Folders beside `root` that lie outside its repository
-    have no history here, and are taken as they are now. Raises NoHistory."""
+    """The tree that `disk.read_tree(root)` would have read at `rev`. Raises NoHistory.
+
+    Folders outside the repository have no history here: their files are read as they are on disk.
+    """
     commit, prefix = commit_of(root, rev), git(root, "rev-parse", "--show-prefix").strip()
     here = [os.path.normpath(prefix or "."), *(os.path.normpath(prefix + name) for name in (COMPONENTS, VERTICALS))]
     inside = [name for name in here if not name.startswith("..")]
@@ -132,7 +133,7 @@ def tree_at(root: Path, rev: str) -> Tree:
 
 
 def _listed(root: Path, commit: str, folders: list[str]) -> dict[str, str]:
-    """Object id by path from the repository's top."""
+    """The git object id of each file, by its path from the repository's top."""
     listed = git(root, "ls-tree", "-r", "-z", "--full-tree", commit, "--", *folders)
     found = {}
     for line in filter(None, listed.split("\0")):

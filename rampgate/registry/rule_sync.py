@@ -26,7 +26,7 @@ CONNECTIONS = 2
 
 @dataclass(frozen=True)
 class Failed:
-    """A rule that Opik refused, or keeps otherwise than it was sent."""
+    """A rule that Opik refused, or stored with other values."""
 
     judge: str
     reason: str
@@ -34,8 +34,8 @@ class Failed:
 
 @dataclass
 class VerticalSync:
-    """One vertical's part. `trouble` says why it could not be carried out, or not to its end: what is in `written`
-    stands all the same. `absent`: its project is not there."""
+    """One vertical's part of a sync. `trouble` says why it stopped; the rules in `written` were written nevertheless.
+    `absent`: Opik has no such project."""
 
     vertical: Vertical
     key: str | None = field(default=None, repr=False)
@@ -63,7 +63,7 @@ class VerticalSync:
 
 
 class RuleSync:
-    """Of `registry`, into the projects of `verticals`; `only`: ids of the judges it is about, else all."""
+    """A sync of the registry's judges into the verticals' projects; `only`: ids of the judges to sync, None for all."""
 
     def __init__(
         self,
@@ -123,17 +123,18 @@ class RuleSync:
                 part.failed.append(Failed(judge_of(rule), str(error)))
 
     def _compare(self, part: VerticalSync, again: Plan) -> None:
-        """Floor, tolerance, classification and provenance have to survive (PC5 AC-8): what is still to be done for a
-        rule that was just written is what Opik did not keep."""
+        """Note the rules that Opik stored with other values. Floor, tolerance, classification and provenance have to
+        survive (PC5 AC-8), so a rule just written must need no further change."""
         left = {judge_of(rule): "it is not there" for rule in again.create}
         left |= {judge_of(one.rule): f"differs in {', '.join(one.changes)}" for one in again.update}
         for judge in part.written:
             if judge in left:
-                part.failed.append(Failed(judge, f"Opik took it and keeps it otherwise: {left[judge]}"))
+                part.failed.append(Failed(judge, f"Opik accepted it and stored other values: {left[judge]}"))
 
     @asynccontextmanager
     async def _gateway(self, part: VerticalSync, doing: str) -> AsyncIterator[OpikRules]:
-        """The gateway with the vertical's credentials. What goes wrong inside ends the vertical's part, and is told."""
+        """A gateway with the vertical's credentials. An error inside ends the vertical's part, and is kept in
+        `trouble`."""
         from streams.opik.client import OpikClient
         from streams.opik.rules import NoProject, OpikRules, Refused
 
@@ -151,7 +152,7 @@ class RuleSync:
         except Refused as error:
             part.trouble = f"vertical {vertical.name}: {error}"
         except Unavailable as error:
-            rest = "; what was done stands, run it again for the rest" if doing == "write" else ""
+            rest = "; what was written stays, run it again for the rest" if doing == "write" else ""
             part.trouble = f"{_down(settings)}: {error}{rest}"
         finally:
             await client.close()
@@ -162,7 +163,7 @@ def judge_of(rule: OpikRule) -> str:
 
 
 def _part(settings: Settings, vertical: Vertical) -> VerticalSync:
-    """With the vertical's own key, else the operator's."""
+    """The vertical's part, with its own key, else the operator's."""
     if vertical.api_key_file is None:
         return VerticalSync(vertical, revealed(settings.opik_api_key))
     try:

@@ -25,13 +25,13 @@ from streams.metrics import Metrics
 from streams.stopping import heed_cancel
 
 SUMMARY = 3
-"""The most findings that an answer about something else quotes."""
+"""The most findings that an answer about something other than the findings quotes."""
 log = structlog.get_logger(__name__)
 
 
 class Source(Protocol):
-    """Where the registry comes from: `evalcore.reloading`. `refresh` reads files, so it is called in a thread.
-    `ttl` None: the source looks for new files only when told to."""
+    """Where the registry comes from: `evalcore.reloading`. `refresh` reads files and may block, so it runs in a thread.
+    `ttl` None: the source looks for new files only on `refresh`."""
 
     def use(self, root: Path, ttl: float | None) -> None: ...
 
@@ -45,7 +45,7 @@ def today() -> date:
 
 
 class ServedRegistry:
-    """`refresh` never raises for the files; lookups are answered from memory, also while a refresh is under way."""
+    """The served registry. `refresh` never raises for broken files; lookups use memory only, also during a refresh."""
 
     def __init__(self, root: Path, metrics: Metrics, source: Source, day: Callable[[], date] = today) -> None:
         self._root, self._source = root.absolute(), source
@@ -53,15 +53,14 @@ class ServedRegistry:
         self._lock = asyncio.Lock()
         self._asked = asyncio.Event()
         self._last: Refresh | None = None
-        source.use(self._root, None)  # `run` looks, so that each look is counted and told
+        source.use(self._root, None)  # only `run` looks for new files, so that each look is counted and logged
 
     def ask(self) -> None:
-        """Have `run` refresh soon; for a signal's handler."""
+        """Make `run` refresh soon. For the handler of a signal."""
         self._asked.set()
 
     async def run(self, every: float) -> None:
-        """Load unless that was done, then refresh when asked to and after `every` seconds (0: only when asked to),
-        until cancelled."""
+        """Load the registry unless it is loaded, then refresh on `ask` and every `every` seconds (0: on `ask` only)."""
         why = "start" if self._last is None else await self._due(every)
         while True:
             self._asked.clear()
@@ -72,7 +71,7 @@ class ServedRegistry:
             why = await self._due(every)
 
     async def _due(self, every: float) -> str:
-        """Returns, with the reason, when it is time to refresh."""
+        """Wait until it is time to refresh; return the reason."""
         try:
             await asyncio.wait_for(self._asked.wait(), every or None)
             why = "signal"
@@ -113,8 +112,8 @@ class ServedRegistry:
         return answer
 
     def check(self) -> Check:
-        """Of /readyz. Ok once the files were looked at, whatever was found: signals are joined without a registry, and
-        an older one still decides."""
+        """The registry's check for /readyz: ok once the files were read, even with errors. Signals are joined without a
+        registry, and an older version still decides."""
         last, registry = self._last, self._source.loaded()
         if last is None:
             return Check(ok=False, detail="not loaded yet")

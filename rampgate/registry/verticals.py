@@ -10,11 +10,11 @@ from rampgate.settings import SettingsError
 from schemas.verticals import UNKNOWN, UNREGISTERED, Vertical
 
 TAKEN = {UNKNOWN: "a signal without a trace", UNREGISTERED: "verticals without a file"}
-"""Labels of coverage that no vertical may have for a name."""
+"""Labels of coverage, which no vertical may have as its name."""
 
 
 def load_verticals(configs: Path) -> dict[str, Vertical]:
-    """By name. No folder means no registered vertical; files that are wrong raise SettingsError with all that is."""
+    """The verticals by name; none without the folder. Raises SettingsError that lists all errors of all files."""
     found: dict[str, Vertical] = {}
     wrong: list[str] = []
     for path in sorted((configs / "verticals").glob("*.yaml")):
@@ -28,7 +28,7 @@ def load_verticals(configs: Path) -> dict[str, Vertical]:
             continue
         vertical = parsed.model
         if vertical.name != path.stem:
-            wrong.append(f"{path}: name: {vertical.name!r} is not the file's name; call one like the other")
+            wrong.append(f"{path}: name: {vertical.name!r} is not the file's name; rename one of them")
         elif vertical.name in TAKEN:
             wrong.append(f"{path}: name: {vertical.name!r} stands for {TAKEN[vertical.name]}; choose another")
         else:

@@ -17,7 +17,7 @@ LISTED = 20
 
 
 class UnknownName(LookupError):
-    """A vertical or category that isn't there. `kind` is which; `near` what may have been meant, best first."""
+    """No vertical, category or judge has this name. `kind` says which of them; `near` has similar names, best first."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -82,18 +82,9 @@ def listed(names: list[str]) -> str:
 
 
 def finding_answers(findings: list[Finding]) -> list[FindingAnswer]:
-    """The first of them; who sends the answer counts them all."""
-    return [
-        FindingAnswer(
-            file=finding.file,
-            line=finding.line,
-            column=finding.column,
-            field=finding.field,
-            check=finding.check,
-            clause=finding.clause,
-            message=finding.message,
-            fix=finding.fix,
-            severity=finding.severity.value,
-        )
-        for finding in findings[:MOST_FINDINGS]
-    ]
+    """The first `MOST_FINDINGS`; the answer that carries them counts them all."""
+    return [finding_answer(finding) for finding in findings[:MOST_FINDINGS]]
+
+
+def finding_answer(finding: Finding) -> FindingAnswer:
+    return FindingAnswer(**{name: getattr(finding, name) for name in FindingAnswer.model_fields})

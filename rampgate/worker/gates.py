@@ -1,7 +1,4 @@
-"""From settings to gates: what decides ramp-step requests inside a worker.
-
-From settings to the limits on calls of the judges' model.
-"""
+"""Makes, from the settings, what decides ramp-step requests inside a worker, and the limits on its model calls."""
 
 from __future__ import annotations
 
@@ -32,6 +29,15 @@ from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state_completeness import StateCompleteness
 
+LISTED = 100
+CANDIDATE_CALLS = 64
+"""Calls to candidates at once, by all gates of a worker; `sample.candidate.at_once` of the manifest limits one gate."""
+CANDIDATE_SECONDS = 600.0
+"""A client's limit on one call; the manifest allows less."""
+REMEMBERED = 90 * 86_400_000
+"""Milliseconds of verdicts that a worker reads at start. Baselines and histories reach further back than the lookback
+window, and must not depend on when the worker started; a calibration holds for a quarter."""
+
 
 def call_limits(settings: Settings) -> CallLimits:
     return CallLimits(
@@ -42,21 +48,11 @@ def call_limits(settings: Settings) -> CallLimits:
     )
 
 
-LISTED = 100
-CANDIDATE_CALLS = 64
-"""At once, of all gates of a worker; what one gate may is the manifest's `sample.candidate.at_once`."""
-CANDIDATE_SECONDS = 600.0
-"""More than the manifest lets one call take."""
-REMEMBERED = 90 * 86_400_000
-"""Of verdicts, in ms: baselines and histories reach further back than signals are joined, and must not depend on when
-a worker started. A quarter is how long a calibration holds."""
-
-
 class Gates:
-    """Started and closed with the worker; `requests` makes what answers for its consumption."""
+    """Started and closed with the worker; `requests` makes what answers the ramp steps that its consumption reads."""
 
     def __init__(self, parts: Parts, scoring: Scoring | None = None) -> None:
-        """`scoring`: by default what the settings say."""
+        """`scoring` None: as the settings say."""
         self.parts = parts
         self._client: ModelClient | None = None
         self._candidates = ModelClient(CANDIDATE_CALLS, CANDIDATE_SECONDS)
@@ -128,7 +124,6 @@ class Gates:
         return requests
 
     def listed(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-        """The latest verdicts of an experiment, an agent or an agent version, newest first, as they stand on their
-        topic."""
+        """The latest verdicts of an experiment, an agent or an agent version, newest first, as published."""
         known = map(self.verdicts.known, self.verdicts.history.about(wanted, LISTED))
         return [one.value for one in known if one is not None]

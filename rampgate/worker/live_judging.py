@@ -1,6 +1,6 @@
-"""From settings to live judging: what scores live traces inside a worker, and watches the scores (PC5 FR-11, §5.7).
+"""Makes, from the settings, what scores live traces inside a worker and what watches those scores (PC5 FR-11, §5.7).
 
-From settings to the watch over live scores: whom a regression is told to, and how (PC5 §5.7).
+The watch tells a regression to people and to the rollout controller.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import RegressionWatch
 from streams.kafka.delayed_consumer import DelayedConsumer
 
+log = structlog.get_logger(__name__)
+GROUP = "-live"
+"""Ends the name of the consumer group: live judging commits offsets of its own."""
+
 
 def channels_of(settings: Settings) -> Channels:
     hook, token = revealed(settings.slack_webhook), revealed(settings.grafana_token)
@@ -36,7 +40,7 @@ def channels_of(settings: Settings) -> Channels:
 
 
 def make_notifier(parts: Parts, client: httpx.AsyncClient) -> Notifier:
-    """`client` is the notifier's; whoever makes it closes it."""
+    """The caller closes `client`."""
 
     def observe(delivered: bool) -> None:
         parts.metrics.notifications.labels("delivered" if delivered else "failed").inc()
@@ -45,7 +49,7 @@ def make_notifier(parts: Parts, client: httpx.AsyncClient) -> Notifier:
 
 
 def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], bool]) -> RegressionWatch:
-    """`client` is the notifiers'; whoever makes it closes it."""
+    """The watch over live scores. The caller closes the notifiers' `client`."""
     settings = parts.settings
     responder = Responder(
         RampCommands(parts.access, parts.producer, parts.topics["ramp-commands"]),
@@ -72,13 +76,8 @@ def count(parts: Parts, response: Response) -> None:
     parts.metrics.regressions.labels(tier, response.event).inc()
 
 
-log = structlog.get_logger(__name__)
-GROUP = "-live"
-"""Added to the worker's group: these offsets are the live judges' own."""
-
-
 def why_off(settings: Settings) -> str:
-    """Empty where live traces are judged."""
+    """The reason why live traces are not judged; empty where they are."""
     if not settings.live_judging:
         return "live_judging is off"
     if settings.model_url is None:
@@ -87,7 +86,7 @@ def why_off(settings: Settings) -> str:
 
 
 class LiveJudges:
-    """Started and closed with the worker. `scorer` is the gates': they share its limits and its cache."""
+    """Started and closed with the worker. `scorer` is the gates' too, so that both share its limits and its cache."""
 
     def __init__(self, parts: Parts, scorer: Scorer | None) -> None:
         self._parts, self._scorer = parts, scorer

@@ -1,4 +1,7 @@
-"""Dead letters for a person: tables on stdout, progress on stderr. No letter's content can control a terminal."""
+"""Shows dead letters to a person: tables on stdout, progress on stderr.
+
+Everything that comes from a record is escaped, so that its content can't control the terminal.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ Advance = Callable[[int, int], None]
 
 @contextmanager
 def progress_bar(title: str, *, shown: bool = True) -> Iterator[Advance]:
-    """A bar on stderr, told (done, total); nothing where stderr is no terminal."""
+    """A progress bar on stderr, moved by calls of (done, total); none where stderr is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(
         *columns, console=Console(stderr=True), disable=not (shown and sys.stderr.isatty()), transient=True
@@ -41,7 +44,7 @@ def progress_bar(title: str, *, shown: bool = True) -> Iterator[Advance]:
 
 
 def wide_console() -> Console:
-    """As wide as the terminal; wide enough for a table where there is none."""
+    """A console as wide as the terminal; without one, wide enough for a table."""
     return Console(width=None if sys.stdout.isatty() else 160)
 
 
@@ -95,7 +98,7 @@ def show_letter(letter: StoredDeadLetter, answer: DeadLetterAnswer, others: list
         "failed at": answer["failed_at"],
         "came from": f"{answer['topic']}/{answer['partition']}/{answer['offset']}",
         "written at": answer["timestamp"] or "",
-        "lies at": answer["place"],
+        "stored at": answer["place"],
         "also at": ", ".join(others),
         "key": answer["key"] if answer["key"] is not None else "none",
     }
@@ -110,7 +113,7 @@ def show_letter(letter: StoredDeadLetter, answer: DeadLetterAnswer, others: list
 
 
 def value_text(value: bytes | None) -> str:
-    """JSON indented; other text escaped; other bytes as hex. At most a head, and then it says so."""
+    """A value as indented JSON, as escaped text, or as hex. A long value is cut, and the text says so."""
     if value is None:
         return ""
     more = f"\n… {len(value) - HEAD} bytes more: --raw writes them all" if len(value) > HEAD else ""
@@ -136,7 +139,7 @@ def printable_ascii(row: bytes) -> str:
 
 
 def value_json(value: bytes | None) -> dict[str, Any] | None:
-    """`encoding` json, text or base64, and the whole value in it."""
+    """The whole value: `{encoding, data}`, with encoding json, text or base64."""
     if value is None:
         return None
     try:

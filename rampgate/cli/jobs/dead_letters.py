@@ -76,7 +76,7 @@ async def show_dead_letter(letter: str, raw: bool, as_json: bool, kafka: str | N
 async def replay_dead_letters(
     query: DeadLetterQuery, terms: ReplayTerms, as_json: bool, kafka: str | None, redis: str | None
 ) -> int:
-    """The exit code: 1 if some of what matched can't be replayed."""
+    """Replay what matches. Exit code 1 if some of it can't be replayed."""
     asks = not (terms.dry_run or terms.yes or as_json) and sys.stdin.isatty() and sys.stderr.isatty()
     async with opened(kafka, redis) as parts:
         wanted = dead_letter_filter(parts.topics, query)
@@ -95,7 +95,7 @@ async def replay_dead_letters(
 
 
 async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms, *, shown: bool) -> ReplayResult:
-    """One pass over the letters. Raises Failure when a part goes away, saying how far it came."""
+    """Replay in one pass over the dead letters. Raises Failure, with the number done, when a part goes away."""
     partitions = await partitions_of(parts.access, [parts.topics[name] for name in consumed()])
     replay = Replay(
         parts.producer,
@@ -130,7 +130,7 @@ def replay_answer(result: ReplayResult, dry_run: bool) -> ReplayAnswer:
 
 @asynccontextmanager
 async def opened(kafka: str | None, redis: str | None) -> AsyncIterator[Parts]:
-    """The parts, closed at the end; a bad query or a part out of reach becomes the command's failure."""
+    """The parts, closed at the end. Raises Failure for a bad query or a part out of reach."""
     settings = load_settings({"kafka": kafka, "redis": redis})
     configure_logs("warning", "console")
     parts = make_parts(settings)
@@ -145,7 +145,7 @@ async def opened(kafka: str | None, redis: str | None) -> AsyncIterator[Parts]:
 
 
 async def reachable(parts: Parts) -> bool:
-    """Whether Redis answers; without it a letter can still be read."""
+    """Tells whether Redis answers; dead letters can be read without it."""
     try:
         return bool(await parts.store.redis.ping())
     except Exception as error:
@@ -154,8 +154,11 @@ async def reachable(parts: Parts) -> bool:
 
 
 async def find(parts: Parts, text: str, progress: Progress) -> tuple[StoredDeadLetter, list[str]]:
-    """The dead letter by its own place, by the place of the record it carries, or by replay id: of several the one of
-    the last attempt, and the places of the others. Raises Failure when there is none."""
+    """The dead letter by its own place, by the place of the record it carries, or by replay id. Raises Failure for
+    none.
+
+    Of several attempts it returns the last one, and the places of the others.
+    """
     topic = parts.topics["dead-letters"]
     if "/" in text:
         name, *rest = text.rsplit("/", 2)

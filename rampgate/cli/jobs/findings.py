@@ -13,20 +13,13 @@ from typing import Any
 from rich.console import Console
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.console import (
-    ANNOTATIONS_PER_LEVEL,
-    LONGEST_MESSAGE,
-    Format,
-    escape_message,
-    escape_property,
-    plain,
-    print_json,
-)
+from rampgate.console import LONGEST_MESSAGE, Format, annotation, limited_annotations, plain, print_json
+from rampgate.registry.view import finding_answer
 from schemas.dead_letters import clean
 
 
 def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
-    """Write the result; the exit code: 0 where it is valid, warnings or not, else 1."""
+    """Write the result, and return the exit code: 0 where it is valid, also with warnings, else 1."""
     match Format(format):
         case Format.JSON:
             print_json(document(result))
@@ -38,7 +31,7 @@ def show(result: ValidationResult, format: Format | str = Format.TEXT) -> int:
 
 
 def tell(result: ValidationResult, format: Format, as_json: bool) -> int:
-    """As `show`; `--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
+    """As `show`; `--json` with `--format github` gives both: the document on stdout, annotations on stderr."""
     if as_json and format is Format.GITHUB:
         show(result, Format.GITHUB)
     return show(result, Format.JSON if as_json else format)
@@ -54,50 +47,27 @@ def document(result: ValidationResult) -> dict[str, Any]:
 
 
 def as_dict(finding: Finding) -> dict[str, Any]:
-    return {
-        "file": finding.file,
-        "line": finding.line,
-        "column": finding.column,
-        "field": finding.field,
-        "check": finding.check,
-        "clause": finding.clause,
-        "message": finding.message,
-        "fix": finding.fix,
-        "severity": finding.severity.value,
-    }
+    return finding_answer(finding).model_dump()
 
 
 def workflow_commands(findings: Iterable[Finding]) -> list[str]:
-    """Return one GitHub workflow command a finding, at most `ANNOTATIONS_PER_LEVEL` of a level.
-
-    Where a level has more, its last command says how many are left out.
-    """
-    by_level: dict[Severity, list[Finding]] = {Severity.ERROR: [], Severity.WARNING: []}
+    """Return one GitHub workflow command a finding, at most as many of a level as GitHub shows."""
+    by_level: dict[str, list[str]] = {severity.value: [] for severity in Severity}
     for finding in findings:
-        by_level[finding.severity].append(finding)
-    lines = []
-    for level, found in by_level.items():
-        shown = found if len(found) <= ANNOTATIONS_PER_LEVEL else found[: ANNOTATIONS_PER_LEVEL - 1]
-        lines += [annotation(finding) for finding in shown]
-        if len(shown) < len(found):
-            left = len(found) - len(shown)
-            lines.append(f"::{level}::{left} more {level}s are not shown here; `--format text` shows all")
-    return lines
+        by_level[finding.severity].append(finding_command(finding))
+    return limited_annotations(by_level, {})
 
 
-def annotation(finding: Finding) -> str:
+def finding_command(finding: Finding) -> str:
+    """A finding as one GitHub workflow command, which shows it at its line in the pull request."""
     properties = {"file": finding.file}
     if finding.line:
         properties["line"] = str(finding.line)
     if finding.line and finding.column:
         properties["col"] = str(finding.column)
     properties["title"] = f"{finding.check} ({finding.clause})" if finding.clause else finding.check
-    said = f"{finding.field}: {finding.message}" if finding.field else finding.message
-    text = f"{said}\n{finding.fix}" if finding.fix else said
-    return (
-        f"::{finding.severity} {','.join(f'{key}={escape_property(value)}' for key, value in properties.items())}"
-        + (f"::{escape_message(text)}")
-    )
+    message = f"{finding.field}: {finding.message}" if finding.field else finding.message
+    return annotation(finding.severity, properties, f"{message}\n{finding.fix}" if finding.fix else message)
 
 
 def show_text(result: ValidationResult) -> None:

@@ -1,4 +1,4 @@
-"""What `rampgate gate run` does: reads what was asked for, has the judges score it, decides and tells."""
+"""Runs `rampgate gate run`: reads what was asked for, lets the judges score it, decides and reports."""
 
 from __future__ import annotations
 
@@ -39,13 +39,10 @@ from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import VerdictLevel
 from streams.gates.candidate import CandidateLimits, ask_candidate
 
-LOOKS_AT = {True: "a dataset and a candidate's outputs to it", False: "--traces FILE"}
-"""By whether it is pre_merge."""
-
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options, by their names."""
+    """The options of the command, under their own names."""
 
     milestone: str
     vertical: str | None
@@ -78,9 +75,9 @@ class Options:
 
 
 def decide(options: Options) -> int:
-    """The exit code. Raises Failure."""
+    """Run the gate, write its reports and return the exit code. Raises Failure."""
     at = _milestone(options.milestone)
-    _asked_for(at, options)
+    _check_options(at, options)
     reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
     reports.check()
     settings = load_settings({"configs": options.configs, "candidate_key": options.candidate_key})
@@ -137,7 +134,7 @@ def decide(options: Options) -> int:
 
 
 def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
-    """The pull request's accepted baseline shift; it goes into the audit."""
+    """The baseline shift that the pull request's description has accepted, appended to the audit; None without one."""
     shift, refused = accepted(read_description(options.description), registry, today)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
@@ -168,11 +165,11 @@ def _gate_on_traces(traces: Path, options: Options, at: Milestone, registry: Reg
 
 
 def registry_of(settings: Settings, vertical: str | None) -> Registry:
-    """Raises Failure where the files hold an error, or no such vertical."""
+    """The registry of the settings. Raises Failure where a file has an error, or the vertical is not registered."""
     try:
         registry = ReloadingRegistry(settings.configs, ttl=None).current()
     except BrokenRegistry as error:
-        raise Failure(f"{error}; `rampgate manifest validate` tells all") from error
+        raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
     if "dataset" not in registry.manifest:
         raise Failure(f"{settings.configs}: there is no evaluation manifest")
     if vertical is not None and vertical not in registry.verticals:
@@ -182,10 +179,10 @@ def registry_of(settings: Settings, vertical: str | None) -> Registry:
 
 
 def tell(outcome: GateRun, format: Format, as_json: bool) -> None:
-    """`--json` beside `--format github` gives both, the document on stdout and annotations on stderr."""
+    """Report the outcome. `--json` with `--format github` gives both: the document on stdout, annotations on stderr."""
     if outcome.unknown:
         few = ", ".join(clean(name, 80) for name in outcome.unknown[:3])
-        sys.stderr.write(f"rampgate: {len(outcome.unknown)} answers are to no item of the dataset: {few}\n")
+        sys.stderr.write(f"rampgate: {len(outcome.unknown)} answers belong to no item of the dataset: {few}\n")
     if format is Format.GITHUB:
         sys.stderr.write("".join(f"{line}\n" for line in report_texts.commands(outcome)))
     if as_json or format is Format.JSON:
@@ -201,13 +198,14 @@ def _milestone(word: str) -> Milestone:
         raise Failure(f"--milestone: no milestone {word!r}; there are {', '.join(Milestone)}") from None
 
 
-def _asked_for(at: Milestone, options: Options) -> None:
-    """What a gate looks at is said, by options that are its own. Raises Failure."""
+def _check_options(at: Milestone, options: Options) -> None:
+    """Raise Failure unless the options say what this milestone judges, and nothing that only another one does."""
     merging = at is Milestone.PRE_MERGE
     others = ("traces", "judges", "coverage") if merging else ("dataset", "candidate", "outputs", "description")
+    judges = "a dataset and a candidate's outputs to it" if merging else "--traces FILE"
     strange = [f"--{name}" for name in others if getattr(options, name) is not None]
     if strange:
-        raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {LOOKS_AT[merging]}")
+        raise Failure(f"{', '.join(strange)}: not at {at}, which looks at {judges}")
     if not merging and options.traces is None:
         raise Failure(f"{at} looks at traces: --traces FILE")
     if merging and (options.candidate is None) == (options.outputs is None):

@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from evalcore.manifest.resolving import Resolution, edited_by_hand
 from evalcore.manifest.resolving import resolve as resolve_tree
@@ -24,6 +22,7 @@ from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.cli.jobs.findings import as_dict, document, show_findings, show_text, tell
 from rampgate.cli.jobs.findings import show as show_result
 from rampgate.cli.jobs.registries import root_of, tree_of
+from rampgate.cli.jobs.rule_view import seen_by, show_judges
 from rampgate.cli.jobs.rules import SyncAsked, chosen, progress_console, sync_rules
 from rampgate.console import Failure, Format, plain, print_json, run
 from rampgate.registry.dataset_check import DatasetCheck, look
@@ -31,10 +30,12 @@ from rampgate.registry.file_writer import replace_file
 from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import UnknownName, eval_config, served
 from rampgate.settings import Settings
-from schemas.answers import EvalConfig
-from schemas.judges import Enforcement, Milestone
+from rampgate.tables import make_table
+from schemas.answers import ServedJudge
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+CLAUSE = "PF-9 §5.6"
+_KEEP = "move the change into manifest-base.yaml, a prompt component or a vertical's files; or drop it with --force"
 
 
 def show_difference(text: str) -> None:
@@ -45,59 +46,18 @@ def show_difference(text: str) -> None:
         console.print(f"[{colour}]{said}[/]" if colour else said)
 
 
-def show_category(answer: EvalConfig) -> None:
-    whose = f", as {answer.vertical} sees it" if answer.vertical is not None else ""
-    title = f"{answer.category}{whose}: manifest {answer.manifest_version}, registry {answer.config_hash}"
-    _judges(plain(title), [judge.model_dump(mode="json") for judge in answer.judges])
-
-
-def show_manifest(found: Mapping[str, Any]) -> None:
+def show_manifest(found: Mapping[str, Any], judges: Sequence[ServedJudge]) -> None:
     dataset = found.get("dataset", {})
     title = f"Dataset {dataset.get('name')}, version {dataset.get('version')}, {dataset.get('items')} items"
-    table = Table(title=plain(title), title_justify="left", box=box.SIMPLE_HEAD)
-    for head in ("Category", "Of", "Fires"):
-        table.add_column(head, overflow="fold")
+    table = make_table(plain(title), "Category", "Of", "Fires")
     for name, category in found["categories"].items():
         table.add_row(plain(name), plain(category.get("vertical") or "all"), plain(", ".join(category["fires"]), 1_000))
     Console().print(table)
-    whose = f"as {found['vertical']} sees them" if found["vertical"] is not None else "as the platform sees them"
-    _judges(plain(f"Judges {whose}, registry {found['config_hash']}"), found["judges"])
-
-
-def _judges(title: str, judges: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for head in ("Judge", "Class", "Merge", "Ramp", "Full", "Floor", "Blocks", "Due"):
-        numeric = head in ("Merge", "Ramp", "Full", "Floor")
-        table.add_column(head, justify="right" if numeric else "left", no_wrap=head == "Judge", overflow="fold")
-    for judge in judges:
-        row = (
-            judge["id"],
-            str(judge["classification"]).partition("_")[0],
-            *(_value(judge["thresholds"][milestone]) for milestone in Milestone),
-            f"{judge['floor']:g}",
-            _blocks(judge["enforcement"]),
-            judge["recalibration_due"],
-        )
-        table.add_row(*(plain(cell) for cell in row))
-    Console().print(table)
-
-
-def _blocks(enforcement: Mapping[str, str]) -> str:
-    at = [milestone for milestone in Milestone if enforcement[milestone] == Enforcement.BLOCK]
-    if at == list(Milestone):
-        return "always"
-    return "from ramp" if at == [Milestone.PRE_RAMP, Milestone.PRE_FULL] else ", ".join(at) or "never"
-
-
-def _value(threshold: float | bool) -> str:
-    return str(threshold).lower() if isinstance(threshold, bool) else f"{threshold:g}"
-
-
-CLAUSE = "PF-9 §5.6"
-_KEEP = "move the change into manifest-base.yaml, a prompt component or a vertical's files; or drop it with --force"
+    show_judges(judges, f"Judges {seen_by(found['vertical'])}, registry {found['config_hash']}", disk.today())
 
 
 def validate(path: Path | None, configs: Path | None, format: Format, as_json: bool) -> int:
+    """Report every finding of a manifest, or of all that the registry's is made of. Exit code 1 for an error."""
     if path is not None and not path.exists():
         raise Failure(f"{path}: no such file; name a manifest, or none for the registry's own")
     if path is None or path.is_dir():
@@ -115,7 +75,8 @@ def validate(path: Path | None, configs: Path | None, format: Format, as_json: b
 
 
 def _source(path: Path, roots: list[Path]) -> ValidationResult:
-    """The findings in a file that one of these registries makes its manifest of. Raises Failure for any other file."""
+    """The findings in a file that is a source of one of these registries' manifests. Raises Failure for another
+    file."""
     for root in roots:
         tree = tree_of(root)
         shown = {os.path.realpath(root / name): tree.shown(name) for name in {*tree.files, *tree.refused}}
@@ -135,7 +96,7 @@ def _around(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`word` is unchanged or written; stale, edited or unsound where nothing is written because of it."""
+    """What `resolve` does: `word` is unchanged or written; or stale, edited or unsound, and then nothing is written."""
 
     word: str
     findings: tuple[Finding, ...]
@@ -147,6 +108,7 @@ class Outcome:
 
 
 def resolve(configs: Path | None, check: bool, force: bool, format: Format, as_json: bool) -> int:
+    """Write the manifest that its sources declare. Exit code 1 where it must not, or --check finds it out of date."""
     root = root_of(configs)
     tree = tree_of(root)
     path = Path(tree.shown(MANIFEST))
@@ -160,7 +122,7 @@ def resolve(configs: Path | None, check: bool, force: bool, format: Format, as_j
 
 
 def decide(tree: Tree, resolution: Resolution, check: bool, force: bool) -> Outcome:
-    """What to do with the manifest of a tree; `written` means that it may be written."""
+    """Decide what to do with the manifest of a tree; `written` means that the caller may write it."""
     if not resolution.sound or resolution.text is None:
         return Outcome("unsound", resolution.findings)
     raw = tree.files.get(MANIFEST)
@@ -222,6 +184,7 @@ def _said(path: Path, word: str) -> str:
 
 
 def show(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:
+    """Show the manifest as the registry serves it, or the judges of one category. Raises Failure."""
     root = root_of(configs)
     registry = _registry(root)
     if vertical is not None and vertical not in registry.verticals:
@@ -231,10 +194,12 @@ def show(vertical: str | None, category: str | None, configs: Path | None, as_js
             answer = eval_config(registry, vertical, category)
         except UnknownName as error:
             raise Failure(str(error)) from error
-        print_json(answer.model_dump(mode="json")) if as_json else show_category(answer)
+        title = f"{category}, {seen_by(vertical)}: manifest {answer.manifest_version}, registry {answer.config_hash}"
+        print_json(answer.model_dump(mode="json")) if as_json else show_judges(answer.judges, title, disk.today())
         return
-    found = _manifest(registry, vertical)
-    print_json(found) if as_json else show_manifest(found)
+    judges = [served(judge) for judge in registry.all(vertical)]
+    found = _manifest(registry, vertical, judges)
+    print_json(found) if as_json else show_manifest(found, judges)
 
 
 def _registry(root: Path) -> Registry:
@@ -246,22 +211,26 @@ def _registry(root: Path) -> Registry:
     return build(files)
 
 
-def _manifest(registry: Registry, vertical: str | None) -> dict[str, object]:
-    """The manifest's own fields; beside them what fires on each category, and the judges as the vertical sees them."""
+def _manifest(registry: Registry, vertical: str | None, judges: Sequence[ServedJudge]) -> dict[str, object]:
+    """The document of `manifest show`: the manifest's fields, what fires on each category, and the judges."""
     categories = {
         name: {**declared, "fires": [judge.id for judge in registry.category(name, vertical)]}
         for name, declared in registry.manifest.get("categories", {}).items()
     }
-    judges = [served(judge).model_dump(mode="json") for judge in registry.all(vertical)]
     own = {**registry.manifest, "categories": categories}
-    return {"vertical": vertical, "config_hash": registry.config_hash, **own, "judges": judges}
+    return {
+        "vertical": vertical,
+        "config_hash": registry.config_hash,
+        **own,
+        "judges": [judge.model_dump(mode="json") for judge in judges],
+    }
 
 
 def sync(settings: Settings, asked: SyncAsked) -> int:
-    """Sync all judges, since Opik's copies of them carry the manifest's thresholds (PC5 §5.7 step 3, FR-10).
+    """Sync all judges, because their copies in Opik carry the manifest's thresholds (PC5 §5.7 step 3, FR-10).
 
-    The dataset belongs to its owner: it is looked up and compared, never written. The exit code is that of the sync of
-    the rules; what differs in the dataset, and a manifest that its sources don't give, are warnings.
+    The dataset belongs to its owner: the command compares it and never writes it. A difference in the dataset, and a
+    manifest that differs from its sources, are warnings. The exit code is that of `rules sync`.
     """
     chosen(settings, asked.vertical)
     tree = tree_of(settings.configs)

@@ -1,4 +1,4 @@
-"""Overrides of gates: where they are read from, and the audit that each of them goes into (PC5 §5.5)."""
+"""Reads overrides of gates from a pull request's description, and appends each one to the audit (PC5 §5.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rampgate.console import Failure
 
 
 def read_description(description: Path | None) -> str:
-    """A pull request's; `-` is stdin. Raises Failure."""
+    """The text of a pull request's description; `-` reads stdin. Raises Failure."""
     if description is None:
         return ""
     try:
@@ -24,7 +24,7 @@ def read_description(description: Path | None) -> str:
 
 
 def append(audit: Path | None, kind: str, pull_request: str, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Each override is a line of its own, behind what is there. Raises Failure: without its entry none holds."""
+    """Append a line for each override. Raises Failure: an override that is not in the audit does not hold."""
     if audit is None:
         raise Failure("an override needs an entry in the audit: --audit FILE")
     at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -40,5 +40,5 @@ def append(audit: Path | None, kind: str, pull_request: str, entries: Sequence[M
 
 
 def plain_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Days as text."""
+    """The entry with dates as ISO 8601 text."""
     return {name: value.isoformat() if isinstance(value, date) else value for name, value in entry.items()}

@@ -1,6 +1,6 @@
 """Asks the state for coverage, conservation and turns, and shows the answers as tables.
 
-Text from outside is shown as text, never as markup or control characters.
+Text that came from outside is escaped: it can neither mark up nor control the terminal.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 import orjson
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from agents.ports import Unauthorized, Unavailable
 from rampgate.console import BadQuery, Failure, plain, run
 from rampgate.logs import configure_logs
-from rampgate.queries import Queries
+from rampgate.queries import Queries, reasons_of
 from rampgate.settings import load_settings
+from rampgate.tables import conservation_table, coverage_table, make_table
 from rampgate.wiring import make_parts
 from schemas.answers import Answer, Conservation, CoverageAnswer, TurnView
-from schemas.outcomes import State
 from streams.queries.turn_view import TurnNotFound
 from streams.redis.state import RedisStore
 
@@ -30,7 +28,7 @@ TIMEOUT_SECONDS = 20.0
 
 
 def run_query(flags: dict[str, Any], query: Callable[[Queries], Awaitable[AnswerT]]) -> AnswerT:
-    """The answer, from parts that give up soon. Raises Failure for what the caller has to mend."""
+    """The answer to a query, over connections that give up soon. Raises Failure for what the caller has to correct."""
     settings = load_settings(flags)
     configure_logs("error", "console")
 
@@ -52,7 +50,7 @@ def run_query(flags: dict[str, Any], query: Callable[[Queries], Awaitable[Answer
 
 
 def user() -> str:
-    """The name of who runs this command, for the audit."""
+    """The name of the user who runs this command, for the audit."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -60,32 +58,14 @@ def user() -> str:
 
 
 def show_coverage(answer: CoverageAnswer) -> None:
-    table = Table(title=f"Join coverage, last {answer.window_seconds:,} s", title_justify="left", box=box.SIMPLE_HEAD)
-    for head in ("Vertical", "Both present", "Missing signal", "Missing trace", "Coverage"):
-        table.add_column(head, justify="left" if head == "Vertical" else "right")
-    for row in answer.verticals:
-        rate = "[dim]no turns[/]" if row.rate is None else f"{row.rate:.1%}"
-        figures = (row.both_present, row.missing_signal, row.missing_trace)
-        table.add_row(plain(row.vertical), *(f"{figure:,}" for figure in figures), rate)
-    Console().print(table)
+    Console().print(coverage_table(answer))
 
 
 def show_conservation(answer: Conservation) -> None:
-    table = Table(title=f"Conservation, last {answer.window_seconds:,} s", title_justify="left", box=box.SIMPLE_HEAD)
-    for head in ("Signal", "Consumed", "Done", "Superseded", "Dead", "Parked", "Filtered", "Off by"):
-        table.add_column(head, justify="left" if head == "Signal" else "right")
-    notes = []
-    for signal, one in answer.signals.items():
-        figures = (one.consumed, one.done, one.superseded, one.dead_lettered, one.parked, one.filtered)
-        mark = "red" if one.difference else "green"
-        table.add_row(signal, *(f"{figure:,}" for figure in figures), f"[{mark}]{one.difference:,}[/]")
-        for state in State:
-            for reason, records in one.reasons.get(state.value, {}).items():
-                notes.append(f"{signal}: {records:,} {state.replace('_', ' ')}, {plain(reason)}")
     console = Console()
-    console.print(table)
-    for note in notes:
-        console.print(f"  {note}")
+    console.print(conservation_table(answer))
+    for signal, state, reason, records in reasons_of(answer):
+        console.print(f"  {signal}: {records:,} {state.replace('_', ' ')}, {plain(reason)}")
     if answer.balanced:
         console.print("[green]balanced[/]: every record is in exactly one state")
     else:
@@ -93,9 +73,8 @@ def show_conservation(answer: Conservation) -> None:
 
 
 def show_turn(view: TurnView) -> None:
-    table = Table(show_header=False, title=f"Turn {plain(view.response_id)}", title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("field", style="dim")
-    table.add_column("value", overflow="fold")
+    table = make_table(f"Turn {plain(view.response_id)}", "field", "value")
+    table.show_header = False
     for name in (
         *("timestamp", "user_id", "session_id", "environment", "agent_version"),
         *("vertical", "sub_agent", "prompt_version", "category"),
@@ -119,9 +98,7 @@ def show_turn(view: TurnView) -> None:
 
 
 def show_settings(shown: Mapping[str, Any], given: Collection[str]) -> None:
-    table = Table(title="Settings in force; those that were given are bold", title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("Environment variable")
-    table.add_column("Value", overflow="fold")
+    table = make_table("Settings in force; those that you gave are bold", "Environment variable", "Value")
     for name, value in shown.items():
         text = plain("" if value is None else value if isinstance(value, str) else orjson.dumps(value).decode())
         label = f"RAMPGATE_{name.upper()}"

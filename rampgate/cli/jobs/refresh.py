@@ -20,7 +20,7 @@ COLOURS = {"loaded": "green", "unchanged": "green", "refused": "red", "empty": "
 
 
 def request_refresh(settings: Settings) -> Refresh:
-    """The answer of the worker at `settings.http`. Raises Failure where none answers, or it refuses the token."""
+    """Refresh the worker at `settings.http`; return its answer. Raises Failure for no answer or a refused token."""
     import httpx
 
     url = address(settings.http)
@@ -46,7 +46,7 @@ def request_refresh(settings: Settings) -> Refresh:
 
 
 def address(http: str) -> str:
-    """The URL of a process that listens on address:port. Raises Failure for port 0, which means any port."""
+    """The URL of a process that listens on address:port. Raises Failure for port 0, which names no port."""
     host, _, port = http.rpartition(":")
     if not int(port):
         raise Failure(f"http: {http} names no port; give the one in the worker's log (--http, RAMPGATE_HTTP)")

@@ -1,4 +1,4 @@
-"""Finds the registry that a command is about, reads its files, and builds the registry they give."""
+"""Finds the registry that a command names, reads its files, and builds the registry from them."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.ci_gate.metrics import leave
 from rampgate.cli.jobs.findings import tell
 from rampgate.cli.jobs.registries import absolute, read_registry, registry_of, root_of, tree_of
-from rampgate.cli.jobs.rule_view import show_changes, show_judges
+from rampgate.cli.jobs.rule_view import seen_by, show_changes, show_judges
 from rampgate.console import Failure, Format, print_json
-from rampgate.registry.metrics import every_view, is_drift, rule_of
+from rampgate.registry.metrics import count_findings, every_view
 from rampgate.registry.rule_history import commit_of, tree_at
 from rampgate.registry.view import UnknownName, eval_config, served
 from streams.metrics import Metrics
@@ -26,7 +26,8 @@ YAML = (".yaml", ".yml")
 
 
 def validate(paths: list[Path], configs: Path | None, format: Format, as_json: bool, metrics_file: Path | None) -> int:
-    """Exit code 0 valid, 1 errors. Raises Failure for paths that are not there."""
+    """Report every finding of the paths, or of the registry. Exit code 1 for an error. Raises Failure for missing
+    paths."""
     if missing := [str(path) for path in paths if not path.exists()]:
         raise Failure(f"{', '.join(missing)}: no such file or folder")
     if paths:
@@ -35,7 +36,9 @@ def validate(paths: list[Path], configs: Path | None, format: Format, as_json: b
     else:
         result = validate_tree(tree_of(root_of(configs)), disk.today())
     if metrics_file is not None:
-        leave(_counted(result), metrics_file, "eval_rule_validation_failed_total", "eval_manifest_drift_total")
+        metrics = Metrics()
+        count_findings(metrics, result.findings)
+        leave(metrics, metrics_file, "eval_rule_validation_failed_total", "eval_manifest_drift_total")
     return tell(result, format, as_json)
 
 
@@ -69,18 +72,6 @@ def _below(registry: Path, path: Path) -> list[Finding]:
     return [finding for finding in findings if finding.file == shown or finding.file.startswith(f"{shown}/")]
 
 
-def _counted(result: ValidationResult) -> Metrics:
-    """The metrics of a validation in CI (PC5 §10.2)."""
-    metrics = Metrics()
-    for finding in {(one.file, one.field, one.check): one for one in result.findings}.values():
-        if is_drift(finding):
-            metrics.manifest_drift.inc()
-        rule = rule_of(finding.file)
-        if rule is not None and finding.severity is Severity.ERROR:
-            metrics.rule_validation_failed.labels(rule, finding.check).inc()
-    return metrics
-
-
 def list_judges(vertical: str | None, category: str | None, configs: Path | None, as_json: bool) -> None:
     root = root_of(configs)
     registry, result = read_registry(tree_of(root))
@@ -98,11 +89,12 @@ def list_judges(vertical: str | None, category: str | None, configs: Path | None
         about = {"vertical": vertical, "category": category, "config_hash": registry.config_hash}
         print_json({**about, "judges": listed})
     else:
-        show_judges(judges, vertical, category, disk.today())
+        about_category = f" that fire on {category}" if category else ""
+        show_judges(judges, f"{len(judges)} judges{about_category}, {seen_by(vertical)}", disk.today())
 
 
 def diff(ref: str, configs: Path | None, as_json: bool) -> int:
-    """Exit code 1 where a value differs. Raises Failure where one side can't be read, NoHistory for no such version."""
+    """Show the changes since `ref`. Exit code 1 for a change. Raises Failure for an unreadable side, and NoHistory."""
     root = root_of(configs)
     commit = commit_of(root, ref)
     found = changes(_judges(tree_at(root, ref), f"{root} at {ref}"), _judges(tree_of(root), str(root)))

@@ -1,4 +1,5 @@
-"""Rolls a judge back: files from git, validated, written, synced, timed (PC5 FR-10, NFR-6, AC-7, §5.7)."""
+"""Rolls a judge back: takes its files from git, validates, writes, syncs and times it (PC5 FR-10, NFR-6, AC-7,
+§5.7)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ from streams.metrics import Metrics
 
 @dataclass(frozen=True)
 class Rollback:
-    """`to`: a version of git; None for the one before the last commit that changed the judge's files."""
+    """The options of a rollback. `to` is a version in git; None: the one before the last change of the judge's
+    files."""
 
     judge: str
     to: str | None = None
@@ -51,8 +53,8 @@ class Rollback:
 
 
 def roll_back(settings: Settings, asked: Rollback) -> int:
-    """The exit code: 0 done, 1 the earlier version holds an error (nothing was changed) or Opik refused it, 2 git or
-    Opik can't do it. Raises Failure and NoHistory while nothing was changed yet."""
+    """Roll back, and return the exit code: 0 done, 1 the earlier version has an error (nothing was changed) or Opik
+    refused it, 2 Opik can't do it. Raises Failure and NoHistory before anything was changed."""
     began = time.monotonic()
     configure_logs(settings.log_level, settings.log_format)
     root, now = settings.configs, tree_of(settings.configs)
@@ -110,7 +112,7 @@ def roll_back(settings: Settings, asked: Rollback) -> int:
 
 
 def _version(root: Path, asked: Rollback, now: Tree) -> str:
-    """The commit to go back to. Raises Failure for a judge that neither the files nor git know, NoHistory."""
+    """The commit to go back to. Raises NoHistory, and Failure for a judge that neither the files nor git know."""
     if asked.to is not None:
         return commit_of(root, asked.to)
     try:
@@ -132,7 +134,7 @@ def _as_at(now: Tree, then: Tree, files: Sequence[Path]) -> Tree:
 
 
 def _changes(now: Tree, after: Registry) -> tuple[Change, ...]:
-    """What the rollback changes; empty where the files now are too broken to compare, perhaps the reason for it."""
+    """What the rollback changes; empty where today's files are too broken to compare."""
     before, _ = read_registry(now)
     return changes(every_view(before), every_view(after)) if before is not None else ()
 

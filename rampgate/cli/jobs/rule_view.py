@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from evalcore.registry.rule_diff import Change
 from rampgate.console import plain
 from rampgate.registry.rule_sync import VerticalSync, judge_of
+from rampgate.tables import make_table
 from schemas.answers import ServedJudge
 from schemas.judges import Classification, Milestone
 
@@ -19,12 +18,10 @@ SHORT = 60
 WIDE = 140
 
 
-def show_judges(judges: Sequence[ServedJudge], vertical: str | None, category: str | None, today: date) -> None:
-    seen = f"as {plain(vertical)} sees them" if vertical else "as the platform has them"
-    about = f" that fire on {plain(category)}" if category else ""
-    table = Table(title=f"{len(judges)} judges{about}, {seen}", title_justify="left", box=box.SIMPLE_HEAD)
-    for head in ("Judge", "Class", "Scale", "Thresholds", "Floor", "Tolerance", "Enforcement", "Provenance", "Due"):
-        table.add_column(head, no_wrap=head in ("Judge", "Due"), overflow="fold")
+def show_judges(judges: Sequence[ServedJudge], title: str, today: date) -> None:
+    heads = ("Class", "Scale", "Thresholds", "Floor", "Tolerance", "Enforcement", "Provenance", "Due")
+    table = make_table(plain(title), "Judge", *heads)
+    table.columns[0].no_wrap = table.columns[-1].no_wrap = True
     for judge in judges:
         due, safety = str(judge.recalibration_due), judge.classification is Classification.SAFETY_REFUSAL
         table.add_row(
@@ -42,6 +39,10 @@ def show_judges(judges: Sequence[ServedJudge], vertical: str | None, category: s
     console.width = console.width if console.is_terminal else WIDE
     console.print(table)
     console.print("Thresholds and enforcement: pre_merge / pre_ramp / pre_full, one where all are equal", style="dim")
+
+
+def seen_by(vertical: str | None) -> str:
+    return f"as {vertical} sees them" if vertical else "as the platform has them"
 
 
 def _each(values: Iterable[str]) -> str:

@@ -35,8 +35,7 @@ NO_TERMINAL = "nothing was changed: there is no terminal to ask on; --yes goes a
 
 @dataclass(frozen=True)
 class SyncAsked:
-    """`vertical`: only this one; `only`: ids of the judges it is about, None for all; `beside`: what the document of
-    `--json` says besides."""
+    """The options of a sync. `only`: ids of the judges to sync, None for all; `beside`: more fields of `--json`."""
 
     vertical: str | None = None
     only: frozenset[str] | None = None
@@ -48,8 +47,8 @@ class SyncAsked:
 
 
 def sync_rules(settings: Settings, asked: SyncAsked) -> int:
-    """The exit code: 0 done or nothing to do, 1 the files hold an error or Opik refused a rule, 2 a vertical's project
-    can't be reached or written. Raises Failure where it has to ask and there is no terminal."""
+    """Sync, and return the exit code: 0 done or nothing to do, 1 a file has an error or Opik refused a rule, 2 a
+    vertical's project can't be reached or written. Raises Failure where it has to ask and there is no terminal."""
     began = time.monotonic()
     configure_logs(settings.log_level, settings.log_format)
     registry, result = read_registry(tree_of(settings.configs))
@@ -147,7 +146,7 @@ def progress_console(as_json: bool) -> Console:
 
 
 def agreed(yes: bool, question: str) -> tuple[bool, float]:
-    """Whether to go on, and the seconds it took to say so. Raises Failure where there is no terminal to ask on."""
+    """The user's answer, and the seconds it took. Raises Failure where there is no terminal to ask on."""
     if yes:
         return True, 0.0
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -168,7 +167,8 @@ def finish(settings: Settings, sync: RuleSync, registry: Registry, console: Cons
 
 
 def refreshed(settings: Settings, config_hash: str) -> dict[str, Any]:
-    """The answer of the worker at RAMPGATE_HTTP. No worker there is no failure: it may run elsewhere, or not yet."""
+    """The answer of the worker at RAMPGATE_HTTP. A missing worker is no failure: it may run elsewhere, or start
+    later."""
     from rampgate.cli.jobs.refresh import request_refresh
 
     try:

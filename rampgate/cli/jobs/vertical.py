@@ -26,6 +26,7 @@ from schemas.judges import Classification
 
 
 def scaffold(wanted: Wanted, configs: Path | None, dry_run: bool, as_json: bool) -> int:
+    """Write the files of a new vertical. Exit code 1 where all exist, or the registry would not be valid with them."""
     root = root_of(configs)
     tree, today = tree_of(root), disk.today()
     files, _ = assemble(tree, today)
@@ -59,8 +60,8 @@ def _files(chosen: Start, files: RegistryFiles, today: date) -> dict[str, str]:
 
 
 def _told_by(tree: Tree, missing: Mapping[str, str], today: date) -> list[Finding]:
-    """Errors that the registry, or its manifest made anew, would have with these files and has not without; and the
-    warnings that would stay once the manifest is made anew."""
+    """The findings that these files would add: errors of the registry and of its manifest, resolved anew, and the
+    warnings that remain after resolving."""
     after = tree
     for name, text in missing.items():
         if name.endswith(".yaml"):  # the plan is for people, the registry never reads it

@@ -1,7 +1,7 @@
-"""Three versions of the agent that ask to ramp, and the shadow traffic they answered. Seeded.
+"""Makes the shadow traffic of three versions of the agent, and their requests to ramp. Seeded.
 
-The stand-in for a judges' model goes by what a trace says of itself: `#quality:0.6` in a text is that good, a text
-without a mark is a good one (`rampgate.local.model.judging`). The versions differ in their answers alone.
+The stand-in for a judges' model follows marks in a trace's text: `#quality:0.6` gives that quality, and a text without
+a mark is good (`rampgate.local.model.judging`). The versions differ only in their answers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ TRACES = 105
 HOUR_MS = 3_600_000
 ANSWERS = ("You have three offers.", "Your receipt went through.", "Oat milk is in aisle 4.", "Your list has 6 items.")
 JUDGES: Final = ("ux_quality",)
-"""The experiment's own; the safety judges run at every gate."""
+"""The judges of the experiment; the safety judges run at every gate anyway."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """`quality`: from and to; None: good, unmarked answers. `unsafe`: so many answers that no safety judge passes."""
+    """A version that asks to ramp. `quality`: the range of its answers' marks; None: good answers without a mark.
+    `unsafe`: the number of answers that fail every safety judge."""
 
     version: str
     about: str
@@ -46,7 +47,7 @@ CANDIDATES: Final = (
 
 
 def shadow_traffic(seed: int, now_ms: int, topics: Topics) -> list[Message]:
-    """Traces of the versions' answers in the last hours, beside the version that users saw."""
+    """The trace events of the versions' answers in the last hours, beside the version that users saw."""
     rng = random.Random(f"{seed} candidates")  # noqa: S311 - traffic, not a secret
     return [
         Message(topics["traces"], event["response_id"].encode(), orjson.dumps(event))
@@ -58,7 +59,7 @@ def shadow_traffic(seed: int, now_ms: int, topics: Topics) -> list[Message]:
 
 
 def ramp_step(one: Candidate, seed: int, now_ms: int) -> dict[str, Any]:
-    """The controller's question: may it be shown to the first 5 %?"""
+    """The controller's request: may the first 5 % of users see this version?"""
     return {
         "request_id": f"demo-{seed}-{one.version}",
         "experiment_id": one.experiment,

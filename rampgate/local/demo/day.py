@@ -1,4 +1,4 @@
-"""A day of made-up traffic: what users did, which turns were traced, and what is wrong with some of it. Seeded."""
+"""Makes a day of traffic: what users did, which turns were traced, and what is wrong with some of it. Seeded."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Message:
 
 @dataclass
 class Day:
-    """`messages` in order of time; `opik` are the traces that Opik holds; `told` counts what is in it; `orphan` is a
-    thumb whose trace was never recorded."""
+    """The traffic. `messages` are in order of time; `opik` are the traces that Opik has; `told` counts the events by
+    kind; `orphan` is the response id of a thumb without a trace."""
 
     messages: list[Message] = field(default_factory=list)
     opik: list[dict[str, Any]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Day:
 
 
 def uuid7(ms: int, rng: random.Random) -> str:
-    """A version 7 id of a given time, from a seeded source (the libraries' ones take neither)."""
+    """A version 7 id for a given time from a seeded source; the libraries accept neither."""
     bits = (ms << 80) | (0x7 << 76) | (rng.getrandbits(12) << 64) | (0b10 << 62) | rng.getrandbits(62)
     return str(uuid.UUID(int=bits))
 
@@ -99,7 +99,7 @@ def make_day(seed: int, turns: int, now_ms: int, topics: Topics) -> Day:
 
 
 def thumb(turn: dict[str, Any], rng: random.Random, send: Any, day: Day) -> None:
-    """Up or down; some are sent twice, some taken back, some arrive before their trace does."""
+    """Send a thumb, up or down; some twice, some taken back, some before their trace."""
     at = turn["ended"] + rng.randrange(-500, 240_000)
     value = rng.choice(("up", "up", "down"))
     event = {"event_id": uuid7(at, rng), "response_id": turn["rid"], "user_id": turn["user"], "value": value}

@@ -1,4 +1,4 @@
-"""The demo's last part: three versions ask to ramp, and a plain Kafka consumer reads what the gates say."""
+"""The demo's last part: three versions ask to ramp, and a plain Kafka consumer reads the gates' verdicts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.text import Text
 from agents.ports import Unavailable
 from rampgate.local.demo.candidates import CANDIDATES, Candidate, ramp_step
 from rampgate.local.demo.show import explained
+from rampgate.tables import make_table
 from rampgate.wiring import Parts
 
 SECONDS = 60.0
@@ -22,7 +23,7 @@ SECONDS = 60.0
 
 
 async def ask_gates(parts: Parts, seed: int) -> list[dict[str, Any]]:
-    """Ask for each version in turn, as a controller would; return the verdicts as they are on their topic."""
+    """Request a step for each version, as a controller does; return the verdicts as published."""
     consumer = AIOKafkaConsumer(
         parts.topics["verdicts"], bootstrap_servers=parts.settings.kafka, auto_offset_reset="earliest"
     )
@@ -47,7 +48,7 @@ async def _ask(parts: Parts, consumer: AIOKafkaConsumer, request: dict[str, Any]
 
 
 def shown(one: Candidate, verdict: dict[str, Any]) -> RenderableType:
-    """A verdict with its numbers, and why it is what it is."""
+    """A verdict with its numbers and its reasons."""
     word, action = verdict["verdict"], verdict["action"]
     halts = f" at {verdict['halt_at_percent']:g} %" if action == "halt" else ""
     sample, evidence = verdict["sample"] or {"size": 0}, verdict["evidence"]
@@ -61,12 +62,8 @@ def shown(one: Candidate, verdict: dict[str, Any]) -> RenderableType:
 
 
 def _numbers(verdict: dict[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("judge", no_wrap=True)
-    for name in ("score", "threshold", "floor", "baseline", "n"):
-        table.add_column(name, justify="right")
-    table.add_column("on fail")
-    table.add_column("", no_wrap=True)
+    heads = (">Score", ">Threshold", ">Floor", ">Baseline", ">Items", "On fail", "")
+    table = make_table(None, "Judge", *heads)
     for judge, row in verdict["per_judge_scores"].items():
         limits = (row["score"], row["threshold"], row["floor"], row["baseline"])
         numbers = ("–" if value is None else f"{value:.3g}" for value in limits)

@@ -1,4 +1,4 @@
-"""The shipped registry in a folder of its own, as fresh as on its first day; the demo's has one audited exception (PC5
+"""Copies the shipped registry into a folder and makes its dates fresh; the demo's has one audited override (PC5
 §5.2)."""
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ GOOD_FOR = timedelta(days=80)
 
 
 def demo_registry(folder: Path, today: date) -> Path:
-    """Its configuration folder, in `folder`. Raises Failure."""
+    """Copy the registry with the demo's override into `folder`; return its configuration folder. Raises Failure."""
     configs = seeded(folder, today)
     _excepted(configs, today)
     return configs
 
 
 def seeded(folder: Path, today: date) -> Path:
-    """The configuration folder of a copy, in `folder`. Seeds count from today, so that no gate fails with
-    `provisional_overdue` once those that are shipped are past their day. Raises Failure."""
+    """Copy the registry into `folder`; return its configuration folder. Raises Failure.
+
+    Its seeds start today, so that no gate fails with `provisional_overdue` when the shipped ones are past their day.
+    """
     configs = folder / "configs"
     try:
         for name in ("rules", "verticals"):
@@ -41,7 +43,7 @@ def seeded(folder: Path, today: date) -> Path:
         for name in ("prompts", "specs"):
             shutil.copytree(SHIPPED / name, folder / name)
     except OSError as error:
-        raise Failure(f"the shipped registry is not where it should be, in {SHIPPED}: {error}") from error
+        raise Failure(f"the shipped registry is missing in {SHIPPED}: {error}") from error
     for file in (configs / "rules").rglob("*.yaml"):
         dated = _SEEDED.sub(rf"\g<1>{today}", _DUE.sub(rf"\g<1>{today + GOOD_FOR}", file.read_text()))
         file.write_text(dated)

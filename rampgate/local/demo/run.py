@@ -25,9 +25,10 @@ from rampgate.local.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.local.demo.day import Day, iso, make_day, uuid7
 from rampgate.local.demo.gates import ask_gates, shown
 from rampgate.local.demo.registry import WARNS, demo_registry
-from rampgate.local.demo.show import NEXT, conservation_table, coverage_table, explained, progress_bar, scene
+from rampgate.local.demo.show import NEXT, explained, progress_bar, scene
 from rampgate.local.services.stack import Stack
 from rampgate.settings import Settings
+from rampgate.tables import conservation_table, coverage_table
 from rampgate.wiring import Parts, make_parts
 from schemas.answers import Conservation, CoverageAnswer
 from schemas.topics import Topics
@@ -35,12 +36,12 @@ from streams.queries.conservation import conservation
 from streams.queries.coverage import coverage
 
 SECONDS = 45.0
-"""The day has to have passed by then, on a slow machine too."""
+"""Longest time for the whole day, on a slow machine too."""
 WAIT_FOR_TRACE = 4.0
 
 
 class Demo:
-    """One run. `quiet` prints nothing but, at the end, one JSON document."""
+    """One run. `quiet` prints nothing; the caller prints the document that `run` returns."""
 
     def __init__(self, *, seed: int, turns: int, quiet: bool) -> None:
         self.seed, self.turns, self.quiet = seed, turns, quiet
@@ -189,7 +190,7 @@ async def ask(parts: Parts) -> tuple[CoverageAnswer, Conservation]:
 
 
 async def counted(parts: Parts, ramp_steps: int) -> Conservation:
-    """Once so many ramp steps are consumed: a verdict is read before its request is counted."""
+    """The conservation once so many ramp steps are counted: a request is counted after its verdict is published."""
     for _ in range(100):
         _, balance = await ask(parts)
         if balance.signals["ramp_step"].consumed >= ramp_steps:
@@ -224,7 +225,7 @@ async def until_scored(url: str, trace_id: str) -> dict[str, float]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Ours, and the settings that differ from their defaults, for a child process."""
+    """The environment of a child process: ours, with the settings that differ from their defaults."""
     given = settings.model_dump(mode="json", exclude_unset=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAMPGATE_")}
     return kept | {f"RAMPGATE_{name.upper()}": str(value) for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Real services on free ports in temporary folders, for tests, fault runs, benchmarks and the demo.
+"""Runs real services on free ports in temporary folders, for tests, fault runs, benchmarks and the demo.
 
-Nothing is left behind: processes and folders go with close(), or with the owner's death however it died.
+They leave nothing behind: processes and folders end with close(), or with their owner, however it ends.
 """

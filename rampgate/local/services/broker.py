@@ -27,7 +27,7 @@ REMEDY = "install the wheel that carries it: pip install 'rampgate[local]'"
 
 
 class MockBroker(Service):
-    """Same surface as KafkaCluster where it can be. A restart is another, empty cluster on another port."""
+    """Has KafkaCluster's methods where it can. A restart makes another, empty cluster on another port."""
 
     name: ClassVar[str] = "mock broker"
 
@@ -38,7 +38,7 @@ class MockBroker(Service):
 
     @property
     def bootstrap(self) -> str:
-        """Known once it has started; raises FileNotFoundError before."""
+        """The address, once it has started. Raises FileNotFoundError before."""
         return self._port_file.read_text()
 
     def create_topics(
@@ -48,9 +48,9 @@ class MockBroker(Service):
         replication: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Blocks until they can be written. Raises ValueError for another number of partitions than 4.
+        """Create topics; blocks until they can be written. Raises ValueError for a number of partitions other than 4.
 
-        `replication` and `config` are accepted for the likeness with KafkaCluster and have no effect.
+        `replication` and `config` have no effect; KafkaCluster has them too.
         """
         if partitions != PARTITIONS:
             raise ValueError(f"the mock broker gives every topic {PARTITIONS} partitions, not {partitions}")
@@ -77,7 +77,7 @@ class MockBroker(Service):
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serves until TERM or Ctrl-C. The port file appears, whole, once the topics exist."""
+    """Serve until TERM or Ctrl-C. Write the port file in one step once the topics exist."""
     from confluent_kafka import Producer
 
     parser = argparse.ArgumentParser(prog="python -m rampgate.local.services.broker", description=__doc__)

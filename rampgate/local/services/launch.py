@@ -1,7 +1,7 @@
-"""Run as a script: `launch.py OWNER_PID COMMAND...` asks the kernel to kill us with our owner, then becomes COMMAND.
+"""A script, `launch.py OWNER_PID COMMAND...`: asks the kernel to kill it with its owner, then becomes COMMAND.
 
-A script of its own and not `preexec_fn`, because Python code between fork and exec can deadlock in a process with
-threads. It imports the standard library only, so that `python -I -S` starts it in about 15 ms.
+It is no `preexec_fn`, because Python code between fork and exec can deadlock in a process with threads. It imports the
+standard library only, so that `python -I -S` starts it in about 15 ms.
 """
 
 from __future__ import annotations

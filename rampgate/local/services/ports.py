@@ -1,4 +1,4 @@
-"""Free ports that stay free: reserved among all processes that use this module, also while a service is down."""
+"""Reserves free ports among all processes that use this module, also while a service is stopped."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _random = random.SystemRandom()
 
 
 def reserve_port(host: str = "127.0.0.1") -> int:
-    """A free TCP port. It is ours until `release_port` or the end of this process.
+    """Reserve a free TCP port until `release_port` or the end of this process.
 
-    The reservation is a UDP socket bound to the same number: visible to other processes, gone with its owner.
+    The reservation is a UDP socket on the same port: other processes see it, and it ends with its owner.
     """
     for _ in range(_TRIES):
         port = _random.choice(_RANGE)
@@ -49,7 +49,7 @@ def release_port(port: int) -> None:
 
 
 def accepts(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether something accepts TCP connections there now."""
+    """Tells whether anything accepts TCP connections on the port."""
     try:
         with socket.create_connection((host, port), timeout=1.0):
             return True

@@ -1,5 +1,4 @@
-"""A child process with a log file, a health check and signals, which never outlives its owner; and the error for a
-service that can't be started."""
+"""Runs a child process with a log file, a health check and signals, which never outlives its owner."""
 
 from __future__ import annotations
 
@@ -19,9 +18,14 @@ from typing import IO
 from rampgate.local.services import launch
 from rampgate.local.services.janitor import JANITOR
 
+Probe = Callable[[], bool]
+_Start = Callable[[], subprocess.Popen[bytes]]
+_POLL_SECONDS = 0.03
+_LOG_LINES = 15
+
 
 class ServiceUnavailable(RuntimeError):
-    """A service can't be started or went away: which one, why, and what the reader can do about it."""
+    """A service can't start or has ended; the message says which one, why, and what to do about it."""
 
     def __init__(self, service: str, reason: str, remedy: str) -> None:
         super().__init__(f"{service} is unavailable: {reason}\n  remedy: {remedy}")
@@ -31,12 +35,6 @@ class ServiceUnavailable(RuntimeError):
 
     def __reduce__(self) -> tuple[type[ServiceUnavailable], tuple[str, str, str]]:
         return type(self), (self.service, self.reason, self.remedy)
-
-
-Probe = Callable[[], bool]
-_Start = Callable[[], subprocess.Popen[bytes]]
-_POLL_SECONDS = 0.03
-_LOG_LINES = 15
 
 
 class _Spawner:
@@ -107,7 +105,7 @@ class ChildProcess:
         return self.pid is not None
 
     def start(self) -> None:
-        """Returns at once; ask `wait_ready`. A process that runs already is left alone."""
+        """Start the process without waiting (see `wait_ready`). Leaves a running one alone."""
         if self.running:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +130,7 @@ class ChildProcess:
         return _SPAWNER.spawn(begin)
 
     def wait_ready(self, probe: Probe, timeout: float) -> None:
-        """Blocks until `probe` says so. An OSError of the probe counts as "not yet".
+        """Block until `probe` returns True. An OSError of the probe means "not yet".
 
         Raises ServiceUnavailable with the log's tail when the process ends or `timeout` seconds have passed.
         """
@@ -157,12 +155,12 @@ class ChildProcess:
             return ""
 
     def stop(self, grace: float = 10.0) -> None:
-        """TERM, then KILL after `grace` seconds. No error when it isn't running."""
+        """Send TERM, and KILL after `grace` seconds. Does nothing when it isn't running."""
         self.resume()  # a stopped process doesn't see TERM
         self._end(signal.SIGTERM, grace)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would; returns when the process is gone."""
+        """Send SIGKILL, like a crash; return when the process has ended."""
         self._end(signal.SIGKILL, 10.0)
 
     def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""A TCP proxy for fault tests: delays, cuts, swallows and refuses, switched while it runs."""
+"""A TCP proxy for fault tests: it delays, cuts, loses and refuses, and each fault can be switched while it runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CHUNK = 65536
 
 
 class TcpProxy:
-    """Listens on a free port of 127.0.0.1 from its construction until close(), in a thread of its own.
+    """Listens on a free port of 127.0.0.1, in a thread of its own, from its construction until close().
 
-    All methods may be called from any thread and have taken effect when they return. Faults add up until `heal`.
+    Any thread may call any method; it has taken effect when it returns. Faults add up until `heal`.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -46,23 +46,23 @@ class TcpProxy:
         return len(self._links) // 2
 
     def delay(self, seconds: float) -> None:
-        """Each piece of data waits that long, in both directions."""
+        """Delay each piece of data, in both directions."""
         self._delay = seconds
 
     def blackhole(self, direction: Direction = "both") -> None:
-        """Connections stay open and new ones are accepted, but data that way is lost. `down` loses only answers."""
+        """Lose the data in a direction (`down` loses answers). Connections stay open, and new ones are accepted."""
         self._swallow = frozenset(("up", "down")) if direction == "both" else frozenset((direction,))
 
     def cut(self) -> None:
-        """Resets every open connection; new ones work."""
+        """Reset every open connection; new ones work."""
         self._do(self._cut())
 
     def refuse(self) -> None:
-        """Resets every open connection and refuses new ones."""
+        """Reset every open connection and refuse new ones."""
         self._do(self._refuse())
 
     def heal(self) -> None:
-        """No fault from here on. Connections that lost data are reset, since their stream is broken for good."""
+        """End all faults. Reset connections that may have lost data, because their streams can't be repaired."""
         broken = bool(self._swallow)
         self._delay, self._swallow = 0.0, frozenset()
         if broken:
@@ -70,7 +70,7 @@ class TcpProxy:
         self._do(self._listen())
 
     def close(self) -> None:
-        """Ends thread and connections; may be called twice."""
+        """End the thread and all connections. May be called twice."""
         if self._closed:
             return
         self.refuse()
@@ -132,7 +132,7 @@ class TcpProxy:
                 link.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
-        """Ends by ConnectionError also at an orderly end, so that both ways end together."""
+        """Copy data one way. Raises ConnectionResetError also at an orderly end, so that both ways end together."""
         while data := await reader.read(_CHUNK):
             if self._delay:
                 await asyncio.sleep(self._delay)

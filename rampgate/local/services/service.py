@@ -1,4 +1,4 @@
-"""The base of all services: a folder, a start that waits until it answers, signals, an end that leaves nothing."""
+"""What all services have: a folder, a start that waits until it answers, signals, an end that leaves nothing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,35 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from rampgate.local.services.janitor import make_folder, remove_folder
+from rampgate.local.services.ports import release_port, reserve_port
 from rampgate.local.services.process import ChildProcess
 
 
-class Service(ABC):
-    """A real server on a free port, started by `with` or start(), ended by close().
+class Closing(ABC):
+    """Started by `with` or start(); ended by close(), also where the start fails."""
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Service(Closing):
+    """A real server on a free port of this machine.
 
     Restarts keep port and folder; whether data survives is the service's own promise. Not for use from several threads
     at once.
@@ -30,14 +54,14 @@ class Service(ABC):
 
     @abstractmethod
     def _prepare(self, folder: Path) -> ChildProcess:
-        """The process to run; called once, before the first start. Raises ServiceUnavailable with the remedy."""
+        """The process to run. Called once, before the first start. Raises ServiceUnavailable with the remedy."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether the service works now. May raise OSError for "not yet"; must return within a second or two."""
+        """Tells whether the service works now. May raise OSError for "not yet"; must return within two seconds."""
 
-    def _release(self) -> None:  # noqa: B027 - optional on purpose
-        """Gives back what `_prepare` reserved; also called when `_prepare` failed half way."""
+    def _release(self) -> None:
+        """Release what the service has reserved. Also called when `_prepare` failed."""
 
     @property
     def folder(self) -> Path:
@@ -56,7 +80,7 @@ class Service(ABC):
         return [self._process.pid] if self._process is not None and self._process.pid is not None else []
 
     def start(self) -> None:
-        """Blocks until the service answers. Raises ServiceUnavailable, leaving nothing running."""
+        """Start; blocks until the service answers. Raises ServiceUnavailable and leaves nothing running."""
         began = time.monotonic()
         try:
             self.process.start()
@@ -67,7 +91,7 @@ class Service(ABC):
         self.started_in = time.monotonic() - began
 
     def stop(self) -> None:
-        """Ends the process in an orderly way; port and folder stay for the next start()."""
+        """End the process in an orderly way; keep port and folder for the next start()."""
         if self._process is not None:
             self._process.stop()
 
@@ -76,7 +100,7 @@ class Service(ABC):
             self._process.kill()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing is answered."""
+        """Send SIGSTOP: connections stay open without an answer."""
         self.process.pause()
 
     def resume(self) -> None:
@@ -87,7 +111,7 @@ class Service(ABC):
         self.start()
 
     def close(self) -> None:
-        """Kills what runs and removes the folder. May be called at any time, also twice."""
+        """Kill the process and remove the folder. May be called at any time, also twice."""
         if self._process is not None:
             self._process.kill()  # the data is not needed any more, so there is nothing to wait for
             self._process = None
@@ -96,11 +120,13 @@ class Service(ABC):
             self._folder = None
         self._release()
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+class PortService(Service):
+    """A service on one reserved port."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.port = reserve_port()
+
+    def _release(self) -> None:
+        release_port(self.port)

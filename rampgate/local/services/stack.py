@@ -1,12 +1,11 @@
-"""The services one run needs, started side by side."""
+"""Starts the services that one run needs, side by side."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Literal, Self, cast
+from typing import Literal, cast
 
 from rampgate.local.services.broker import MockBroker
 from rampgate.local.services.dynamodb import DynamoDBLocal
@@ -14,18 +13,19 @@ from rampgate.local.services.http_services import LocalModel, LocalOpik
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
+from rampgate.local.services.service import Closing
 
 AnyService = KafkaCluster | MockBroker | RedisServer | DynamoDBLocal | LocalOpik | LocalModel
 Kind = Literal["real", "embedded"]
 Name = Literal["kafka", "redis", "dynamodb", "opik", "model"]
 
 
-class Stack:
-    """`real` runs Apache Kafka, `embedded` librdkafka's mock broker (no Java needed). Redis is a real server in both.
+class Stack(Closing):
+    """The services of one run. `real` runs Apache Kafka, `embedded` librdkafka's mock broker, which needs no Java.
 
-    As a context manager it starts everything asked for, in parallel, and raises the first ServiceUnavailable after it
-    has ended the rest. Used without `with`, `start(name)` starts one by one and `unavailable` remembers what failed;
-    then call close().
+    Redis is a real server in both. As a context manager it starts all services in parallel, and raises the first
+    ServiceUnavailable after it has ended the others. Without `with`, `start(name)` starts one, `unavailable` remembers
+    failures, and the caller has to close it.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Stack:
         return [pid for service in self._running.values() for pid in service.pids]
 
     def start(self, *names: Name) -> None:
-        """Starts these (default: all that were asked for) in parallel; one that runs is left alone.
+        """Start these services in parallel (default: all of this run); leave running ones alone.
 
-        Tries all, then raises the first ServiceUnavailable in the order of the names. A failure is remembered and
-        raised again at once, so that a hundred tests don't wait for the same missing program.
+        It tries all, then raises the first ServiceUnavailable in the order of the names. It remembers a failure and
+        raises it again at once, so that a hundred tests don't wait for the same missing program.
         """
         order = names or self.wanted
         if order:
@@ -96,19 +96,6 @@ class Stack:
         with ThreadPoolExecutor(max(1, len(self._running))) as pool:
             list(pool.map(lambda service: service.close(), self._running.values()))
         self._running.clear()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _start(self, name: Name) -> None:
         with self._locks[name]:
@@ -125,13 +112,10 @@ class Stack:
     def _make(self, name: Name) -> AnyService:
         if name == "kafka":
             return KafkaCluster(self._kafka_nodes) if self.kind == "real" else MockBroker()
-        makers: dict[str, Callable[[], AnyService]] = {
-            "redis": RedisServer,
-            "dynamodb": DynamoDBLocal,
-            "opik": LocalOpik,
-            "model": LocalModel,
-        }
-        return makers[name]()
+        services: dict[str, type[RedisServer | DynamoDBLocal | LocalOpik | LocalModel]] = {
+            "redis": RedisServer, "dynamodb": DynamoDBLocal, "opik": LocalOpik, "model": LocalModel
+        }  # fmt: skip
+        return services[name]()
 
     def _get(self, name: Name) -> AnyService:
         if name in self.unavailable:
@@ -142,7 +126,7 @@ class Stack:
 
 
 def missing(kind: Kind = "real", wanted: Iterable[Name] = ("kafka", "redis")) -> dict[Name, ServiceUnavailable]:
-    """Which of these can't be had on this machine and why, by trying. Starts and ends them."""
+    """Which of these services can't run on this machine, and why. Starts and ends each."""
     stack = Stack(kind)
     try:
         for name in wanted:

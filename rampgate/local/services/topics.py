@@ -1,4 +1,4 @@
-"""Making topics on any Kafka, from ordinary code, inside a running event loop or not."""
+"""Creates topics on any Kafka from synchronous code, also inside a running event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 def create_topics(
     bootstrap: str, names: Iterable[str], partitions: int, replication: int, config: Mapping[str, str] | None = None
 ) -> None:
-    """Blocks until each partition has a leader. An existing topic is left as it is; other refusals raise KafkaError."""
+    """Create topics; blocks until each partition has a leader. Leaves existing ones unchanged. Raises KafkaError."""
     wanted = list(names)
 
     async def create(admin: AIOKafkaAdminClient) -> None:
@@ -36,13 +36,13 @@ def create_topics(
 
 
 def touch_topics(bootstrap: str, names: Iterable[str]) -> None:
-    """Makes topics on a broker that knows no CreateTopics but creates what is asked about (librdkafka's mock)."""
+    """Create topics on librdkafka's mock, which has no CreateTopics and creates each topic that a client asks about."""
     wanted = list(names)
     with_admin(bootstrap, lambda admin: _wait_for_leaders(admin, wanted))
 
 
 def count_brokers(bootstrap: str) -> int:
-    """How many brokers the cluster has now; 0 while it has no controller. Raises OSError when no broker answers."""
+    """The number of brokers in the cluster; 0 while it has no controller. Raises OSError when no broker answers."""
 
     async def count(admin: AIOKafkaAdminClient) -> int:
         cluster = await admin.describe_cluster()
@@ -55,7 +55,7 @@ def count_brokers(bootstrap: str) -> int:
 
 
 def open_groups(bootstrap: str) -> None:
-    """Blocks until consumer groups work: the first request for a coordinator makes Kafka create their topic."""
+    """Block until consumer groups work: the first request for a coordinator makes Kafka create their topic."""
 
     async def ask(admin: AIOKafkaAdminClient) -> None:
         deadline = time.monotonic() + _READY_SECONDS
@@ -74,7 +74,7 @@ def open_groups(bootstrap: str) -> None:
 def with_admin(
     bootstrap: str, work: Callable[[AIOKafkaAdminClient], Coroutine[Any, Any, T]], timeout_ms: int = 10_000
 ) -> T:
-    """Runs `work` with a connected admin client and returns what it returns; blocks, also inside a running loop."""
+    """Run `work` with a connected admin client and return its result; blocks, also inside a running loop."""
 
     async def run() -> T:
         admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)

@@ -37,7 +37,7 @@ async def test_what_opik_keeps_otherwise_is_noticed(rig: Rig, monkeypatch: pytes
     ran = await rig.sync("--vertical", "receipts", "--json")
     assert ran.code == 1
     reasons = {one["reason"] for one in ran.json["verticals"][0]["failed"]}
-    assert reasons == {"Opik took it and keeps it otherwise: differs in sampling_rate"}
+    assert reasons == {"Opik accepted it and stored other values: differs in sampling_rate"}
 
 
 async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_doubles(rig: Rig) -> None:
@@ -48,7 +48,7 @@ async def test_an_outage_midway_is_told_and_the_next_run_finishes_without_double
     assert ran.code == 2
     receipts, rewards = ran.json["verticals"]
     assert len(receipts["written"]) == 3
-    assert "what was done stands, run it again" in receipts["error"]
+    assert "what was written stays, run it again" in receipts["error"]
     assert (len(rewards["written"]), rewards["error"]) == (16, None)
     again = await rig.sync("--json")
     assert (again.code, len(again.json["verticals"][0]["written"])) == (0, 12)

@@ -45,7 +45,7 @@ def test_an_empty_category_and_an_unknown_one_do_not_match(rig: Rig) -> None:
 
 
 def test_a_dataset_out_of_reach_fails_closed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rampgate.registry.dataset_check.PATIENCE", 0.1)
+    monkeypatch.setattr("rampgate.registry.dataset_check.RETRY_SECONDS", 0.1)
     monkeypatch.setenv("RAMPGATE_OPIK", "http://127.0.0.1:9/api")
     done = ran("--outputs", rig.outputs, "--json")
     found = json.loads(done.stdout)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.cli.jobs.findings import annotation, show, workflow_commands
+from rampgate.cli.jobs.findings import finding_command, show, workflow_commands
 from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
 
 BAD = Finding("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")
@@ -37,19 +37,21 @@ def test_escaping_is_that_of_workflow_commands(text: str, data: str, property_: 
 
 
 def test_an_annotation_tells_place_rule_and_remedy() -> None:
-    assert annotation(BAD) == (
+    assert finding_command(BAD) == (
         "::error file=r/a.yaml,line=3,col=5,title=enum (PC5 FR-3)::"
         "score_type: 'INT' is none of INTEGER, FLOAT%0Awrite INTEGER"
     )
-    assert annotation(OLD) == "::warning file=r/a.yaml,line=9,col=1,title=cadence::is overdue"
+    assert finding_command(OLD) == "::warning file=r/a.yaml,line=9,col=1,title=cadence::is overdue"
 
 
 def test_a_problem_without_a_place_names_its_file_only() -> None:
-    assert annotation(Finding("a,b.yaml", 0, 0, "", "gone", "x")) == "::error file=a%2Cb.yaml,title=gone::x"
+    assert finding_command(Finding("a,b.yaml", 0, 0, "", "gone", "x")) == "::error file=a%2Cb.yaml,title=gone::x"
 
 
 def test_a_files_text_cannot_begin_a_command_of_its_own() -> None:
-    line = annotation(Finding("a\n::stop-commands::x", 1, 1, "f\r\n::add-mask::y", "c\n::error::", "m\n::debug::z"))
+    line = finding_command(
+        Finding("a\n::stop-commands::x", 1, 1, "f\r\n::add-mask::y", "c\n::error::", "m\n::debug::z")
+    )
     assert len(line.splitlines()) == 1
     assert line.startswith("::error file=a%0A")
 
