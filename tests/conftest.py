@@ -5,6 +5,7 @@ On a developer's machine a service that can't be had skips its tests and says wh
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -31,6 +32,10 @@ from tests.giving_up import give_up
 # How long an example takes tells nothing where tests run side by side.
 settings.register_profile("side by side", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("side by side")
+
+
+# Kafka and DynamoDB Local live for minutes here: the second compiler costs more of the cores than it saves.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 class FilesTogether(LoadFileScheduling):

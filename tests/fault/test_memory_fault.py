@@ -43,8 +43,8 @@ def soak(rig: Rig, events: int, seed: int) -> None:
 
 
 def test_memory_and_files_stay_flat(make_rig: Make) -> None:
-    """300,000 events."""
-    soak(make_rig(), 300_000, 91)
+    """120,000 events."""
+    soak(make_rig(), 120_000, 91)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from rampgate.local.services.proxy import TcpProxy
 from rampgate.local.services.redis import RedisServer
 from tests.fault.checking import check
 from tests.fault.rig import Rig, now_ms
-from tests.fault.traffic import Traffic
+from tests.fault.traffic import Mix, Traffic
 from tests.fault.turns import Message
 
 Make = Callable[..., Rig]
@@ -69,7 +69,8 @@ def test_opik_fails_for_a_while(make_rig: Make, fault: str) -> None:
 
 def test_an_unauthorized_worker_stops_and_acknowledges_nothing(make_rig: Make) -> None:
     """Opik answers 401: exit code 2, nothing committed that was not written; with the key mended all goes on."""
-    traffic = Traffic(82, 400, now_ms())
+    # Nothing to look up: what the first worker has claimed for that is claimed again only after a minute.
+    traffic = Traffic(82, 400, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
     rig = make_rig()
     rig.opik.load(traffic)
     rig.opik.fault(match={"path": "feedback-scores"}, status=401)

@@ -21,7 +21,15 @@ TRACES = 320
 
 
 @pytest.fixture(scope="module")
-def dev(served_today: Path) -> Iterator[DevStack]:
+def short_patience() -> Iterator[None]:
+    """What gates have with a model that is down, which a test here waits for; as shipped in tests/fault."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAMPGATE_MODEL_PATIENCE_SECONDS", "6")
+        yield
+
+
+@pytest.fixture(scope="module")
+def dev(served_today: Path, short_patience: None) -> Iterator[DevStack]:
     stack = DevStack()
     try:
         with stack:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from benchmarks import tables, throughput, verdicts
@@ -12,26 +14,30 @@ from rampgate.local.services.process import ServiceUnavailable
 from tests.giving_up import give_up
 
 
-def test_worker_and_bare_loop_do_the_whole_job_side_by_side() -> None:
-    options = Options(rounds=1, events=3_000, letters="ae")
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
     try:
-        with Lab() as lab:
-            throughput.prepare(lab, options)
-            found = throughput.run(lab, options)
+        with Lab() as made:
+            yield made
     except ServiceUnavailable as error:
         give_up(error)
+
+
+def test_worker_and_bare_loop_do_the_whole_job_side_by_side(lab: Lab) -> None:
+    options = Options(rounds=1, events=3_000, letters="ae")
+    throughput.prepare(lab, options)
+    found = throughput.run(lab, options)
     assert {"a", "e"} == found["contenders"].keys()
     assert any("bare aiokafka loop" in line for line in tables.throughput(found))
 
 
-def test_verdicts_of_known_scores_and_of_gates_at_once_come_as_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_of_known_scores_and_of_gates_at_once_come_as_expected(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(verdicts, "REMEMBERED", 0)  # two versions are more than nothing
-    try:
-        with Lab() as lab, stand_in(0.0) as model:
-            before = verdicts.scored_before(lab, model, 2, versions=2)
-            at_once = verdicts.at_once(lab, model, [verdicts.SMALL, verdicts.EQUAL])
-    except ServiceUnavailable as error:
-        give_up(error)
+    with stand_in(0.0) as model:
+        before = verdicts.scored_before(lab, model, 2, versions=2)
+        at_once = verdicts.at_once(lab, model, [verdicts.SMALL, verdicts.EQUAL])
     assert (before["requests"], at_once["sizes"]) == (2, [verdicts.SMALL, verdicts.EQUAL])
     found = {"goals": verdicts.GOALS, "sample": verdicts.SAMPLE, "judges": verdicts.JUDGES}
     found |= {"in_memory": before, "in_redis": before}
