@@ -19,9 +19,9 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 ASK_AGAIN_SECONDS = 30.0
-"""The same record once more: a request may be repeated as it is, and still gets one verdict."""
+"""Seconds before the same record is sent again: an unchanged request may be repeated, and still gets one verdict."""
 GRACE_SECONDS = 30.0
-"""Over the deadline, for a verdict to arrive."""
+"""Seconds after the deadline in which a verdict may still arrive."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Plan:
 
 
 class Controller:
-    """`percent` is how many users get the version now. A step is taken on a verdict that says `proceed`; without one,
-    the rollout stays where it is."""
+    """Takes a step when its verdict says `proceed`, and otherwise stays at `percent`, the share of users with the
+    version."""
 
     def __init__(self, plan: Plan, producer: AIOKafkaProducer, consumer: AIOKafkaConsumer) -> None:
         self.plan, self._producer, self._consumer = plan, producer, consumer
@@ -61,7 +61,7 @@ class Controller:
         return True
 
     async def _ask(self, step: float) -> dict[str, Any] | None:
-        """The verdict on this step, None where none came."""
+        """Request the step; return its verdict, None where none came in time."""
         request_id = f"{self.plan.experiment}-{uuid.uuid4()}"
         key, value = self.plan.experiment.encode(), json.dumps(self._request(request_id, step)).encode()
         waiting = asyncio.create_task(self._verdict(request_id))
@@ -77,7 +77,7 @@ class Controller:
             waiting.cancel()
 
     async def _verdict(self, request_id: str) -> dict[str, Any]:
-        """The topic has the verdicts on everybody's requests; ours is the one under our id."""
+        """Read the topic, which has all controllers' verdicts, up to the one with our request id."""
         async for record in self._consumer:
             verdict: dict[str, Any] = json.loads(record.value)
             if verdict["request_id"] == request_id:

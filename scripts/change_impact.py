@@ -28,7 +28,7 @@ from schemas.judges import judge_id
 
 
 def version(tree: Tree, day: date) -> Version:
-    """Files that can't be read are left out: validation tells them."""
+    """The registry of a tree. Leaves out unreadable files, which validation reports."""
     return Version(assemble(tree, day)[0], components(tree.below(COMPONENTS, ".xml"))[0], tree.root.as_posix())
 
 
@@ -39,13 +39,13 @@ def changed(root: Path, proposed: str) -> list[str]:
 
 
 def owned_file(vertical: str, tree: Tree) -> str:
-    """The file whose owner a vertical's owner is."""
+    """The file whose CODEOWNERS entry names a vertical's owners."""
     extension = f"{VERTICALS}/{vertical}/eval/{EXTENSION}"
     return tree.shown(extension if extension in tree.files else f"verticals/{vertical}.yaml")
 
 
 def comment(verticals: list[dict[str, Any]]) -> str:
-    """Names the owners, which tells them even where nobody may ask a team for its review."""
+    """The comment. It mentions the owners, which notifies them even where the job may not ask a team for a review."""
     rows = [
         f"| {one['vertical']} | {' '.join(one['owners']) or 'nobody: see CODEOWNERS'} | {', '.join(one['because'])} |"
         for one in verticals

@@ -1,4 +1,5 @@
-"""`make jars`: bring the jars of Apache Kafka and DynamoDB Local. Without Maven: exit 1 under CI, a word elsewhere."""
+"""`make jars`: bring the jars of Apache Kafka and DynamoDB Local. Without Maven: exit 1 under CI, a message
+elsewhere."""
 
 from __future__ import annotations
 
