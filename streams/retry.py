@@ -1,7 +1,6 @@
-"""The clock, and trying again: what is tried again, how long to wait before it, and when to give up.
+"""Repeats failed calls: which ones, how long to wait before each, and when to give up; and the worker's clock.
 
-Everything in this room that repeats a failed call does it by a `Retry`; loops that sleep in a way of their own take
-only its `pause`.
+All code in `streams` that repeats a failed call uses `Retry`; loops that sleep in a way of their own use its `pause`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class WallClock:
 
 
 class TryAgain(Exception):
-    """A try that failed and may be repeated. `hint`: seconds that the server asks to wait, 0 where it names none."""
+    """A failed try that may be repeated. `hint`: seconds that the server asks to wait, 0 where it names none."""
 
     def __init__(self, why: str, hint: float = 0.0) -> None:
         super().__init__(why)
@@ -40,9 +39,9 @@ class TryAgain(Exception):
 class Retry:
     """Waits `first` seconds after the first failure and twice as long after each further one, up to `longest`.
 
-    A server's hint is waited out in full, up to `longest_hint`. It gives up after `tries` tries, or when the next one
-    would begin more than `seconds` after the first; a hint is waited out even then. None: it goes on until it is
-    cancelled.
+    It waits out a server's hint in full, up to `longest_hint`. It gives up after `tries` tries, or when the next try
+    would begin more than `seconds` after the first, except that it waits out a hint even then. Where both are None it
+    goes on until it is cancelled.
     """
 
     first: float = 0.2
@@ -52,8 +51,8 @@ class Retry:
     seconds: float | None = None
 
     def pause(self, failures: int, hint: float = 0.0) -> float:
-        """Seconds to wait after this many failures in a row (1 or more); a quarter more or less, so that many workers
-        don't come back at the same moment."""
+        """Seconds to wait after this many failures in a row (1 or more), give or take a quarter, so that many workers
+        don't try again at the same moment."""
         growing = min(self.first * 2.0 ** min(failures - 1, 60), self.longest)
         spread = growing * random.uniform(0.75, 1.25)  # noqa: S311 - jitter, not a secret
         return max(spread, min(hint, self.longest_hint))
@@ -67,9 +66,10 @@ class Retry:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> T:
-        """Call until it returns. Raises the last error when it gives up, and at once every error that is not `again`.
+        """The result of `call`, which is repeated after the errors in `again`. Raises the last error when it gives up,
+        and every other error at once.
 
-        `noticed` is told of an error that is about to be tried again, the failures so far, and the pause before it.
+        `noticed` is told of each error that is about to be tried again, the failures so far, and the pause.
         """
         began = clock()
 
@@ -97,6 +97,11 @@ class Retry:
             reraise=True,
         )
         return await retrying(attempt)
+
+
+def reason_of(error: BaseException) -> str:
+    """The error's type and text, as logs and error texts say it."""
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def _error(state: RetryCallState) -> BaseException:

@@ -6,20 +6,18 @@ to a second one.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import orjson
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
 from agents.ports import Unavailable
 from evalcore.gates.messages import ramp_command
 from evalcore.gates.regression import Response
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
-from streams.dead_letters.reader import partitions_of, records_of, spans_of
-from streams.kafka.client import Producer, client_options
+from streams.kafka.client import KAFKA_ERRORS, Producer, client_options, started
+from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
 BREACH = "rampgate.breach"
@@ -47,23 +45,18 @@ class RampCommands:
         """True where the topic has the command. Where it can't be read, False: commanding 0 % twice does no harm."""
         try:
             return await self._read(key, since)
-        except (Unavailable, KafkaError, OSError, TimeoutError) as error:
-            log.warning("ramp_commands_unread", reason=clean(f"{type(error).__name__}: {error}"))
+        except (Unavailable, *KAFKA_ERRORS) as error:
+            log.warning("ramp_commands_unread", reason=clean(reason_of(error)))
             return False
 
     async def _read(self, key: bytes, since: int) -> bool:
         count = (await partitions_of(self._access, [self._topic])).get(self._topic, 0)
         if not count:
             return False
-        consumer = AIOKafkaConsumer(**client_options(self._access), enable_auto_commit=False)
-        try:
-            await consumer.start()
+        async with started(AIOKafkaConsumer(**client_options(self._access), enable_auto_commit=False)) as consumer:
             partitions = [TopicPartition(self._topic, number) for number in range(count)]
             spans = await spans_of(consumer, partitions, since)
             async for _, records in records_of(consumer, spans):
                 if any(record.timestamp >= since and dict(record.headers).get(BREACH) == key for record in records):
                     return True
             return False
-        finally:
-            with suppress(KafkaError, OSError, TimeoutError):
-                await consumer.stop()

@@ -63,21 +63,21 @@ class Responder:
     def __init__(self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
         self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
 
-    async def carry_out(self, owed: PendingResponse) -> PendingResponse | None:
+    async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
         """Take every step that is left, whether or not another fails; returns those that failed, to be tried again.
 
         The ramp-down command comes first, so that people are told of a command that is sent.
         """
-        response, failed = owed.response, []
+        response, failed = pending.response, []
         steps: Mapping[Step, Callable[[Response], Awaitable[None]]] = {
-            Step.RAMP_DOWN: lambda response: self._commands.send(response, owed.since),
+            Step.RAMP_DOWN: lambda response: self._commands.send(response, pending.since),
             Step.PAGE: self._page,
             Step.RESOLVE_PAGE: self._page,
             Step.MESSAGE: self._message,
             Step.ANNOTATION: self._annotate,
             Step.LOG: self._log,
         }
-        for step in owed.left:
+        for step in pending.left:
             act = steps.get(step)
             if act is None:
                 continue  # people do it, and a page or a row says so: a ramp-down by hand, a triage
@@ -89,7 +89,7 @@ class Responder:
                 failed.append(step)
                 reason = clean(str(error))
                 log.error("regression_step_failed", step=step, judge=response.breach.judge_id, reason=reason)
-        return replace(owed, left=tuple(failed)) if failed else None
+        return replace(pending, left=tuple(failed)) if failed else None
 
     async def _page(self, response: Response) -> None:
         if self._channels.routing_key is None:

@@ -150,14 +150,14 @@ class RegressionWatch:
             self._observe(response)
             breach = response.breach
             log.warning("regression", what=response.event, **{name: getattr(breach, name) for name in LOGGED})
-        for owed in list(known.pending):
+        for pending in list(known.pending):
             if not await self._lease.acquire():
                 break  # the steps took so long that another worker looks by now
-            left = await self._carry_out(owed)
+            left = await self._carry_out(pending)
             if left is not None and now - left.began >= GIVEN_UP_AFTER_MS:
                 log.error("regression_given_up", judge=left.response.breach.judge_id, steps=left.left)
                 left = None
-            place = known.pending.index(owed)
+            place = known.pending.index(pending)
             known.pending[place : place + 1] = [left] if left is not None else []
             await self._note(known)
         return list(outcome.responses)

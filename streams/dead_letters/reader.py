@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import Record
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
-from streams.kafka.client import client_options
+from streams.kafka.client import KAFKA_ERRORS, client_options, started
+from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.retry import reason_of
 
-CHUNK = 500
-SILENCE_SECONDS = 15.0
-SLACK_MS = 300_000
-"""How far the clocks of workers and brokers may differ before the index by time skips a dead letter."""
 REMEMBERED = 100_000
 """Dead letters whose repetitions are noticed: a redelivery repeats what is near in time."""
 
@@ -83,19 +77,6 @@ class Duplicates:
         return known
 
 
-async def partitions_of(access: KafkaAccess, topics: list[str]) -> dict[str, int]:
-    """Number of partitions of each topic that exists. Raises Unavailable."""
-    admin = AIOKafkaAdminClient(**client_options(access), request_timeout_ms=10_000)
-    try:
-        await admin.start()
-        described = await admin.describe_topics(topics)
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise Unavailable(f"Kafka at {', '.join(access.brokers)}: {type(error).__name__}: {error}") from error
-    finally:
-        await admin.close()
-    return {topic["topic"]: len(topic["partitions"]) for topic in described if not topic["error_code"]}
-
-
 async def read_dead_letters(
     access: KafkaAccess,
     topic: str,
@@ -111,71 +92,17 @@ async def read_dead_letters(
         raise Unavailable(f"Kafka at {', '.join(access.brokers)} has no topic {topic}")
     consumer = AIOKafkaConsumer(**client_options(access), enable_auto_commit=False, auto_offset_reset="earliest")
     try:
-        await consumer.start()
-        partitions = [TopicPartition(topic, number) for number in range(count)]
-        spans = await spans_of(consumer, partitions, wanted.since)
-        total = sum(end - start for start, end in spans.values())
-        done = 0
-        progress(done, total)
-        async for partition, records in records_of(consumer, spans):
-            done += records[-1].offset + 1 - spans[partition][0]
-            spans[partition] = (records[-1].offset + 1, spans[partition][1])
-            found = [letter for letter in map(parse_dead_letter, records) if wanted.matches(letter)]
-            if found:
-                yield found
-            progress(min(done, total), total)
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise Unavailable(f"Kafka, reading {topic}: {type(error).__name__}: {error}") from error
-    finally:
-        await consumer.stop()
-
-
-async def spans_of(
-    consumer: AIOKafkaConsumer, partitions: list[TopicPartition], since: int | None
-) -> dict[TopicPartition, tuple[int, int]]:
-    """[start, end) of each partition that has something to read, by the index of time where there is one.
-
-    A broker without such an index (librdkafka's built-in one) answers None for every time, even for 1970; then the
-    whole partition is read, and the filter alone decides.
-    """
-    first, last = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
-    held = {
-        partition: (first[partition], last[partition]) for partition in partitions if first[partition] < last[partition]
-    }
-    if since is None or not held:
-        return held
-    indexed = any((await consumer.offsets_for_times(dict.fromkeys(held, 0))).values())
-    found: dict[TopicPartition, Any] = {}
-    if indexed:
-        found = await consumer.offsets_for_times(dict.fromkeys(held, max(since - SLACK_MS, 0)))
-    out = {}
-    for partition, (start, end) in held.items():
-        at = found.get(partition)
-        if not indexed:
-            out[partition] = (start, end)
-        elif at is not None and at.offset < end:
-            out[partition] = (max(at.offset, start), end)
-    return out
-
-
-async def records_of(
-    consumer: AIOKafkaConsumer, spans: dict[TopicPartition, tuple[int, int]]
-) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
-    """The records of the spans. Raises TimeoutError where the brokers send nothing for SILENCE_SECONDS before the
-    end."""
-    left = {partition: end for partition, (_, end) in spans.items()}
-    consumer.assign(list(left))
-    for partition, (start, _) in spans.items():
-        consumer.seek(partition, start)
-    heard = time.monotonic()
-    while left:
-        fetched = await consumer.getmany(*left, timeout_ms=500, max_records=CHUNK)
-        for partition, records in fetched.items():
-            heard = time.monotonic()
-            inside = [record for record in records if record.offset < left[partition]]
-            if inside:
-                yield partition, inside
-            if records and records[-1].offset >= left[partition] - 1:
-                del left[partition]
-        if time.monotonic() - heard > SILENCE_SECONDS:
-            raise TimeoutError(f"nothing came for {SILENCE_SECONDS:g} s")
+        async with started(consumer):
+            spans = await spans_of(consumer, [TopicPartition(topic, number) for number in range(count)], wanted.since)
+            total = sum(end - start for start, end in spans.values())
+            done = 0
+            progress(done, total)
+            async for partition, records in records_of(consumer, spans):
+                done += records[-1].offset + 1 - spans[partition][0]
+                spans[partition] = (records[-1].offset + 1, spans[partition][1])
+                found = [letter for letter in map(parse_dead_letter, records) if wanted.matches(letter)]
+                if found:
+                    yield found
+                progress(min(done, total), total)
+    except KAFKA_ERRORS as error:
+        raise Unavailable(f"Kafka, reading {topic}: {reason_of(error)}") from error

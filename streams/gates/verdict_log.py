@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Coroutine, Hashable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -17,7 +16,6 @@ from weakref import WeakValueDictionary
 import orjson
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from agents.ports import Clock, Unavailable
@@ -26,8 +24,10 @@ from evalcore.gates.requests import RampRequest
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
-from streams.kafka.client import Producer, client_options
+from streams.kafka.client import KAFKA_ERRORS, Producer, client_options, started
 from streams.kafka.offsets import KafkaOffsets
+from streams.kafka.reading import spans_of
+from streams.retry import Retry, reason_of
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -162,26 +162,23 @@ class VerdictLog:
         self._moved = asyncio.Event()
 
     async def _follow(self) -> None:
-        while True:
-            try:
-                await self._read()
-            except (KafkaError, OSError, TimeoutError) as error:
-                log.warning("waiting_for_verdicts", reason=f"{type(error).__name__}: {error}")
-                await asyncio.sleep(1.0)
+        """Read the topic until cancelled."""
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("waiting_for_verdicts", reason=reason_of(error))
+
+        await Retry(first=1.0, longest=1.0).call(self._read, KAFKA_ERRORS, noticed=noticed)
 
     async def _read(self) -> None:
-        consumer = AIOKafkaConsumer(
-            **client_options(self._access),
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=100,
-        )
-        try:
-            await consumer.start()
+        options = client_options(self._access) | {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        async with started(AIOKafkaConsumer(**options, fetch_max_wait_ms=100)) as consumer:
             partitions = await consumer._client._wait_on_metadata(self._topic)
-            assigned = [TopicPartition(self._topic, partition) for partition in partitions]
+            assigned = [TopicPartition(self._topic, number) for number in partitions]
             consumer.assign(assigned)
-            await self._stand(consumer, assigned)
+            spans = await spans_of(consumer, assigned, self._clock.now_ms() - self._lookback)
+            for partition, (start, _) in spans.items():
+                self._next[partition] = max(self._next.get(partition, 0), start)
+                consumer.seek(partition, self._next[partition])
             self._move()
             while True:
                 for partition, records in (await consumer.getmany(timeout_ms=1_000)).items():
@@ -189,21 +186,6 @@ class VerdictLog:
                         self._take(record)
                     self._next[partition] = records[-1].offset + 1
                 self._move()
-        finally:
-            with suppress(KafkaError, OSError, TimeoutError):
-                await asyncio.wait_for(consumer.stop(), 5.0)
-
-    async def _stand(self, consumer: AIOKafkaConsumer, assigned: list[TopicPartition]) -> None:
-        since = self._clock.now_ms() - self._lookback
-        first = await consumer.offsets_for_times(dict.fromkeys(assigned, since))
-        begin = await consumer.beginning_offsets(assigned)
-        for partition in assigned:
-            found = first.get(partition)
-            # The built-in broker has no index by time and says None: then all of the topic is read.
-            self._next[partition] = max(
-                self._next.get(partition, 0), found.offset if found is not None else begin[partition]
-            )
-            consumer.seek(partition, self._next[partition])
 
     def _take(self, record: Any) -> None:
         headers = dict(record.headers)

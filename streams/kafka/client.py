@@ -1,11 +1,11 @@
-"""Kafka without Faust: our producer, topics, and records read back by their place."""
+"""Kafka without Faust: clients that are replaced after errors, our producer, and records read back by their place."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -14,8 +14,12 @@ from aiokafka.errors import KafkaError
 from agents.ports import Unavailable
 from schemas.dead_letters import DeadLetter, Record
 from schemas.settings import KafkaAccess
+from streams.retry import reason_of
 
 PRODUCE_SECONDS = 30.0
+STOP_SECONDS = 5.0
+KAFKA_ERRORS = (KafkaError, OSError, TimeoutError)
+"""What calls of Kafka raise while it is out of reach."""
 
 
 def client_options(access: KafkaAccess) -> dict[str, Any]:
@@ -32,45 +36,79 @@ def client_options(access: KafkaAccess) -> dict[str, Any]:
     return options
 
 
-class Producer:
-    """Idempotent, acks=all. A producer that has fallen over is replaced, since aiokafka's can stay wedged."""
+async def stop(client: Any) -> None:
+    """Stop a consumer, producer or admin client, within STOP_SECONDS and whatever the brokers do."""
+    end = client.stop if hasattr(client, "stop") else client.close  # aiokafka's admin client has only `close`
+    with suppress(*KAFKA_ERRORS):
+        await asyncio.wait_for(end(), STOP_SECONDS)
 
-    def __init__(self, access: KafkaAccess, *, max_bytes: int = 1_048_576) -> None:
-        self._options = client_options(access)
-        self._max_bytes = max_bytes
-        self._producer: AIOKafkaProducer | None = None
+
+@asynccontextmanager
+async def started(client: Any) -> AsyncIterator[Any]:
+    """Start a client, and stop it at the end."""
+    try:
+        await client.start()
+        yield client
+    finally:
+        await stop(client)
+
+
+class Reconnecting:
+    """A client that is started on first use and replaced after an error, since aiokafka's can stay wedged."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._client: Any = None
         self._lock = asyncio.Lock()
 
-    async def _ready(self) -> AIOKafkaProducer:
+    async def get(self) -> Any:
+        """The client, started. Raises KAFKA_ERRORS."""
         async with self._lock:
-            if self._producer is None:
-                producer = AIOKafkaProducer(
-                    **self._options,
-                    acks="all",
-                    enable_idempotence=True,
-                    request_timeout_ms=int(PRODUCE_SECONDS * 1000),
-                    max_request_size=self._max_bytes + 65_536,
-                    linger_ms=2,
-                )
+            if self._client is None:
+                client = self._make()
                 try:
-                    await producer.start()
+                    await client.start()
                 except BaseException:
-                    await producer.stop()
+                    await stop(client)
                     raise
-                self._producer = producer
-            return self._producer
+                self._client = client
+            return self._client
+
+    async def drop(self) -> None:
+        """Stop the client; the next `get` starts a new one."""
+        async with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            await stop(client)
+
+
+class Producer:
+    """Sends records, idempotent and with acks=all."""
+
+    def __init__(self, access: KafkaAccess, *, max_bytes: int = 1_048_576) -> None:
+        options = client_options(access)
+        self._producer = Reconnecting(
+            lambda: AIOKafkaProducer(
+                **options,
+                acks="all",
+                enable_idempotence=True,
+                request_timeout_ms=int(PRODUCE_SECONDS * 1000),
+                max_request_size=max_bytes + 65_536,
+                linger_ms=2,
+            )
+        )
 
     async def send(
         self,
         messages: Sequence[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]],
         partitions: Sequence[int | None] | None = None,
     ) -> list[tuple[str, int, int]]:
-        """Send (topic, key, value, headers) and return where each landed, once all are durable; else Unavailable.
+        """Send (topic, key, value, headers); returns the place of each once all are durable. Raises Unavailable.
 
-        `partitions`: where each has to go, None for the one its key says.
+        `partitions`: the partition of each, None for the one that its key selects.
         """
         try:
-            producer = await self._ready()
+            producer = await self._producer.get()
             pending = [
                 await enqueue(producer, topic, key, value, list(headers), partition)
                 for (topic, key, value, headers), partition in zip(
@@ -78,17 +116,13 @@ class Producer:
                 )
             ]
             done = await asyncio.wait_for(asyncio.gather(*pending), PRODUCE_SECONDS)
-        except (KafkaError, OSError, TimeoutError) as error:
+        except KAFKA_ERRORS as error:
             await self.close()
-            raise Unavailable(f"Kafka producer: {type(error).__name__}: {error}") from error
+            raise Unavailable(f"Kafka producer: {reason_of(error)}") from error
         return [(at.topic, at.partition, at.offset) for at in done]
 
     async def close(self) -> None:
-        async with self._lock:
-            producer, self._producer = self._producer, None
-        if producer is not None:
-            with suppress(KafkaError, OSError, TimeoutError):
-                await asyncio.wait_for(producer.stop(), 5.0)
+        await self._producer.drop()
 
 
 async def enqueue(
@@ -99,9 +133,9 @@ async def enqueue(
     headers: list[tuple[str, bytes]],
     partition: int | None,
 ) -> asyncio.Future[Any]:
-    """`send`, also for a record without key and value: Kafka takes one, aiokafka's `send` asserts that nobody has any.
+    """Send a record, also one without key and value, which Kafka takes and aiokafka's `send` refuses.
 
-    Such a record is a dead letter like another; without this it would stop every worker that reads it.
+    Such a record is a dead letter like any other; if it could not be sent, it would stop every worker that reads it.
     """
     if key is not None or value is not None:
         return cast("asyncio.Future[Any]", await producer.send(topic, value, key, partition, headers=headers))
@@ -113,41 +147,45 @@ async def enqueue(
 
 
 class KafkaDeadLetters:
-    """Dead letters on their topic, with original key, bytes and headers."""
+    """Puts dead letters on their topic, with original key, bytes and headers."""
 
     def __init__(self, producer: Producer, topic: str, max_bytes: int) -> None:
         self._producer, self._topic, self._max_bytes = producer, topic, max_bytes
 
-    async def put(self, letters: Sequence[DeadLetter]) -> None:
-        messages = []
-        for letter in letters:
-            key, value, headers = letter.encode(self._max_bytes)
-            messages.append((self._topic, key, value, headers))
+    async def put(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Return once they are durable. Raises Unavailable."""
+        messages = [(self._topic, *dead_letter.encode(self._max_bytes)) for dead_letter in dead_letters]
         await self._producer.send(messages)
 
 
 class KafkaRecords:
-    """Reads single records back by place, with a consumer of its own that belongs to no group."""
+    """Reads single records back by their place, with a consumer of its own that joins no group."""
 
     def __init__(self, access: KafkaAccess) -> None:
-        self._options = client_options(access)
-        self._consumer: AIOKafkaConsumer | None = None
+        # A fetch at the end of a partition is waited for before another is sent: its wait must be short.
+        options = client_options(access) | {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+        self._consumer = Reconnecting(lambda: AIOKafkaConsumer(**options, fetch_max_wait_ms=50))
         self._lock = asyncio.Lock()
 
     async def fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
-        """The record at each place, None where it is gone. Places of a partition are read in one pass."""
+        """The record at each place, None where it is gone. Raises Unavailable."""
         async with self._lock:
             try:
                 return await asyncio.wait_for(self._fetch(places), PRODUCE_SECONDS)
-            except (KafkaError, OSError, TimeoutError) as error:
-                await self._drop()
-                raise Unavailable(f"Kafka: reading records back: {type(error).__name__}: {error}") from error
+            except KAFKA_ERRORS as error:
+                await self._consumer.drop()
+                raise Unavailable(f"Kafka: reading records back: {reason_of(error)}") from error
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._consumer.drop()
 
     async def _fetch(self, places: Sequence[tuple[str, int, int]]) -> list[Record | None]:
-        consumer = await self._ready()
+        """The records, those of a partition in one pass."""
+        consumer = await self._consumer.get()
         wanted: dict[TopicPartition, set[int]] = {}
         for topic, number, offset in places:
-            # Of a partition that its topic has no more (the topic was made anew), nobody could tell the bounds.
+            # Kafka tells no bounds of a partition that its topic has no more, after it was deleted and made anew.
             if number in await consumer._client._wait_on_metadata(topic):
                 wanted.setdefault(TopicPartition(topic, number), set()).add(offset)
         found: dict[tuple[str, int, int], Record] = {}
@@ -174,33 +212,10 @@ class KafkaRecords:
                 _go_on(consumer, partition, held)
         return [found.get(place) for place in places]
 
-    async def _ready(self) -> AIOKafkaConsumer:
-        if self._consumer is None:
-            # A fetch at the end of a partition is waited for before another is sent: its wait must be short.
-            consumer = AIOKafkaConsumer(
-                **self._options, enable_auto_commit=False, auto_offset_reset="earliest", fetch_max_wait_ms=50
-            )
-            try:
-                await consumer.start()
-            except BaseException:
-                await consumer.stop()
-                raise
-            self._consumer = consumer
-        return self._consumer
-
-    async def _drop(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            await consumer.stop()
-
-    async def close(self) -> None:
-        async with self._lock:
-            await self._drop()
-
 
 def _go_on(consumer: AIOKafkaConsumer, partition: TopicPartition, held: dict[TopicPartition, list[int]]) -> None:
-    """To the next record that is wanted there; without one the partition is left alone, else the consumer goes on
-    asking for what comes after."""
+    """Seek the next record that is wanted of the partition. Where there is none, pause the partition, since the
+    consumer would go on fetching what comes after."""
     if held[partition]:
         consumer.seek(partition, held[partition][0])
         consumer.resume(partition)

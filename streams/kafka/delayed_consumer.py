@@ -1,9 +1,9 @@
-"""Topics read beside the join, by a consumer group of its own: for live judges, to tell operators (PC5 FR-11, AC-4).
+"""Reads topics beside the join with a group of its own, and handles each record some time after it came (PC5 FR-11).
 
-Its offsets in Kafka say what was brought to its end, so neither a restart nor an emptied Redis makes it begin again;
-and nothing that takes long here holds up the join, which reads on its own. One chunk of a partition at a time is in
-work, so a backlog stays in Kafka. A record whose time has not come is parked, and those behind it go on (promise 6);
-the group's offset stays below it, so that a restart reads it again.
+Live judging and the news for operators (AC-4) use it: what takes long there does not hold up the join. The group's
+offsets say what is done, so neither a restart nor an emptied Redis makes it begin again. One chunk of a partition at a
+time is in work, so a backlog remains in Kafka. A record whose time has not come is parked, and those behind it go on
+(promise 6); the committed offset remains below it, so that a restart reads it again.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import Any
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import KafkaError
 
 from agents.ports import Clock, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean
 from schemas.settings import KafkaAccess
-from streams.kafka.client import client_options
-from streams.retry import Retry
+from streams.kafka.client import KAFKA_ERRORS, client_options, stop
+from streams.kafka.reading import spans_of
+from streams.retry import Retry, reason_of
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
 LOOK_MS = 200
 PARKED = 5_000
-"""Records of a partition that may be parked: with so many nothing more is read of it until one has come to its end."""
+"""Records of a partition that may be parked; with so many, no more of it is read until one of them is done."""
 PARKED_SECONDS = 5.0
-"""From one look at what is parked to the next."""
+"""Time from one look at what is parked to the next."""
 
 Handle = Callable[[Sequence[Record]], Awaitable[Sequence[Record]]]
-"""Brings records to their end, or returns those whose time has not come yet. Raises Unavailable."""
+"""Brings records to their end; returns those whose time has not come yet. Raises Unavailable."""
 
 
 @dataclass
 class _Place:
-    """In a partition. `read`: all before it was handed in; what of that is not done is parked, in order."""
+    """How far a partition was read. All before `read` was handed in; what of it is not done is `parked`, in order."""
 
     read: int
     committed: int
@@ -48,13 +48,14 @@ class _Place:
 
     @property
     def whole(self) -> int:
-        """The offset before which everything is done."""
+        """The offset below which every record is done."""
         return min((record.offset for record in self.parked), default=self.read)
 
 
 class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is without types
-    """`handlers` by topic. Each record is handed in `delay` seconds after it came, in order, until it is done. A group
-    that is new begins with what came since this was made, less the delay. `name` stands in logs and metrics."""
+    """Hands each record in to its topic's handler, in order, `delay` seconds after it came, and again until it is done.
+    A new group begins with what came since this was made, less the delay. `name` is the `reader` in logs and metrics.
+    Nothing is handed in while `ready` is false."""
 
     def __init__(
         self,
@@ -78,17 +79,16 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
 
     @property
     def done(self) -> dict[TopicPartition, int]:
-        """Of each assigned partition the next offset, less what is parked: as many as its end is ahead of this wait."""
+        """The next offset of each assigned partition, less its parked records: its end minus this is how many wait."""
         return {partition: place.read - len(place.parked) for partition, place in self._places.items()}
 
     async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            try:
-                await self._follow()
-            except (KafkaError, OSError, TimeoutError) as error:
-                log.warning("delayed_consumer_waits", reader=self.name, reason=f"{type(error).__name__}: {error}")
-                await asyncio.sleep(1.0)
+        """Read the topics until cancelled."""
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("delayed_consumer_waits", reader=self.name, reason=reason_of(error))
+
+        await Retry(first=1.0, longest=1.0).call(self._follow, KAFKA_ERRORS, noticed=noticed)
 
     async def _follow(self) -> None:
         self._consumer = consumer = AIOKafkaConsumer(
@@ -117,34 +117,24 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         finally:
             await self._let_go()
             self._consumer = None
-            with suppress(KafkaError, OSError, TimeoutError):
-                await asyncio.wait_for(consumer.stop(), 5.0)
+            await stop(consumer)
 
     async def on_partitions_assigned(self, assigned: Sequence[TopicPartition]) -> None:
         consumer: Any = self._consumer
-        consumer.pause(*assigned)  # else it reads on from a place that is about to change
+        consumer.pause(*assigned)  # otherwise it reads on from a place that is about to change
         for partition in assigned:
             start = await consumer.committed(partition)
             if start is None:
-                start = await self._start(consumer, partition)
+                start, _ = (await spans_of(consumer, [partition], self._since, slack_ms=0))[partition]
                 consumer.seek(partition, start)
-                # At once: whoever takes over before anything is done must not begin later than this.
+                # At once: a worker that takes over before anything is done must not begin later than this.
                 await consumer.commit({partition: start})
             self._places[partition] = _Place(start, start)
         consumer.resume(*assigned)
 
-    async def _start(self, consumer: Any, partition: TopicPartition) -> int:
-        end = int((await consumer.end_offsets([partition]))[partition])
-        young = (await consumer.offsets_for_times({partition: self._since})).get(partition)
-        if young is not None:
-            return int(young.offset)
-        if (await consumer.offsets_for_times({partition: 0})).get(partition) is not None:
-            return end
-        # The partition is empty, or the broker has no index by time: then all of it is judged.
-        return int((await consumer.beginning_offsets([partition]))[partition])
-
     async def on_partitions_revoked(self, revoked: Sequence[TopicPartition]) -> None:
-        """What is in work or parked is handed in again by whoever comes next; what judges answered by now is cached."""
+        """Stop work. The next worker hands in again what was in work or parked; what judges answered by now is
+        cached."""
         await self._let_go()
 
     async def _let_go(self) -> None:
@@ -153,7 +143,7 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with suppress(KafkaError, OSError, TimeoutError):
+        with suppress(*KAFKA_ERRORS):
             await self._commit(places)
 
     async def _commit(self, places: Mapping[TopicPartition, _Place]) -> None:
@@ -165,7 +155,7 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
 
     def _begin(self, consumer: AIOKafkaConsumer, partition: TopicPartition, records: Sequence[Record]) -> None:
         place = self._places.get(partition)
-        if place is not None:  # else it was taken from us a moment ago
+        if place is not None:  # otherwise it was taken from us a moment ago
             consumer.pause(partition)
             self._work[partition] = asyncio.create_task(
                 self._bring(partition, place, records), name=f"{self.name} {partition}"
@@ -180,7 +170,7 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
             now = self._clock.now_ms()
             wait = max(rest[0].timestamp + self._delay - now, 0)
             if wait:
-                # A producer's clock may run ahead: nobody waits longer than the delay for that.
+                # A producer's clock may run ahead: no record waits longer than the delay for that.
                 await asyncio.sleep(min(wait, self._delay) / 1000)
                 now = max(now + wait, self._clock.now_ms())
             due = [record for record in rest if record.timestamp + self._delay <= now] or rest[:1]
@@ -190,15 +180,17 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
             rest = rest[len(due) :]
 
     async def _handed_in(self, partition: TopicPartition, records: Sequence[Record]) -> list[Record]:
-        """Those to be handed in again, later. Parts that are away are waited for."""
+        """Hand records in, in chunks; returns those to be handed in again later."""
         waiting: list[Record] = []
         for start in range(0, len(records), CHUNK):
             waiting += await self._chunk(partition, records[start : start + CHUNK])
         return waiting
 
     async def _chunk(self, partition: TopicPartition, records: Sequence[Record]) -> list[Record]:
+        """Hand in a chunk, and again while a part is unavailable. Where the handler fails, each record goes alone."""
+
         async def attempt() -> list[Record]:
-            while not self._ready():  # noqa: ASYNC110 - a rebuild tells nobody
+            while not self._ready():  # noqa: ASYNC110 - a rebuild has no event for its end
                 await asyncio.sleep(LOOK_MS / 1000)
             return list(await self._handlers[partition.topic](records))
 
@@ -214,7 +206,7 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         try:
             return await Retry().call(attempt, (Unavailable, Unauthorized), noticed=noticed)
         except Exception:
-            # A defect of ours: nothing is worth a partition that stands still, nor one record those beside it.
+            # A defect of ours: it must neither stop the partition, nor take other records with it.
             first = records[0].offset
             log.exception(
                 "delayed_consumer_failed",

@@ -1,4 +1,4 @@
-"""Topics have to be there before Faust subscribes. Deployment makes them; where we may, we make what is missing."""
+"""Waits for topics, which must exist before Faust subscribes. Creates missing ones where the brokers permit it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
 from schemas.settings import KafkaAccess
-from streams.kafka.client import client_options
-from streams.retry import Retry, TryAgain
+from streams.kafka.client import KAFKA_ERRORS, client_options, started
+from streams.retry import Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)
 PARTITIONS = 4
 
 
 async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions: int = PARTITIONS) -> None:
-    """Returns once every topic has a leader for each partition; waits for as long as that takes, and says so."""
+    """Return once every topic has a leader for each partition; wait for as long as that takes, and log it."""
     wanted = list(names)
     missing = wanted
 
@@ -29,16 +29,15 @@ async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions:
             raise TryAgain("not there yet")
 
     def noticed(error: BaseException, failures: int, pause: float) -> None:
-        reason = str(error) if isinstance(error, TryAgain) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, TryAgain) else reason_of(error)
         log.warning("waiting_for_topics", topics=missing, brokers=access.brokers, reason=reason, seconds=pause)
 
-    await Retry().call(look, (TryAgain, KafkaError, OSError, TimeoutError), noticed=noticed)
+    await Retry().call(look, (TryAgain, *KAFKA_ERRORS), noticed=noticed)
 
 
 async def _missing(access: KafkaAccess, names: list[str], partitions: int) -> list[str]:
-    admin = AIOKafkaAdminClient(**client_options(access), request_timeout_ms=5_000)
-    await admin.start()
-    try:
+    """The topics that are still missing after those that were missing have been created."""
+    async with started(AIOKafkaAdminClient(**client_options(access), request_timeout_ms=5_000)) as admin:
         absent = await _absent(admin, names)
         if absent:
             cluster = await admin.describe_cluster()
@@ -46,11 +45,9 @@ async def _missing(access: KafkaAccess, names: list[str], partitions: int) -> li
             try:
                 await admin.create_topics([NewTopic(name, partitions, replication) for name in absent])
             except KafkaError as error:
-                log.info("topics_not_created", topics=absent, reason=f"{type(error).__name__}: {error}")
+                log.info("topics_not_created", topics=absent, reason=reason_of(error))
             absent = await _absent(admin, names)
         return absent
-    finally:
-        await admin.close()
 
 
 async def _absent(admin: AIOKafkaAdminClient, names: list[str]) -> list[str]:

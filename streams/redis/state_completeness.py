@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import cast
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from agents.keys import WATERMARK
 from agents.ports import Store, Unavailable
 from schemas.settings import KafkaAccess
-from streams.kafka.client import client_options
+from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options
 from streams.kafka.offsets import KafkaOffsets
+from streams.retry import reason_of
 
 SECONDS = 10.0
 FRESH = 1.0
@@ -35,8 +35,8 @@ class GroupOffsets:
 
     def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str], fresh: float = FRESH) -> None:
         self._fresh = fresh
-        self._options, self._group, self._topics = client_options(access), group, list(topics)
-        self._client: AIOKafkaAdminClient | None = None
+        options, self._group, self._topics = client_options(access), group, list(topics)
+        self._client = Reconnecting(lambda: AIOKafkaAdminClient(**options, metadata_max_age_ms=30_000))
         self._lock = asyncio.Lock()
         self._known: dict[tuple[str, int], int] = {}
         self._until = 0.0
@@ -49,14 +49,14 @@ class GroupOffsets:
             until = time.monotonic() + self._fresh
             try:
                 async with asyncio.timeout(SECONDS):
-                    client = await self._connected()
+                    client = await self._client.get()
                     # By name: librdkafka's built-in broker can't be asked for all of them.
                     places = [(name, number) for name in self._topics for number in await partitions(client, name)]
                     wanted = [TopicPartition(*place) for place in places]
                     found = await client.list_consumer_group_offsets(self._group, partitions=wanted)
-            except (KafkaError, OSError, TimeoutError) as error:
-                await self._drop()
-                raise Unavailable(f"Kafka: committed offsets: {type(error).__name__}: {error}") from error
+            except KAFKA_ERRORS as error:
+                await self._client.drop()
+                raise Unavailable(f"Kafka: committed offsets: {reason_of(error)}") from error
             self._known = {
                 (partition.topic, partition.partition): at.offset for partition, at in found.items() if at.offset > 0
             }
@@ -65,19 +65,7 @@ class GroupOffsets:
 
     async def close(self) -> None:
         async with self._lock:
-            await self._drop()
-
-    async def _connected(self) -> AIOKafkaAdminClient:
-        if self._client is None:
-            self._client = AIOKafkaAdminClient(**self._options, metadata_max_age_ms=30_000)
-            await self._client.start()
-        return self._client
-
-    async def _drop(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            with suppress(KafkaError, OSError, TimeoutError):
-                await asyncio.wait_for(client.close(), 2.0)
+            await self._client.drop()
 
 
 async def partitions(client: AIOKafkaAdminClient, topic: str) -> Iterable[int]:

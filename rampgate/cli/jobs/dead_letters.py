@@ -26,8 +26,9 @@ from rampgate.wiring import Parts, make_parts
 from schemas.dead_letter_answers import ReplayAnswer, StoredDeadLetter, parse_dead_letter
 from schemas.topics import consumed
 from streams.dead_letters.listing import Listing, answer_of
-from streams.dead_letters.reader import DeadLetterFilter, Progress, partitions_of, read_dead_letters
+from streams.dead_letters.reader import DeadLetterFilter, Progress, read_dead_letters
 from streams.dead_letters.replay import Replay, ReplayResult
+from streams.kafka.reading import partitions_of
 
 
 class ReplayTerms(NamedTuple):

@@ -133,10 +133,22 @@ async def test_it_says_how_much_is_done_and_what_is_parked_is_not(rig: Rig) -> N
 
 
 class Offsets:
-    """What a consumer is asked when a group is new. `times`: the answer for a time, and the one for any time."""
+    """A consumer of partitions [10, 90) without committed offsets. `young` is the first offset since the group was
+    made, `first` the one since 1970: None in a broker without an index by time."""
 
-    def __init__(self, *times: int | None) -> None:
-        self._times = iter(times)
+    def __init__(self, young: int | None, first: int | None) -> None:
+        self._young, self._first = young, first
+        self.commits: list[dict[Any, int]] = []
+
+    def pause(self, *places: Any) -> None: ...
+    def resume(self, *places: Any) -> None: ...
+    def seek(self, place: Any, offset: int) -> None: ...
+
+    async def committed(self, place: Any) -> None:
+        return None
+
+    async def commit(self, offsets: dict[Any, int]) -> None:
+        self.commits.append(offsets)
 
     async def end_offsets(self, places: Sequence[Any]) -> dict[Any, int]:
         return dict.fromkeys(places, 90)
@@ -144,17 +156,20 @@ class Offsets:
     async def beginning_offsets(self, places: Sequence[Any]) -> dict[Any, int]:
         return dict.fromkeys(places, 10)
 
-    async def offsets_for_times(self, places: dict[Any, int]) -> dict[Any, Any]:
-        found = next(self._times)
-        return {place: None if found is None else SimpleNamespace(offset=found) for place in places}
+    async def offsets_for_times(self, times: dict[Any, int]) -> dict[Any, Any]:
+        found = {place: self._young if moment else self._first for place, moment in times.items()}
+        return {place: None if at is None else SimpleNamespace(offset=at) for place, at in found.items()}
 
 
-@pytest.mark.parametrize(("times", "start"), [((42,), 42), ((None, 10), 90), ((None, None), 10)])
+@pytest.mark.parametrize(("young", "first", "start"), [(42, 10, 42), (None, 10, 90), (None, None, 10)])
 async def test_a_new_group_begins_with_what_came_since_it_was_made_and_without_an_index_by_time_with_all(
-    times: tuple[int | None, ...], start: int
+    young: int | None, first: int | None, start: int
 ) -> None:
-    feed = DelayedConsumer("live", KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
-    assert await feed._start(Offsets(*times), TopicPartition("t", 0)) == start
+    reader = DelayedConsumer("live", KafkaAccess(("nowhere:1",)), "g", {}, WallClock(), 30.0)
+    reader._consumer, place = Offsets(young, first), TopicPartition("t", 0)
+    await reader.on_partitions_assigned([place])
+    assert reader.done == {place: start}
+    assert reader._consumer.commits == [{place: start}], "a worker that takes over must not begin later"
 
 
 async def test_it_waits_out_what_is_unavailable_or_being_rebuilt_and_passes_over_a_defect(

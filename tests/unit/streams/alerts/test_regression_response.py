@@ -45,7 +45,7 @@ class Rig:
 
     async def carry_out(self, response: Response) -> tuple[Step, ...]:
         """The steps that are left."""
-        left = await self.responder.carry_out(owed(response))
+        left = await self.responder.carry_out(pending_response(response))
         return left.left if left is not None else ()
 
     def paths(self) -> list[str]:
@@ -55,7 +55,7 @@ class Rig:
         return self.file.read_text().split(HEADER)[1].splitlines()
 
 
-def owed(response: Response) -> PendingResponse:
+def pending_response(response: Response) -> PendingResponse:
     return PendingResponse(response, response.steps, NOW, NOW)
 
 
@@ -100,7 +100,7 @@ async def test_no_step_is_hindered_by_one_that_fails_and_that_one_alone_is_left(
     assert await rig.carry_out(only(seen(bad("refusal")))) == (Step.RAMP_DOWN,)
     assert rig.paths() == ["/v2/enqueue"]
     rig.server.statuses = [500] * 3
-    left = await rig.responder.carry_out(owed(only(seen(bad("helpfulness")))))
+    left = await rig.responder.carry_out(pending_response(only(seen(bad("helpfulness")))))
     assert left is not None
     assert left.left == (Step.MESSAGE,)
     assert len(rig.rows()) == 2
@@ -115,8 +115,8 @@ async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig
     topic: Any = rig.commands
     bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file))
     with capture_logs() as logs:
-        assert await bare.carry_out(owed(only(seen(bad("refusal"))))) is None
-        assert await bare.carry_out(owed(only(seen(bad("helpfulness"))))) is None
+        assert await bare.carry_out(pending_response(only(seen(bad("refusal"))))) is None
+        assert await bare.carry_out(pending_response(only(seen(bad("helpfulness"))))) is None
     assert [line["step"] for line in logs if line["log_level"] == "error"] == ["page", "message", "annotation"]
     assert rig.server.taken == []
     assert len(rig.rows()) == 2

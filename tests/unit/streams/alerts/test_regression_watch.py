@@ -47,21 +47,21 @@ class Watching:
         self.dies = False
         self.options = {"window_seconds": 86_400, "minimum": 5, "ramping": True, "every": 1.0, **options}
 
-    async def carry_out(self, owed: PendingResponse) -> PendingResponse | None:
-        self.pending.append(owed)
+    async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
+        self.pending.append(pending)
         await asyncio.sleep(0)
         if self.dies:
             raise asyncio.CancelledError
-        left = tuple(step for step in owed.left if step in self.failing)
-        return replace(owed, left=left) if left else None
+        left = tuple(step for step in pending.left if step in self.failing)
+        return replace(pending, left=left) if left else None
 
     @property
     def done(self) -> list[Response]:
-        return [owed.response for owed in self.pending]
+        return [pending.response for pending in self.pending]
 
     def steps(self, judge: str = "honesty") -> list[tuple[Step, ...]]:
-        """Of each owed about a judge, those that were left."""
-        return [owed.left for owed in self.pending if owed.response.breach.judge_id == judge]
+        """Of each pending about a judge, those that were left."""
+        return [pending.left for pending in self.pending if pending.response.breach.judge_id == judge]
 
     async def look(self) -> list[Response]:
         """As another worker would, or this one after a restart: nothing is remembered but what the stores hold."""
@@ -157,7 +157,7 @@ async def test_a_breach_whose_scores_have_left_the_window_ends_and_the_next_one_
     await watching.turns(8, "later")
     again = await watching.look()
     assert {response.event for response in again} == {Event.BREACH}
-    since = {owed.response.event: owed.since for owed in watching.pending}
+    since = {pending.response.event: pending.since for pending in watching.pending}
     assert since[Event.BREACH] >= watching.rig.world.clock.ms - DAY
 
 
@@ -250,11 +250,11 @@ async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_wor
     world, carry_out = watching.rig.world, watching.carry_out
     other = world.store.lease(REGRESSION_LEASE.key(), DAY, "another worker")
 
-    async def too_long(owed: PendingResponse) -> PendingResponse | None:
+    async def too_long(pending: PendingResponse) -> PendingResponse | None:
         world.wait(HOUR)
         if taken:
             assert await other.acquire()
-        return await carry_out(owed)
+        return await carry_out(pending)
 
     watching.carry_out = too_long  # type: ignore[method-assign]
     await watching.look()

@@ -11,7 +11,8 @@ from aiokafka import TopicPartition
 
 from schemas.dead_letters import HEAD_BYTES, DeadLetter
 from schemas.outcomes import Cause
-from streams.dead_letters.reader import SLACK_MS, Duplicates, spans_of
+from streams.dead_letters.reader import Duplicates
+from streams.kafka.reading import SLACK_MS, spans_of
 from tests.unit.agents.builders import NOW, Rec
 from tests.unit.streams.dead_letters.test_replay_run import Bench, chunks, letter
 
@@ -74,21 +75,21 @@ class Index:
         return dict.fromkeys(times, found)
 
 
-@pytest.mark.parametrize(
-    ("at", "spans"), [(40, {PLACES[0]: (40, 100)}), (3, {PLACES[0]: (10, 100)}), (100, {}), (None, {})]
-)
-async def test_a_topic_is_read_from_a_time_on_with_slack_for_clocks_that_differ(at: int | None, spans: Any) -> None:
+@pytest.mark.parametrize(("at", "span"), [(40, (40, 100)), (3, (10, 100)), (100, (100, 100)), (None, (100, 100))])
+async def test_a_topic_is_read_from_a_time_on_with_slack_for_clocks_that_differ(
+    at: int | None, span: tuple[int, int]
+) -> None:
     index: Any = Index(at)
-    assert await spans_of(index, PLACES, NOW) == spans
+    assert await spans_of(index, PLACES, NOW) == {PLACES[0]: span, PLACES[1]: (7, 7)}
     assert index.asked == [0, NOW - SLACK_MS]
     assert SLACK_MS >= 60_000
 
 
 async def test_a_broker_without_an_index_by_time_has_its_topic_read_whole() -> None:
     index: Any = Index(None, indexed=False)
-    assert await spans_of(index, PLACES, NOW) == {PLACES[0]: (10, 100)}
+    assert await spans_of(index, PLACES, NOW) == {PLACES[0]: (10, 100), PLACES[1]: (7, 7)}
 
 
-async def test_without_a_time_a_topic_is_read_whole_and_a_partition_without_records_not_at_all() -> None:
+async def test_without_a_time_a_topic_is_read_whole_and_of_a_partition_without_records_nothing() -> None:
     index: Any = Index(40)
-    assert await spans_of(index, PLACES, None) == {PLACES[0]: (10, 100)}
+    assert await spans_of(index, PLACES, None) == {PLACES[0]: (10, 100), PLACES[1]: (7, 7)}

@@ -1,0 +1,75 @@
+"""Reads spans of topics with consumers that join no group and commit nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from agents.ports import Unavailable
+from schemas.dead_letters import Record
+from schemas.settings import KafkaAccess
+from streams.kafka.client import KAFKA_ERRORS, client_options, started
+from streams.retry import reason_of
+
+CHUNK = 500
+SILENCE_SECONDS = 15.0
+SLACK_MS = 300_000
+"""How far the clocks of workers and brokers may differ before the index by time skips a record."""
+
+
+async def partitions_of(access: KafkaAccess, topics: list[str]) -> dict[str, int]:
+    """Number of partitions of each topic that exists. Raises Unavailable."""
+    try:
+        async with started(AIOKafkaAdminClient(**client_options(access), request_timeout_ms=10_000)) as admin:
+            described = await admin.describe_topics(topics)
+    except KAFKA_ERRORS as error:
+        raise Unavailable(f"Kafka at {', '.join(access.brokers)}: {reason_of(error)}") from error
+    return {topic["topic"]: len(topic["partitions"]) for topic in described if not topic["error_code"]}
+
+
+async def spans_of(
+    consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition], since: int | None, slack_ms: int = SLACK_MS
+) -> dict[TopicPartition, tuple[int, int]]:
+    """[start, end) of each partition: from its first record that is `slack_ms` older than `since` (ms), or younger, to
+    its last. All of it without `since`.
+
+    A broker without an index by time (librdkafka's built-in one) answers None for every time, even for 1970: then the
+    span is the whole partition, and the caller has to look at each record's time.
+    """
+    first, last = await asyncio.gather(consumer.beginning_offsets(partitions), consumer.end_offsets(partitions))
+    whole = {partition: (first[partition], last[partition]) for partition in partitions}
+    if since is None or not any((await consumer.offsets_for_times(dict.fromkeys(partitions, 0))).values()):
+        return whole
+    found = await consumer.offsets_for_times(dict.fromkeys(partitions, max(since - slack_ms, 0)))
+    spans = {}
+    for partition, (begin, end) in whole.items():
+        young = found.get(partition)
+        spans[partition] = (min(max(young.offset, begin), end) if young is not None else end, end)
+    return spans
+
+
+async def records_of(
+    consumer: AIOKafkaConsumer, spans: dict[TopicPartition, tuple[int, int]]
+) -> AsyncIterator[tuple[TopicPartition, list[Record]]]:
+    """The records of the spans, in chunks. Raises TimeoutError where the brokers send nothing for SILENCE_SECONDS
+    before the end."""
+    left = {partition: end for partition, (start, end) in spans.items() if start < end}
+    consumer.assign(list(left))
+    for partition in left:
+        consumer.seek(partition, spans[partition][0])
+    heard = time.monotonic()
+    while left:
+        fetched = await consumer.getmany(*left, timeout_ms=500, max_records=CHUNK)
+        for partition, records in fetched.items():
+            heard = time.monotonic()
+            inside = [record for record in records if record.offset < left[partition]]
+            if inside:
+                yield partition, inside
+            if records and records[-1].offset >= left[partition] - 1:
+                del left[partition]
+        if time.monotonic() - heard > SILENCE_SECONDS:
+            raise TimeoutError(f"nothing came for {SILENCE_SECONDS:g} s")
