@@ -1,1 +1,1 @@
-"""The machinery under the agents: Kafka, Redis state, gateways, feed, replay."""
+"""The machinery under the agents: Kafka, state in Redis, Opik, feed, sweep, gates, alerts, replay."""

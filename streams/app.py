@@ -1,4 +1,4 @@
-"""The Faust app: one agent per topic over batches, and what ties it to state and pipelines."""
+"""The Faust app: one agent for each topic, which takes batches, tied to its pipeline and to the state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Tuning:
 
 
 class NoTables(TableManager):
-    """Faust waits a second here for tables to register; we have none, and a restart should not take longer for it."""
+    """Starts at once: Faust waits a second for tables to register, and we have none."""
 
     async def on_start(self) -> None:
         await self._update_channels()
@@ -57,7 +57,7 @@ class NoTables(TableManager):
 
 
 class RampgateApp(faust.App):
-    """Faust's app with our transport; the consumer asks it where each partition starts."""
+    """Faust's app with our transport. The consumer asks it where each partition starts."""
 
     start_offsets: StartOffsets
     offsets: KafkaOffsets
@@ -72,8 +72,8 @@ class RampgateApp(faust.App):
 
 @dataclass
 class Consumption:
-    """The app and its pipelines. `failure` is set once with what must stop the worker. `folder` is Faust's, which
-    makes one though nothing is kept there."""
+    """The app and its pipelines. `failure` is set once, to the error that must stop the worker. Faust demands a
+    `folder` and keeps nothing in it."""
 
     app: RampgateApp
     folder: tempfile.TemporaryDirectory[str]
@@ -87,11 +87,11 @@ class Consumption:
         return cast(BatchConsumer, self.app.consumer)
 
     async def stop(self, grace: float = 10.0) -> None:
-        """Settle what is in flight, commit, and leave the group."""
+        """Settle what is in flight within `grace` seconds, commit, and leave the group."""
         if self.gates is not None:
             await self.gates.stop(grace)
         await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
-        # What could be settled is; Faust would wait for the rest without end, and a refused key never gets settled.
+        # What could be settled is settled. Faust would wait for the rest without end, as after a refused key.
         self.app.conf.stream_wait_empty = False
         try:
             await asyncio.wait_for(self.app.stop(), grace + 5.0)
@@ -101,11 +101,12 @@ class Consumption:
         await self.app.offsets.close()
 
     def fatal(self, error: BaseException) -> None:
+        """Set `failure`, unless an earlier error has set it."""
         if not self.failure.done():
             self.failure.set_result(error)
 
     async def lost(self, lost: StateLost, batch: FetchedBatch) -> None:
-        """A batch found no state: its partition is read again."""
+        """Read the partition of a batch again that found no state."""
         tp = TP(batch.topic, batch.partition)
         if self.consumer.current(batch):
             await self.rewind(tp)
@@ -137,7 +138,7 @@ def consume(
     ready: Callable[[], Any],
     gates: Callable[[Consumption], RampRequests] | None = None,
 ) -> Consumption:
-    """An app that consumes each topic with its agent; not started yet."""
+    """An app that consumes each topic with its agent; it is not started yet."""
     folder = tempfile.TemporaryDirectory(prefix="rampgate-faust-")
     app = RampgateApp(
         tuning.group,
@@ -165,7 +166,7 @@ def consume(
         consumer_metadata_max_age_ms=30_000,
         worker_redirect_stdouts=False,
     )
-    # Faust's default is "", which Kafka takes for a static id: all workers would be one member and fence each other.
+    # Faust's default is "", which Kafka takes for a static id: all workers would be one member and fence one another.
     app.conf.consumer_group_instance_id = cast(str, tuning.group_instance_id or None)
     app.start_offsets, app.batch_records = start_offsets, tuning.batch_records
     app.offsets = KafkaOffsets(access)
@@ -194,6 +195,7 @@ def consume(
 
 
 def credentials(access: KafkaAccess) -> Any:
+    """Faust's credentials, None for plain text."""
     if access.protocol == "PLAINTEXT":
         return None
     import ssl

@@ -1,4 +1,4 @@
-"""What a worker does besides its batches: due turns, withheld signals, lost watermarks, its own pulse."""
+"""Does what a worker has to do besides its batches: due turns, withheld signals, lost watermarks, its pulse."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ log = structlog.get_logger(__name__)
 DUE_AT_ONCE = 500
 LEASE_MS = 60_000
 COLLECT_EVERY = 10
-"""Seconds."""
+"""Seconds between collections of garbage, where the collector is off."""
 
 
 class Maintenance:
-    """Runs until cancelled. `observe` gets each report; a part that is unavailable is waited for."""
+    """Runs jobs at intervals and waits for parts that are unavailable. `observe` gets the report of each step."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Maintenance:
         self._store = cast(LeasingStore, ports.store)
 
     async def run(self) -> None:
+        """Run all jobs until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(0.25, self.due), name="due")
             group.create_task(self._every(1.0, self.watermarks), name="watermarks")
@@ -56,7 +57,7 @@ class Maintenance:
             group.create_task(self.pulse(), name="pulse")
 
     async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
-        """Repeat a job; one that says there is more to do is repeated at once."""
+        """Repeat a job every so many seconds, and at once while it returns True: there is more to do."""
         while True:
             more = False
             try:
@@ -77,7 +78,7 @@ class Maintenance:
                 await asyncio.sleep(seconds)
 
     async def due(self) -> bool:
-        """Turns whose time has come. Nothing while topics are read again: later records may settle them."""
+        """Revisit turns whose time has come. Not while topics are read again: later records may end their wait."""
         if self._replaying():
             return False
         now = self._ports.clock.now_ms()
@@ -87,20 +88,20 @@ class Maintenance:
         return len(ids) == DUE_AT_ONCE
 
     async def watermarks(self) -> bool:
-        """A partition that is quiet notices a lost state too."""
+        """Notice a lost state, even if no record comes on any partition."""
         consumer: Any = self._consumption.consumer
         if not consumer.flow_active:
             return False
         held = [partition for partition in sorted(consumer.assignment()) if consumer.stands(partition) is not None]
         marks = await self._store.read([WATERMARK.key(partition.topic, partition.partition) for partition in held])
         for partition, mark in zip(held, marks, strict=True):
-            # Looked at again, since a batch may have noticed first: a rebuild that has begun is not begun anew.
+            # Read once more, since a batch may have noticed first: a rebuild that has begun must not begin anew.
             if not mark and not any(await self._store.read([WATERMARK.key(partition.topic, partition.partition)])):
                 await self._consumption.rewind(TP(partition.topic, partition.partition))
         return False
 
     async def withheld(self) -> bool:
-        """Off: leave a marker. On: where there is one, write what was withheld, then take it away."""
+        """While writing is off, leave a marker. While it is on and there is a marker, write what was withheld."""
         marker = WITHHELD.key()
         leave = Change(sets={marker: (b"1", FOREVER)})
         if not self._policy.write:
@@ -120,7 +121,7 @@ class Maintenance:
                     part = ids[start : start + DUE_AT_ONCE]
                     self._observe(await revisit(part, self._ports, self._policy, self._topics))
                     written += len(part)
-                await lease.acquire()  # if another worker has it by now, both write the same
+                await lease.acquire()  # if another worker has taken it, both write the same
             log.info("withheld_written", turns=written)
         except BaseException:
             await self._store.apply(leave)
@@ -130,8 +131,7 @@ class Maintenance:
         return False
 
     async def pulse(self) -> None:
-        """How late timers run; and every few seconds the garbage, where the collector is off
-        (`rampgate.worker.process`)."""
+        """Measure how late timers run, and collect garbage where the collector is off (`rampgate.worker.process`)."""
         beat = 0
         while True:
             at = time.monotonic()
@@ -143,5 +143,6 @@ class Maintenance:
 
 
 def has_withheld(encoded: bytes) -> bool:
+    """True where a signal of the encoded turn is withheld."""
     turn = decode_turn(encoded)
     return any(signal.mark == Mark.WITHHELD for _, signal in turn.signals())

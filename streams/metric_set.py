@@ -1,7 +1,4 @@
-"""The closed lists that labels of metrics are declared with, and the buckets of their histograms.
-
-Metrics that are declared before they count: what each is called, what it means and which values its labels have.
-"""
+"""Declares metrics with the closed lists of their labels and the buckets of their histograms, and lists them."""
 
 from __future__ import annotations
 
@@ -18,7 +15,29 @@ from schemas.signals import kinds
 
 Values = tuple[str, ...]
 OPEN: Final[Values] = ()
-"""Of a label whose values form no closed list."""
+"""The values of a label that form no closed list."""
+
+STATES: Final[Values] = tuple(state.value for state in State)
+CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
+MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
+VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
+JUDGE_ANSWERS: Final[Values] = (
+    "ok", "cached", "timeout", "rate_limited", "unavailable", "unreachable", "refused", "unauthorized", "slip"
+)  # fmt: skip
+"""How a call of a judge's model ends (`evalcore.scoring.Failure`), and `cached` for an answer that needed none."""
+JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
+TIERS: Final[Values] = ("safety", "quality")
+REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
+NOTIFIED: Final[Values] = ("delivered", "failed")
+OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
+REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
+FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
+SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
+
+WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
+RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
+LOOKUPS: Final = (0.000_001, 0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+SCORES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +52,8 @@ class MetricSpec:
 
 
 class MetricSet:
-    """The metrics of one process, in a registry of their own (or the one handed in). Nothing global is touched but
-    prometheus-client's switch for `_created` series, which are left out."""
+    """The metrics of one process, in a registry of their own or in `registry`. Changes nothing global but
+    prometheus-client's switch for `_created` series, which it turns off."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         prometheus_client.disable_created_metrics()
@@ -42,7 +61,7 @@ class MetricSet:
         self.specs: list[MetricSpec] = []
 
     def exposition(self) -> bytes:
-        """The text that `GET /metrics` answers (`prometheus_client.CONTENT_TYPE_LATEST`)."""
+        """The body of `GET /metrics` (`prometheus_client.CONTENT_TYPE_LATEST`)."""
         return generate_latest(self.registry)
 
     def _counter(self, name: str, text: str, zeros: Iterable[Values] | None = None, **labels: Values) -> Counter:
@@ -63,6 +82,7 @@ class MetricSet:
     def _declare(
         self, metric: Counter | Gauge | Histogram, spec: MetricSpec, zeros: Iterable[Values] | None = None
     ) -> None:
+        """List the metric, and start its series at zero: `zeros`, else all, where every label has a closed list."""
         self.specs.append(spec)
         if zeros is None and spec.labels and OPEN not in spec.labels.values():
             zeros = itertools.product(*spec.labels.values())
@@ -89,31 +109,8 @@ def as_markdown(specs: Iterable[MetricSpec]) -> str:
     return "\n".join(lines) + "\n"
 
 
-STATES: Final[Values] = tuple(state.value for state in State)
-CAUSES: Final[Values] = tuple(cause.value for cause in Cause)
-MILESTONES: Final[Values] = ("pre_merge", "pre_ramp", "pre_full")
-VERDICTS: Final[Values] = ("pass", "warn", "fail", "error")
-JUDGE_ANSWERS: Final[Values] = (
-    "ok", "cached", "timeout", "rate_limited", "unavailable", "unreachable", "refused", "unauthorized", "slip"
-)  # fmt: skip
-"""How a call of a judge's model ends (`evalcore.scoring.Failure`), and answers that needed none."""
-JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
-TIERS: Final[Values] = ("safety", "quality")
-REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
-NOTIFIED: Final[Values] = ("delivered", "failed")
-OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
-REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
-FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
-SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
-
-WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)
-RUNS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
-LOOKUPS: Final = (0.000_001, 0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-SCORES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
-
-
 def record_states() -> Iterable[Values]:
-    """(signal, state, reason) as they can occur."""
+    """The combinations of signal, state and reason that can occur."""
     reasons: dict[State, Values] = {
         State.PARKED: tuple(reason.value for reason in ParkReason),
         State.FILTERED: tuple(reason.value for reason in FilterReason),

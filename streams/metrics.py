@@ -1,8 +1,8 @@
-"""Every metric there is, in one typed list (contracts §6); `python -m streams.metrics` prints it as docs/metrics.md.
+"""Declares every metric, in one typed list (contracts §6); `python -m streams.metrics` prints docs/metrics.md.
 
-The `eval_*` names are PF-9's (§4.1 FR-11, §5.4, §10.2) and PC5's (§10.2) with dots as underscores and seconds for
-milliseconds; the `rampgate_*` ones are ours. A label whose values form a closed list is declared with them: those
-series stand at zero from the start, so that `rate` and `increase` see the first event too.
+The `eval_*` names are PF-9's (§4.1 FR-11, §5.4, §10.2) and PC5's (§10.2), with underscores for dots and seconds for
+milliseconds; the `rampgate_*` names are ours. Series whose labels all have a closed list of values start at zero, so
+that `rate` and `increase` see the first event too.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Metrics(MetricSet):
         self.opik_requests.labels(operation, outcome).inc()
 
     def _observe_many(self, histogram: Histogram, milliseconds: list[int]) -> None:
-        """Many observations for the price of one sort: a batch has thousands, and one `observe` costs a microsecond."""
+        """Observe many values at once: a batch has thousands, and one `observe` costs a microsecond."""
         ordered, last = sorted(milliseconds), 0
         for bound, bucket in zip(histogram._upper_bounds, histogram._buckets, strict=True):
             upto = bisect.bisect_right(ordered, bound * 1000)
@@ -318,28 +318,30 @@ class Metrics(MetricSet):
 
 
 def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:
-    """Count a gate that ran. A judge's score is left out where it could not score enough for its score to be known."""
-    undecided = gate.verdict is VerdictLevel.FAIL and any(one.code is Code.JUDGE_UNAVAILABLE for one in gate.reasons)
+    """Count a gate that ran. Leaves out the score of a judge that could not score enough items."""
+    undecided = gate.verdict is VerdictLevel.FAIL and any(
+        reason.code is Code.JUDGE_UNAVAILABLE for reason in gate.reasons
+    )
     metrics.gates_fired.labels(gate.milestone).inc()
     metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
     metrics.gate_duration.labels(gate.milestone).observe(seconds)
-    for judge, found in gate.per_judge_scores.items():
-        if found.score is not None and found.rule is not Code.JUDGE_UNAVAILABLE:
-            metrics.judge_scores.labels(judge, gate.milestone).observe(found.score)
+    for judge, result in gate.per_judge_scores.items():
+        if result.score is not None and result.rule is not Code.JUDGE_UNAVAILABLE:
+            metrics.judge_scores.labels(judge, gate.milestone).observe(result.score)
 
 
 def verdict_published(metrics: Metrics, verdict: Verdict) -> None:
     """Count a verdict and its gates."""
     for gate in verdict.gates:
         gate_decided(metrics, gate, verdict.evidence.duration_seconds)
-    # Refused before any gate had decided. A request that nothing could decide is no error of a gate.
-    refused = not verdict.gates and any(one.code is not Code.INVALID_REQUEST for one in verdict.reasons)
+    # Refused before any gate decided. A request that nothing can decide is no error of a gate.
+    refused = not verdict.gates and any(reason.code is not Code.INVALID_REQUEST for reason in verdict.reasons)
     if verdict.milestone is not None and refused:
         metrics.gate_verdicts.labels(verdict.milestone, "error").inc()
 
 
 class JudgeAnswers:
-    """Counts what a `Scorer` observes: the end of each call, and each answer that needed none."""
+    """Counts what a `Scorer` observes: how each call ended, and the answers that needed no call."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._calls = cache(metrics.judge_calls.labels)

@@ -1,4 +1,4 @@
-"""Batches in flight: several at once, recorded and acknowledged in order per partition (promises 1 and 6)."""
+"""Handles batches, several at once, and records and acknowledges them in order per partition (promises 1 and 6)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ log = structlog.get_logger(__name__)
 
 
 class TooManyBad(Exception):
-    """So many undecodable records came in a row that the producer, not a record, is at fault."""
+    """Too many undecodable records came in a row: the producer is at fault, not a record."""
 
 
 class Abandoned(Exception):
-    """The batch is no longer ours, or an earlier one of its partition failed; it will be read again."""
+    """The batch is no longer ours, or an earlier one of its partition failed; it is read again."""
 
 
 class Consumer(Protocol):
+    """Says which batches are still ours; see `streams.kafka.transport.BatchConsumer`."""
+
     flow_active: bool
 
     def current(self, batch: FetchedBatch) -> bool: ...
@@ -44,8 +46,8 @@ class Consumer(Protocol):
 
 @dataclass
 class Flight:
-    """A batch in flight. `done` is set once it is recorded; `before` is the partition's batch before it, if that was
-    in flight too. `floor`: the base of the oldest batch in flight when this one took off."""
+    """A batch in flight. `done` is set once it is recorded; `before` is the partition's batch before it, where that is
+    in flight too. `floor`: the base of the oldest batch that was in flight when this one began."""
 
     batch: FetchedBatch
     done: asyncio.Future[None]
@@ -54,7 +56,8 @@ class Flight:
 
 
 class Pipeline:
-    """One for each topic. `submit` returns as soon as there is room; `fatal` is told what stops the worker."""
+    """Handles the batches of one topic. `fatal` is told of an error that must stop the worker, `lost` of a lost state.
+    `ready` returns while no rebuild holds batches back."""
 
     def __init__(
         self,
@@ -83,14 +86,16 @@ class Pipeline:
 
     @property
     def bad_in_a_row(self) -> int:
+        """Undecodable records since the last good one, in the partition that has most."""
         return max((streak for _, _, streak in self._bad.values()), default=0)
 
     @property
     def in_flight(self) -> int:
+        """Batches in flight."""
         return len(self._tasks)
 
     async def stop(self, grace: float) -> None:
-        """Let what is in flight end within `grace` seconds; abandon the rest, which will be read again."""
+        """Let the batches in flight end within `grace` seconds; abandon the others, which are read again."""
         self._stopping = True
         if self._tasks:
             _, late = await asyncio.wait(set(self._tasks), timeout=grace)
@@ -100,12 +105,12 @@ class Pipeline:
                 await asyncio.wait(late, timeout=5.0)
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
-        """Take a batch; `ack` is called once it and the partition's earlier ones are settled."""
+        """Take a batch as soon as there is room; call `ack` once it and the partition's earlier ones are settled."""
         await self._ready()
         lane = self._lanes.setdefault(TP(batch.topic, batch.partition), deque())
         while lane and lane[-1].batch.generation != batch.generation and self._consumer().current(batch):
-            # A batch read before a rewind may still be writing, and this one must have the last word. It ends by
-            # itself: it waits for no later batch, and as it is no longer current it is given up when its call returns.
+            # A batch read before a rewind may still be writing, and this one must write last. That batch ends by
+            # itself: it waits for no later one, and since it is not current it is abandoned when its call returns.
             await asyncio.wait([lane[-1].done])
         await self._recall(batch)
         await self._room.acquire()
@@ -138,7 +143,7 @@ class Pipeline:
                 self._consumer().abandon(batch)
                 flight.done.set_exception(Abandoned())
                 flight.done.exception()
-            # Else each flight would hold the one before it, and that one its records, as long as the topic flows.
+            # Otherwise each flight keeps the one before it in memory, with its records, as long as the topic flows.
             flight.before = None
             lane.remove(flight)
             self._room.release()
@@ -149,8 +154,8 @@ class Pipeline:
         task.add_done_callback(self._tasks.discard)
 
     async def _handle(self, flight: Flight, batch: Batch, doubtful: bool) -> None:
-        """Bring a batch, or a part of a flight's batch, to its end. Wait out a part that is unavailable for as long as
-        the partition is ours."""
+        """Bring a flight's batch, or a part of it, to its end. Waits while a part is unavailable, as long as the
+        partition is ours."""
         failures = 0
         while True:
             try:
@@ -178,7 +183,7 @@ class Pipeline:
                 return
 
     async def _step(self, flight: Flight, batch: Batch, decoded: Decoded[Any], doubtful: bool) -> None:
-        """Handle decoded records, once the partition's earlier batches are recorded."""
+        """Handle decoded records; they are recorded after the partition's earlier batches."""
 
         async def earlier_recorded() -> None:
             if flight.before is not None:
@@ -205,7 +210,7 @@ class Pipeline:
             log.info("first_batch_settled", topic=batch.topic, seconds_from_start=seconds)
 
     async def _divide(self, flight: Flight, batch: Batch, doubtful: bool) -> None:
-        """Something in the batch breaks us: halve it until one record is alone, and dead-letter that one."""
+        """Halve a batch whose handling fails until the failing record is alone, and dead-letter that record."""
         records = batch.records
         if len(records) > 1:
             first, second = records[: len(records) // 2], records[len(records) // 2 :]
@@ -216,8 +221,10 @@ class Pipeline:
         await self._step(flight, batch, Decoded(bad=[broken]), doubtful)
 
     async def _recall(self, batch: FetchedBatch) -> None:
-        """The first batch since we took the partition: if it begins with bad records, those right before it count too.
-        Else a worker that is started again and again would drain the topic after all, a few records each time."""
+        """Count the bad records right before the first batch since we took the partition, if it begins with one.
+
+        Without that, a worker that is restarted again and again drains the topic after all, a few records each time.
+        """
         partition = TP(batch.topic, batch.partition)
         if partition in self._bad and self._bad[partition][0] == batch.generation:
             return
@@ -234,16 +241,16 @@ class Pipeline:
         self._bad[partition] = (batch.generation, batch.base, streak)
 
     @staticmethod
-    def _tail(records: Sequence[Record], out: Decoded[Any]) -> int:
-        """How many at the end are bad; replayed dead letters left out."""
-        good = max((one.index for one in (*out.items, *out.dropped)), default=-1)
+    def _tail(records: Sequence[Record], decoded: Decoded[Any]) -> int:
+        """Number of bad records at the end, without replayed dead letters."""
+        good = max((event.index for event in (*decoded.items, *decoded.dropped)), default=-1)
         return sum(replay_id_of(record.headers) is None for record in records[good + 1 :])
 
     def _limit_bad(self, generation: int, batch: Batch, decoded: Decoded[Any]) -> None:
-        """Raise TooManyBad when undecodable records come without end (promise 6).
+        """Raise TooManyBad where undecodable records reach the limit (promise 6).
 
-        A batch that is repeated counts once. Replayed dead letters don't count: an operator sent them, knowing what
-        they are, and a thousand of them must not stop every worker.
+        A repeated batch counts once. Replayed dead letters don't count: an operator sent them and knows what they are,
+        and a thousand of them must not stop every worker.
         """
         partition = TP(batch.topic, batch.partition)
         known, counted, streak = self._bad.get(partition, (generation, -1, 0))
@@ -264,12 +271,13 @@ class Pipeline:
 
 
 class Handler(Protocol):
+    """Takes batches of one topic."""
+
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None: ...
 
 
 def register(app: faust.App, topic: str, name: str, handler: Handler) -> None:
-    """Make an ordinary Faust agent of a handler. It acknowledges by hand, so that an error can't acknowledge
-    anything."""
+    """Make a Faust agent of a handler. The handler acknowledges, so that an error can't acknowledge anything."""
 
     async def agent(stream: Any) -> None:
         async for event in stream.noack().events():

@@ -1,4 +1,4 @@
-"""Rebuilding a lost state: one worker adopts what Opik holds, all read their partitions again (promise 1)."""
+"""Rebuilds a lost state: one worker adopts what Opik holds, and all read their partitions again (promise 1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ PAUSE = 0.5
 
 
 class Rebuild:
-    """`ready` holds every batch back until what Opik holds has been adopted, by us or by another worker.
+    """Adopts once after each loss. `ready` holds every batch back until this or another worker has adopted what Opik
+    holds: without that, scores would be written twice.
 
     An error that ends the rebuild goes to `failed`, which must stop the worker; `ready` does not return then.
     """
@@ -47,7 +48,7 @@ class Rebuild:
         return self._task is not None and not self._task.done()
 
     async def lost(self, partition: TP) -> None:
-        """A partition's state is gone; start adopting unless that is under way."""
+        """Begin to adopt, since the state of a partition is lost, unless that is under way."""
         if not self.running:
             self._complete.clear()
             self._on_change(True)
@@ -75,7 +76,7 @@ class Rebuild:
             await asyncio.sleep(PAUSE)
 
     async def _adopt_all(self, lease: Lease) -> bool:
-        """True once all is adopted; False if the lease is gone by then, since what was adopted is gone with it."""
+        """True once all is adopted; False where the lease is gone by then, since what was adopted is gone with it."""
         since = self._ports.clock.now_ms() - self._policy.lookback
         adopted = 0
         async for page in cast(OpikTraces, self._ports.traces).scored(since):

@@ -1,4 +1,4 @@
-"""Ending a task that is inside a client when it is told to stop."""
+"""Ends a task whose client swallowed its cancellation."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 
 
 def heed_cancel() -> None:
-    """Raise CancelledError if this task was told to stop and a call swallowed that. For each round of an endless loop.
+    """Raise CancelledError if this task was cancelled and a call swallowed that. Call it in each round of an endless
+    loop.
 
-    Clients turn a cancellation into errors of their own now and then, and `asyncio.wait_for` of Python 3.11 loses one
-    that comes as its call ends. A loop that goes on after that holds up its process's stop for good.
+    Clients sometimes turn a cancellation into an error of their own, and `asyncio.wait_for` of Python 3.11 loses one
+    that comes as its call ends. A loop that goes on after that never lets its process stop.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -1,7 +1,6 @@
-"""The worker's HTTP client for calls to a judges' model, over aiohttp: what `evalcore.scoring.chat_model` needs.
+"""The worker's HTTP client for calls of a judges' model, over aiohttp: what `evalcore.scoring.chat_model` needs.
 
-A call costs the event loop a third of what httpx's costs it (DECISIONS.md has the figures); a worker's loop has other
-things to do.
+A call takes a third of the event loop's time that httpx takes (DECISIONS.md has the figures).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import httpx
 
 @dataclass(frozen=True)
 class Response:
-    """`headers` finds names in any case."""
+    """An answer of the model. `headers` finds names in any case."""
 
     status_code: int
     headers: Mapping[str, str]
@@ -24,8 +23,8 @@ class Response:
 
 
 class ModelClient:
-    """For at most so many calls at once. Follows no redirects: they would carry prompts and key elsewhere. Raises
-    httpx's errors. The caller closes it."""
+    """Sends at most `connections` requests at once. Follows no redirects: they would carry prompts and key elsewhere.
+    Raises httpx's errors. The caller closes it."""
 
     def __init__(self, connections: int, seconds: float) -> None:
         self._connections, self._seconds = connections, seconds
@@ -52,7 +51,7 @@ class ModelClient:
 
     @property
     def _session(self) -> aiohttp.ClientSession:
-        """Made at the first call: it belongs to the loop that runs then."""
+        """The session, made at the first request, since it belongs to the loop that runs then."""
         if self._made is None:
             self._made = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),

@@ -265,7 +265,8 @@ class RampRequests:
         )
 
     async def _dead_letter(self, record: Record, batch: FetchedBatch, cause: Cause, why: str) -> str:
-        """Send the record to the dead letters, unless it was settled or counted before: then it is there already."""
+        """Send the record to the dead letters, unless it was settled or counted before, since then it is there
+        already."""
 
         async def send() -> None:
             async with self._sending:

@@ -1,7 +1,7 @@
-"""The verdicts' topic, written once for each request and read back as the memory of what was decided (promise 2).
+"""Writes the verdicts' topic once for each request, and reads it as the memory of what was decided (promise 2).
 
-Each process follows the whole topic: that is how it knows that a request was answered, by whomever, and how a crash
-between a verdict and its commit does no harm. Verdicts are few; Redis is not needed to remember them.
+Each process follows the whole topic: so it knows which requests any worker has answered, and a crash between a verdict
+and its commit does no harm. Verdicts are few; they need no Redis.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Coroutine, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import orjson
@@ -34,17 +34,17 @@ T = TypeVar("T")
 BODY = "rampgate.request-body"
 """Header: the hash of the request that a verdict answers."""
 PLACE = "rampgate.request-place"
-"""Header: topic/partition/offset of the record that asked; others that said the same were superseded by it."""
+"""Header: topic/partition/offset of the record that asked; it supersedes other records with the same request."""
 KEPT = 20_000
-"""Verdicts held in memory; of older ones a repeated request is decided again, and its verdict id tells."""
+"""Verdicts held in memory. A repeated request for an older one is decided again, and its verdict id shows that."""
 CATCH_UP_SECONDS = 10.0
-"""Seconds for reading to the end of the topic."""
+"""How long reading to the end of the topic may take."""
 
 
 @dataclass(frozen=True)
 class PublishedVerdict:
-    """A verdict that was published: the request's body hash, the place of its record, and the verdict's value as it
-    stands on the topic: bytes, which take a quarter of what they say."""
+    """A verdict on the topic: the hash of the request's body, the place of the request's record, and the verdict's
+    JSON, which takes a quarter of the memory of what it says."""
 
     body: str
     place: str
@@ -52,13 +52,12 @@ class PublishedVerdict:
 
     @property
     def value(self) -> dict[str, Any]:
-        found: dict[str, Any] = orjson.loads(self.raw)
-        return found
+        """The verdict."""
+        return cast("dict[str, Any]", orjson.loads(self.raw))
 
 
 class VerdictLog:
-    """`start` reads what is there and goes on reading; `caught_up` returns once all that was there when it was called
-    has been read. Raises Unavailable."""
+    """Follows the topic from `start` to `close`, and publishes verdicts."""
 
     def __init__(self, access: KafkaAccess, producer: Producer, topic: str, clock: Clock, lookback_ms: int) -> None:
         self._access, self._producer, self._topic = access, producer, topic
@@ -75,6 +74,7 @@ class VerdictLog:
         self.catch_up_seconds = CATCH_UP_SECONDS
 
     async def start(self) -> None:
+        """Begin to read the topic."""
         self._begin(self._follow())
 
     async def close(self) -> None:
@@ -84,17 +84,19 @@ class VerdictLog:
         await self._offsets.close()
 
     def known(self, request_id: str) -> PublishedVerdict | None:
-        """The verdict that was published for the request, as far as the topic has been read."""
+        """The verdict that was published for a request, as far as the topic has been read."""
         return self._known.get(request_id)
 
     async def baseline(self, request: RampRequest, line: Line) -> Sequence[float]:
+        """What a judge came to at the last gates of this line, without those of the request itself."""
         return self.history.baseline(line, request.request_id)
 
     async def suspended(self, judge: str) -> str:
-        """No judge: nothing on the topic suspends one."""
+        """Why the judge is suspended: never, since nothing on the topic suspends one."""
         return ""
 
     async def caught_up(self) -> None:
+        """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""
         try:
             async with asyncio.timeout(self.catch_up_seconds):
                 while not self._next:
@@ -106,8 +108,10 @@ class VerdictLog:
             raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
 
     async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
-        """Durable on return. The caller sees to it that nobody else publishes for this request. What the verdict
-        supersedes is known only here: other requests about the step may have been answered while this one was decided.
+        """Return once the verdict is durable. The caller makes sure that no other worker publishes for this request.
+
+        Says what the verdict supersedes, which is known only now: other requests about the step may have been answered
+        while this one was decided. Raises Unavailable.
         """
         step = {name: getattr(verdict, name) for name in STEP}
         headers = [(BODY, body.encode()), (PLACE, place.encode())]
@@ -119,14 +123,11 @@ class VerdictLog:
             self._remember(PublishedVerdict(body, place, raw))
 
     def _turn(self, step: Hashable) -> asyncio.Lock:
-        """Verdicts about one step go out one after the other."""
-        found = self._turns.get(step)
-        if found is None:
-            found = self._turns[step] = asyncio.Lock()
-        return found
+        """The lock under which verdicts about one step are sent one after another."""
+        return self._turns.setdefault(step, asyncio.Lock())
 
     def _remember(self, known: PublishedVerdict) -> None:
-        """Raises one of NO_VERDICT for what is none."""
+        """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict."""
         value = known.value
         if value["request_id"] in self._known:
             return
@@ -136,7 +137,8 @@ class VerdictLog:
             self.history.drop(self._known.popitem(last=False)[1].value)
 
     async def _ends(self) -> dict[TP, int]:
-        """As a question says that was sent after the call: those who come while one is under way share the next."""
+        """The topic's ends, asked for after the call. Callers that come while a question is under way share the
+        next."""
         if self._next_question is None:
             self._next_question = self._begin(self._ask())
         return await asyncio.shield(self._next_question)
@@ -155,9 +157,10 @@ class VerdictLog:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # of a question that nobody waits for any more, an error is none
+            task.exception()  # asyncio logs the error of a question whose callers have gone, unless it is read
 
     def _move(self) -> None:
+        """Wake those who wait for the topic to be read."""
         self._moved.set()
         self._moved = asyncio.Event()
 

@@ -1,1 +1,1 @@
-"""Kafka: Faust's transport in batches, our producer, offsets, topics."""
+"""Kafka: Faust's transport in batches, our producer, consumers beside the join, offsets, topics."""

@@ -1,7 +1,7 @@
-"""Where to read a partition from: the state's own watermark, which is gone when the state is (promise 1).
+"""Says where to read a partition from: at the state's own watermark, which is gone when the state is (promise 1).
 
-Kafka is the record of truth. Each partition's watermark lives beside the state it describes and moves with it in one
-atomic step, so an emptied or older Redis shows itself, and the records it lacks are read again.
+Kafka is the record of truth. Each partition's watermark is kept beside the state that it describes and moves with it in
+one atomic step, so an emptied or older Redis shows itself, and the records that it lacks are read again.
 """
 
 from __future__ import annotations
@@ -19,21 +19,26 @@ log = structlog.get_logger(__name__)
 
 
 class Log(Protocol):
-    """What a consumer knows of the partitions it holds."""
+    """Offsets of partitions; see `streams.kafka.offsets.KafkaOffsets`."""
 
     async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]: ...
     async def bounds(self, partitions: list[TP]) -> dict[TP, tuple[int, int]]: ...
 
 
 class WatermarkStore(Store, Protocol):
+    """The join's state, and the watermarks in it."""
+
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes:
-        """Put a watermark if the key still holds `instead_of`; returns what it holds now."""
+        """Set a watermark if the key still holds `instead_of`; returns what it holds then. Raises Unavailable."""
         ...
 
 
 class StartOffsets:
-    """Start of each partition. `on_lost` is told when a partition that was read before has to be read again.
-    `in_flight`: how many records of a partition a worker handles at once, at most."""
+    """Finds the start of each partition. `on_lost` is told of a partition that has to be read again, since its state is
+    lost. `in_flight`: the most records of a partition that a worker handles at once.
+
+    `doubts`: the offsets of each partition, [since, until), whose records may have been handled and not recorded.
+    """
 
     def __init__(
         self,
@@ -48,40 +53,40 @@ class StartOffsets:
         self.doubts: dict[TP, tuple[int, int]] = {}
 
     def _doubt(self, partition: TP, since: int, until: int, end: int) -> None:
-        """No record was handled that was not there yet. What was in doubt before and was not read since still is."""
+        """Doubt these offsets up to `end`, since no later record existed; earlier doubts remain until they are read."""
         _, before = self.doubts.get(partition, (0, 0))
         self.doubts[partition] = (since, min(max(until, before), end))
 
     async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
-        """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark,
-        the start of the lookback window. A watermark beyond the log's end is of a topic that was made anew.
+        """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark, the
+        start of the lookback window. A watermark beyond the log's end belongs to a deleted topic of the same name.
 
-        `settled`: up to where the caller itself has settled this partition; None if others had it until now. They may
-        have settled more than they committed, and how much, only the watermark can tell.
+        `settled`: the offset up to which the caller itself has settled this partition; None where others held it until
+        now. They may have settled more than they committed; only the watermark tells how much. Raises Unavailable.
         """
         key = WATERMARK.key(partition.topic, partition.partition)
         (mark,) = await self._store.read([key])
         first, end = (await log_of.bounds([partition]))[partition]
         if mark and int(mark) <= end:
             start = min(int(mark), committed if committed is not None else int(mark))
-            if int(mark) < first:  # Kafka no longer has what comes next; nobody can wait for that
+            if int(mark) < first:  # Kafka has dropped what comes next: waiting for it has no end
                 await self._store.start_at(key, str(first).encode(), FOREVER, mark)
             if int(mark) < (committed or 0):
-                # Of an older copy of the state, which knows of no write since then.
+                # The state is an older copy, which knows of no write since then.
                 self._doubt(partition, int(mark), end if settled is None else settled + self._in_flight, end)
             else:
                 self._doubt(partition, int(mark), int(mark) + self._in_flight, end)
         else:
             found = (await log_of.first_after({partition: self._clock.now_ms() - self._lookback}))[partition]
             if found is None and (await log_of.first_after({partition: 0}))[partition] is None:
-                found = first  # the broker has no index by time (librdkafka's built-in one): older records get filtered
+                found = first  # the broker has no index by time (librdkafka's built-in one); older records are filtered
             start = end if found is None else found
-            if committed is not None:  # however old, what nobody has settled is not passed over
+            if committed is not None:  # however old: what no worker has settled is not passed over
                 start = min(start, committed)
-            # What was settled agreed with Opik; what was under way is in no state, and may be in Opik nevertheless.
+            # What was settled agreed with Opik; what was in flight is in no state, and may be in Opik nevertheless.
             if settled is not None:
                 self._doubt(partition, settled, settled + self._in_flight, end)
-            else:  # without a committed offset nobody was here before: a first start doubts nothing
+            else:  # without a committed offset no worker was here before: a first start doubts nothing
                 self._doubt(partition, committed or 0, end if committed is not None else 0, end)
             known = max(committed or 0, settled or 0)
             if known > first and start < known:

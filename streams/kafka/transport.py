@@ -1,8 +1,8 @@
-"""Faust's consumer, handing an agent a partition's records as one message instead of one by one.
+"""Faust's consumer, made to hand an agent a partition's records as one message, and to commit by a stricter rule.
 
-Faust spends 80-170 microseconds on each message, so a message here carries a batch. Supervision, rebalancing and the
-commit rhythm stay Faust's; which offset may be committed is decided here: none beyond the oldest batch that is not
-settled, whatever order acks come in (Faust's own rule can pass one by, faust-streaming/faust#606).
+Faust spends 80-170 microseconds on each message, so a message here carries a batch. Faust supervises, rebalances and
+says when to commit. This module says which offset: none beyond the oldest batch that is not settled, in whatever order
+batches are acknowledged (Faust's own rule can pass an unsettled one by, faust-streaming/faust#606).
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from schemas.dead_letters import clean
 log = structlog.get_logger(__name__)
 
 Start = Callable[[TP, int | None, int | None], Awaitable[int]]
-"""Where to read a partition from, given its committed offset (None without one) and the one up to which we ourselves
-have settled it (None if it has just become ours)."""
-
-
+"""Returns the offset to read a partition from. Its arguments: the committed offset (None without one) and the offset up
+to which this worker has settled the partition (None where it has just become ours)."""
 FETCH_WAIT_MS = 200
 
 
 class BatchConsumer(driver.Consumer):
-    """Takes `start_of_partition` and `batch_records` from its app."""
+    """Fetches batches and commits their offsets. Takes `start_of_partition` and `batch_records` from its app.
+
+    `_next`: the offset of the next batch. `_outstanding`: the last offset of each batch that is not acknowledged, and
+    its first. `_generation` counts rewinds and assignments: a batch of an earlier one is stale.
+    """
 
     app: Any
     transport: Any
@@ -52,13 +54,13 @@ class BatchConsumer(driver.Consumer):
         self.max_records: int = app.batch_records
 
     async def perform_seek(self) -> None:
-        """Stand where the state left off, which is at or before the committed offset."""
+        """Seek where the state left off, which is at or before the committed offset."""
         await super().perform_seek()
         for tp in sorted(self.assignment()):
             await self.return_to_state(tp)
 
     async def return_to_state(self, tp: TP) -> None:
-        """Read on from where the state stands; waits for the state, as long as the partition is ours."""
+        """Read on from the state's watermark; wait for the state while it is unavailable and the partition is ours."""
         while not self.should_stop and tp in self.assignment():
             try:
                 settled = self._settled(tp) if tp in self._next else None
@@ -71,7 +73,8 @@ class BatchConsumer(driver.Consumer):
                 return
 
     async def rewind(self, tp: TP, offset: int) -> None:
-        """Read the partition from `offset`. Batches fetched before this are of an older generation and are dropped."""
+        """Read the partition from `offset`. Batches that were fetched before are of an older generation and are
+        dropped."""
         async with self._seeking[tp]:
             self._generation[tp] += 1
             self._settled_before[tp] = self._settled(tp)
@@ -81,26 +84,26 @@ class BatchConsumer(driver.Consumer):
             self._next[tp] = offset
             self._read_offset[tp] = None
             self._outstanding[tp].clear()
-            # All below is settled, though its commit may have failed: nothing else commits it on a quiet partition.
+            # All below is settled, but its commit may have failed: on a quiet partition nothing else commits it.
             self._acked[tp] = [offset - 1] if offset else []
 
     async def _return(self, tp: TP) -> None:
-        """Let the consumer stand where we stand, after records that are not ours to hand on."""
+        """Seek the next batch again, after a fetch that must not be handed on."""
         async with self._seeking[tp]:
             if tp in self._next:
                 await self._seek(tp, self._next[tp])
 
     def _settled(self, tp: TP) -> int:
-        """Records below this were settled once, as far as we know: a rewind does not lower it."""
+        """The offset below which all records were settled once, as far as we know: a rewind does not lower it."""
         known = (self._committed_offset[tp], self._settled_before.get(tp), self._new_offset(tp))
         return max(offset or 0 for offset in known)
 
     def current(self, batch: FetchedBatch) -> bool:
-        """Whether a batch still is of this assignment and was not fetched before a rewind."""
+        """True where the batch belongs to this assignment and was not fetched before a rewind."""
         return self._generation[TP(batch.topic, batch.partition)] == batch.generation
 
     def abandon(self, batch: FetchedBatch) -> None:
-        """Nobody will settle this batch: it is read again, here or elsewhere. A rebalance must not wait for it."""
+        """Give a batch up: it is read again, here or elsewhere. A rebalance must not wait for it."""
         place = batch.watermark_key, batch.base, batch.generation
         waiting: list[Any] = list(self._unacked_messages)
         for message in waiting:
@@ -108,6 +111,7 @@ class BatchConsumer(driver.Consumer):
                 self._unacked_messages.discard(message)
 
     def committed(self, tp: TP) -> int | None:
+        """The committed offset, None without one."""
         return self._committed_offset[tp]
 
     def stands(self, tp: TP) -> int | None:
@@ -120,7 +124,7 @@ class BatchConsumer(driver.Consumer):
         return min([stands, *self._outstanding[tp].values()]) if stands is not None else None
 
     def replaying(self) -> bool:
-        """Whether records are read again that were settled before the state was lost."""
+        """True while records are read again that were settled before the state was lost."""
         return any(self._next.get(tp, until) < until for tp, until in self._settled_before.items())
 
     def _new_consumer_thread(self) -> Any:
@@ -147,7 +151,7 @@ class BatchConsumer(driver.Consumer):
                 continue
             stale = self._fetched_under.get(tp) != self._generation[tp]
             if fetched[0].offset < stands or (fetched[0].offset > stands and stale):
-                # Fetched before a rewind. Above where we stand, there may also be a hole, left by compaction.
+                # Fetched before a rewind. A later offset may also mean that compaction left a hole: that is handed on.
                 await self._return(tp)
                 continue
             generation = self._generation[tp]
@@ -158,7 +162,7 @@ class BatchConsumer(driver.Consumer):
                 base, last = self._next[tp], part[-1].offset
                 self._next[tp] = last + 1
                 self._outstanding[tp][last] = base
-                self._read_offset[tp] = None  # Faust drops what lies below it; after a rewind that is not stale
+                self._read_offset[tp] = None  # Faust drops records below it, which after a rewind are not stale
                 settled = self._settled_before.get(tp, 0)
                 message: Any = self._to_message(tp, part[-1])
                 message.key = None
@@ -170,10 +174,10 @@ class BatchConsumer(driver.Consumer):
         await self._seek_if_held(partition, offset)
 
     async def _seek_if_held(self, partition: TP, offset: int) -> bool:
-        """Seek in the consumer's own thread; returns when that is done. Two at once may overtake one another there.
+        """Seek in the consumer's own thread, and return when that is done. Two seeks at once may overtake one another.
 
-        False where a rebalance took the partition meanwhile: that must not end the worker, and whoever holds it next
-        returns to the state.
+        False where a rebalance took the partition meanwhile: that must not end the worker, and the next holder returns
+        to the state.
         """
         consumer = self._thread._ensure_consumer()
 
@@ -203,9 +207,13 @@ class BatchConsumer(driver.Consumer):
         return min([last + 1, *unsettled.values()])
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
-        """Faust takes a failed commit for done, and a quiet partition would then never be committed. While we are no
-        member of the group, a commit is refused, and aiokafka takes the refusal of a late one for the loss of the
-        membership it has just got: members would throw each other out for as long as they have something to commit."""
+        """Commit; returns False where it failed, and keeps what was committed before, so that it is tried again.
+
+        Faust takes a failed commit for done, and a quiet partition would never be committed then. Outside of the group
+        nothing is committed: the brokers refuse a late commit, aiokafka takes the refusal for the loss of the
+        membership that it has just got, and members would throw one another out for as long as they have something to
+        commit.
+        """
         coordinator = self._thread._ensure_consumer()._coordinator
         if not coordinator.member_id or coordinator._performed_join_prepare:
             return False
@@ -218,7 +226,7 @@ class BatchConsumer(driver.Consumer):
         return committed
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Offsets inside a batch are no gap, and holes left by compaction need no bookkeeping: see `_new_offset`."""
+        """Do nothing: offsets inside a batch are no gap, and `_new_offset` needs no list of compaction's holes."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TP]) -> None:
         await super().on_partitions_revoked(set(revoked))
@@ -230,19 +238,23 @@ class BatchConsumer(driver.Consumer):
 
 
 def in_doubt(doubts: Mapping[TP, tuple[int, int]], tp: TP, base: int, last: int) -> bool:
-    """Whether one of these records may have been handled and not recorded: by a worker that died, or by a step that
-    was under way when the state was lost. `doubts`: the offsets of each partition as `StartOffsets` keeps them."""
+    """True where one of these records may have been handled and not recorded: by a worker that died, or by a step that
+    was under way when the state was lost. `doubts`: offsets of each partition, as `StartOffsets` keeps them."""
     since, until = doubts.get(tp, (0, 0))
     return since <= last and base < until
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
+    """The thread that talks to Kafka, with shorter fetches."""
+
     def _create_worker_consumer(self, transport: Any) -> Any:
-        """Faust lets a fetch wait 1.5 s at the broker for data, and until it returns a seek has no effect."""
+        """Faust's consumer. Faust lets a fetch wait 1.5 s at the broker, and until it returns a seek has no effect."""
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
 
 
 class BatchTransport(driver.Transport):
+    """Faust's transport, with our consumer."""
+
     Consumer = BatchConsumer

@@ -1,1 +1,1 @@
-"""Redis: the join's state and the judges' answers."""
+"""Redis: the join's state, leases, and the judges' answers."""
