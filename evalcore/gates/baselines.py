@@ -1,7 +1,7 @@
-"""Aggregates of runs on main, from which rolling baselines are made (PC5 §5.2; contracts §3). Pure.
+"""Keeps the aggregates of runs on main, from which rolling baselines are made (PC5 §5.2; contracts §3). Pure.
 
-A judge's baseline is of the same judge version, dataset and dataset version, milestone and vertical; a change of any of
-them begins a new one.
+A baseline holds for one judge version, dataset, dataset version, milestone and vertical; a change of any of them begins
+a new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from schemas.manifests import Dataset
 from schemas.verdicts import GateVerdict, VerdictLevel
 
 KEPT = 50
-"""Runs of one judge that stay in the file: the last three decide, the others show how it went."""
+"""Runs of one judge that stay in the file: the last three decide, the others show the trend."""
 
 
 class BaselineRun(FileModel):
@@ -43,14 +43,15 @@ class BaselineRun(FileModel):
 
 
 class BaselineFile(FileModel):
-    """`runs`, oldest first."""
+    """The file of baselines; `runs` are oldest first."""
 
     runs: list[BaselineRun] = Field(default_factory=list)
 
     def history(
         self, judges: Iterable[Judge], dataset: Dataset, milestone: Milestone, vertical: str | None
     ) -> dict[str, list[float]]:
-        """The last runs of each judge and dimension, oldest first, by its name; of one that has none, nothing."""
+        """Returns the last scores of each judge and dimension by its name, oldest first, without those that have no
+        run."""
         out = {}
         for name, judge in _named(judges):
             past = [run.score for run in self.runs if run.of(name, judge, dataset, milestone, vertical)]
@@ -59,7 +60,8 @@ class BaselineFile(FileModel):
         return out
 
     def outdated(self, judges: Iterable[Judge], milestone: Milestone, vertical: str | None) -> dict[str, str]:
-        """Of judges that have runs, and none of their version on whatever dataset: the version of the last one."""
+        """Returns, for each judge that has runs of other versions alone, on any dataset, the version of its last
+        run."""
         out = {}
         for name, judge in _named(judges):
             versions = [
@@ -72,8 +74,8 @@ class BaselineFile(FileModel):
         return out
 
     def with_run(self, verdict: GateVerdict, dataset: Dataset, vertical: str | None, at: str, commit: str = "") -> Self:
-        """With the verdict's scores behind; unchanged by a gate that failed, and without judges that could not score
-        every item: neither is what main came to."""
+        """Returns the file with the verdict's scores added. A gate that failed adds none, and neither does a judge that
+        could not score every item: they are no baseline."""
         if verdict.verdict is VerdictLevel.FAIL:
             return self
         new = [
@@ -91,13 +93,14 @@ class BaselineFile(FileModel):
 
 
 def _named(judges: Iterable[Judge]) -> Iterator[tuple[str, Judge]]:
-    """By every name that may decide."""
+    """Yields every name that may decide, with its judge."""
     for judge in judges:
         yield judge.id, judge
         yield from ((f"{judge.id}.{dimension}", judge) for dimension in judge.dimensions)
 
 
 def _kept(runs: list[BaselineRun]) -> list[BaselineRun]:
+    """Returns the last KEPT runs of each judge under the same conditions, in their order."""
     counted: dict[tuple[object, ...], int] = {}
     out = []
     for run in reversed(runs):

@@ -1,4 +1,6 @@
-"""The dataset of pre_merge: is it the manifest's, and which judges score which of its items (PC5 §5.3, §5.5). Pure."""
+"""Compares the dataset of pre_merge with the manifest, and pairs its items with a candidate's answers and with the
+judges that score them (PC5 §5.3, §5.5). Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,27 @@ from evalcore.scoring.items import Item, dataset_item, identity, served
 from schemas.judges import Milestone
 from schemas.manifests import Dataset
 
-THE_ITEMS_OWN: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
-"""What no answer of a candidate replaces."""
-AN_ANSWERS: Final = frozenset({"output", "tool_calls"})
-"""What only an answer has, whatever the dataset says."""
+FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference", "metadata", "dataset_item"})
+"""Fields of an item that no answer of a candidate replaces."""
+FIELDS_OF_ANSWERS: Final = frozenset({"output", "tool_calls"})
+"""Fields that only an answer has; those of the dataset are dropped."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Why the candidate has no answer to an item."""
+    """The reason why the candidate has no answer to an item."""
 
     why: str
 
 
 CandidateAnswer = Mapping[str, Any] | Failed
-"""The fields of an answer: `output`, and what else judges read of it, such as `tool_calls`."""
+"""The fields of an answer: `output`, and others that judges read, such as `tool_calls`."""
 
 
 @dataclass(frozen=True)
 class GoldenSet:
-    """`name` and `version` are None where its source does not know them: a file. `latest` is Opik's newest version."""
+    """A dataset. `name` and `version` are None for a file, which does not state them; `latest` is Opik's newest
+    version."""
 
     items: Sequence[Mapping[str, Any]]
     source: str
@@ -45,14 +48,15 @@ class GoldenSet:
 
 
 def category_of(item: Mapping[str, Any]) -> str:
-    """`metadata.category`, also where a dataset has it flat; "" where there is none."""
+    """Returns `metadata.category`, or `category` where the dataset has no metadata; "" where there is none."""
     metadata = item.get("metadata")
-    found = metadata.get("category") if isinstance(metadata, Mapping) else item.get("category")
-    return found if isinstance(found, str) else ""
+    category = metadata.get("category") if isinstance(metadata, Mapping) else item.get("category")
+    return category if isinstance(category, str) else ""
 
 
 def mismatches(golden: GoldenSet, wanted: Dataset, registry: Registry) -> Iterator[str]:
-    """What of the dataset is not what the manifest says. A vertical's own categories have a dataset of their own."""
+    """Yields each difference between the dataset and the manifest. A vertical's categories need no items here: they
+    have a dataset of their own."""
     yield from unlike(golden, wanted)
     counted = golden.categories
     for name, declared in sorted(registry.category_files.items()):
@@ -65,7 +69,7 @@ def mismatches(golden: GoldenSet, wanted: Dataset, registry: Registry) -> Iterat
 
 
 def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterator[str]:
-    """Whether it is the dataset that `field` of the manifest names, at its version and of its size."""
+    """Yields each difference in name, version and size from the dataset that `field` of the manifest names."""
     if found.name is not None and found.name != wanted.name:
         yield f"the dataset is {found.name!r}, the manifest's {field}.name is {wanted.name!r}"
     if found.version is not None and found.version != wanted.version:
@@ -77,17 +81,17 @@ def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterato
 def golden_sample(
     golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
 ) -> tuple[list[Item], list[str]]:
-    """The dataset's items with the candidate's answers, and the names that decide.
+    """Returns the dataset's items with the candidate's answers, and the names that decide.
 
     An item's judges are its category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply
-    (FR-11). A dimension with a limit of its own decides beside its judge: nobody lists names before a merge.
+    (FR-11). A dimension with a limit of its own decides beside its judge, since no request lists names before a merge.
     """
-    vertical = vertical or served((Item("", "offline", one) for one in golden.items), registry.verticals)
+    vertical = vertical or served((Item("", "offline", row) for row in golden.items), registry.verticals)
     items = [
-        answered(one, answers.get(identity(one, number)), registry, vertical, number)
-        for number, one in enumerate(golden.items)
+        answered(row, answers.get(identity(row, number)), registry, vertical, number)
+        for number, row in enumerate(golden.items)
     ]
-    firing = set[str]().union(*(firing_on(one, registry, vertical) or () for one in golden.items))
+    firing = set[str]().union(*(firing_on(row, registry, vertical) or () for row in golden.items))
     judges = [judge for judge in registry.all(vertical) if judge.safety or judge.id in firing]
     dimensions = [
         f"{judge.id}.{name}"
@@ -98,35 +102,37 @@ def golden_sample(
     return items, [*(judge.id for judge in judges), *dimensions]
 
 
-def firing_on(one: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:
-    """The ids of the judges of an item's category; None for a category that the manifest does not have."""
+def firing_on(row: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:
+    """Returns the ids of the judges of an item's category; None for a category that the manifest does not have."""
     try:
-        return frozenset(judge.id for judge in registry.category(category_of(one), vertical))
+        return frozenset(judge.id for judge in registry.category(category_of(row), vertical))
     except UnknownCategory:
         return None
 
 
 def answered(
-    one: Mapping[str, Any], answer: CandidateAnswer | None, registry: Registry, vertical: str | None, number: int = 0
+    row: Mapping[str, Any], answer: CandidateAnswer | None, registry: Registry, vertical: str | None, number: int = 0
 ) -> Item:
-    """An item with the candidate's answer to it, and with the judges that fire on it. It may name those of its category
-    that fit it (`metadata.applicable_metrics`). Of a category that nobody declared it is the safety judges' alone."""
-    firing, fitting = firing_on(one, registry, vertical) or frozenset(), _applicable(one, registry)
-    item = _item(one, answer, registry.manifest.get("schema", {}), number)
+    """Returns a dataset's item with the candidate's answer and the judges that fire on it. The item may name the judges
+    of its category that fit it (`metadata.applicable_metrics`). Only safety judges score an item of an unknown
+    category."""
+    firing, fitting = firing_on(row, registry, vertical) or frozenset(), _applicable(row, registry)
+    item = _item(row, answer, registry.manifest.get("schema", {}), number)
     return replace(item, judges=firing & fitting if fitting else firing)
 
 
-def _item(one: Mapping[str, Any], answer: CandidateAnswer | None, schema: Mapping[str, Any], number: int) -> Item:
-    own = {name: value for name, value in one.items() if name not in AN_ANSWERS}
+def _item(row: Mapping[str, Any], answer: CandidateAnswer | None, schema: Mapping[str, Any], number: int) -> Item:
+    own = {name: value for name, value in row.items() if name not in FIELDS_OF_ANSWERS}
     if answer is None or isinstance(answer, Failed):
         why = answer.why if answer is not None else "the candidate gave no output for it"
         return dataset_item(own, schema, number, why)
-    given = {name: value for name, value in answer.items() if name not in THE_ITEMS_OWN}
+    given = {name: value for name, value in answer.items() if name not in FIELDS_OF_ITEMS}
     return dataset_item({**own, **given}, schema, number, "the candidate's answer has no output")
 
 
-def _applicable(one: Mapping[str, Any], registry: Registry) -> set[str]:
-    metadata = one.get("metadata")
+def _applicable(row: Mapping[str, Any], registry: Registry) -> set[str]:
+    """Returns the ids of the judges that the item names as applicable; none for an item that names none."""
+    metadata = row.get("metadata")
     named = metadata.get("applicable_metrics") if isinstance(metadata, Mapping) else None
     if not isinstance(named, Sequence) or isinstance(named, str):
         return set()

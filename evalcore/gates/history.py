@@ -1,8 +1,8 @@
-"""Verdicts that were published before, by what gates ask of them (PC5 §5.2, §5.5; contracts §3). Pure.
+"""Indexes published verdicts for what gates ask of them (PC5 §5.2, §5.5; contracts §3). Pure.
 
-Two questions with two reaches. What was decided about a step is the history of one agent definition, id and version: a
-new definition begins with none, and the old one's stays readable. What a judge came to before, its rolling baseline, is
-of one agent across its versions: a regression is one against what went before.
+Verdicts about a step belong to one agent definition, id and version: a new definition begins without any, and those of
+the old one stay readable. A judge's scores, which make its rolling baseline, belong to one agent across its versions: a
+regression is measured against the version before.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from evalcore.gates.limits import ROLLING
 from schemas.verdicts import VerdictLevel
 
 Record = Mapping[str, Any]
-"""A verdict as it stands on its topic."""
+"""A verdict as its topic has it."""
 ASKED_BY: Final = ("experiment_id", "agent_id", "agent_version")
 STEP: Final = (*ASKED_BY, "from_percent", "to_percent")
 NO_VERDICT: Final = (KeyError, TypeError, ValueError, AttributeError)
-"""Raised for a record that has another form."""
+"""Errors that a record of another form raises."""
 _DECIDED_AT: Final = itemgetter(0)
-"""Of a run or an entry."""
+"""Returns when a run or an entry was decided."""
 
 
 class Line(NamedTuple):
-    """What scores of a judge must share to be held against each other. `vertical` is None for a request that names
-    none, `dataset_version` "" where no dataset took part; `scope` says whose traces were looked at."""
+    """What two scores of a judge must share to be compared. `vertical` is None for a request that names none,
+    `dataset_version` "" where no dataset took part; `scope` says whose traces were sampled."""
 
     judge: str
     judge_version: str
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A judge's score at a gate that did not fail; runs are in the order of when they were decided (ISO 8601)."""
+    """A judge's score at a gate that did not fail; `decided_at` in ISO 8601, by which runs are sorted."""
 
     decided_at: str
     request_id: str
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What is remembered of a verdict; `words` are those of ASKED_BY."""
+    """What the history keeps of a verdict; `words` are its values of ASKED_BY."""
 
     decided_at: str
     request_id: str
@@ -70,7 +70,7 @@ class History:
         self._runs: dict[Line, list[Run]] = {}
 
     def add(self, verdict: Record) -> None:
-        """Keeps nothing of what is no verdict: raises one of NO_VERDICT."""
+        """Adds a verdict. Raises one of NO_VERDICT, and keeps nothing, where the record is none."""
         entry, keys, runs = _entry(verdict), dict.fromkeys(_keys(verdict)), [*runs_of(verdict)]
         for key in keys:
             insort(self._entries.setdefault(key, []), entry, key=_DECIDED_AT)
@@ -85,27 +85,30 @@ class History:
             _remove(self._runs, line, run)
 
     def baseline(self, line: Line, besides: str) -> list[float]:
-        """The last runs of the line, oldest first, without those of the request `besides`: what a gate is held against
-        is never its own."""
+        """Returns the last scores of the line, oldest first, without those of the request `besides`: a gate is never
+        compared with itself."""
         others = (run.score for run in reversed(self._runs.get(line, [])) if run.request_id != besides)
         return [*islice(others, ROLLING)][::-1]
 
     def previous(self, step: Record, besides: str) -> str | None:
-        """The id of the latest verdict about the same step of the same definition, `step` saying which."""
+        """Returns the id of the latest verdict about the same step of the same definition, without those of the request
+        `besides`; None where there is none."""
         about = reversed(self._entries.get(_step(step), []))
         return next((entry.verdict_id for entry in about if entry.request_id != besides), None)
 
     def about(self, wanted: Mapping[str, str], most: int) -> list[str]:
-        """Requests whose verdicts have all these words, by names of ASKED_BY, at least one; newest first."""
+        """Returns the requests whose verdicts have all these values, newest first, `most` of them. `wanted` has at
+        least one name of ASKED_BY."""
         narrowest = min((self._entries.get(pair, []) for pair in wanted.items()), key=len)
         words = [(ASKED_BY.index(name), word) for name, word in wanted.items()]
-        fitting = (one for one in reversed(narrowest) if all(one.words[place] == word for place, word in words))
+        fitting = (entry for entry in reversed(narrowest) if all(entry.words[place] == word for place, word in words))
         return [entry.request_id for entry in islice(fitting, most)]
 
 
 def runs_of(verdict: Record) -> Iterator[tuple[Line, Run]]:
-    """Of each gate that did not fail (a warning is no failure), each judge with a score for every item: what was not
-    scored counted at its worst, which is no baseline. The same holds for runs on main (`evalcore.gates.baselines`)."""
+    """Yields each judge's score of each gate that did not fail (a warning is no failure), if every item has a score: an
+    unscored item counts at its worst, which is no baseline. The same holds for runs on main
+    (`evalcore.gates.baselines`)."""
     agent, sample = verdict.get("agent_id"), verdict.get("sample")
     if not agent or not sample:
         return
@@ -136,16 +139,16 @@ def _keys(verdict: Record) -> Iterator[Hashable]:
     yield from ((name, verdict.get(name)) for name in ASKED_BY)
 
 
-def _step(said: Record) -> Hashable:
-    return tuple(said.get(name) for name in STEP)
+def _step(record: Record) -> Hashable:
+    return tuple(record.get(name) for name in STEP)
 
 
 def _decided_at(verdict: Record) -> str:
     return str(verdict["evidence"]["decided_at"])
 
 
-def _remove(lists: dict[KeyT, list[KeptT]], key: KeyT, one: KeptT) -> None:
+def _remove(lists: dict[KeyT, list[KeptT]], key: KeyT, item: KeptT) -> None:
     kept = lists[key]
-    del kept[kept.index(one, bisect_left(kept, one[0], key=_DECIDED_AT))]
+    del kept[kept.index(item, bisect_left(kept, item[0], key=_DECIDED_AT))]
     if not kept:
         del lists[key]

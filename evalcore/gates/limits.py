@@ -1,4 +1,4 @@
-"""A judge's answers as one number, and the number against its limits (PC5 §5.2). Pure.
+"""Aggregates a judge's answers to one number, and compares the number with its limits (PC5 §5.2). Pure.
 
 The number is a weighted mean, which for a BOOLEAN judge is the rate of true. Its limits are floor, threshold, and
 baseline less tolerance.
@@ -14,16 +14,18 @@ from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone, Score
 from schemas.verdicts import Code, VerdictLevel
 
+ROLLING = 3
+"""Runs that make a baseline."""
 CONFIDENCE = 0.95
 LARGEST_QUANTILE = 1e6
-"""Of Student's t. Beyond it one item outweighs all others by so much that the scored items say nothing of the mean; the
-figure itself is no longer reliable there."""
+"""Largest quantile of Student's t that is used. Beyond it one item outweighs all others by so much that the scored
+items say nothing of the mean; the quantile itself is no longer reliable there."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`worst` and `best` are the mean with all that is unscored at the scale's ends; the truth lies between. None where
-    there is nothing to score. `ci95` is of the scored items alone."""
+    """A judge's mean. `worst` and `best` count unscored items at the scale's ends, so the true mean is between them;
+    None where there is nothing to score. `ci95` is the interval of the scored items alone."""
 
     worst: float | None
     best: float | None
@@ -31,6 +33,7 @@ class Aggregate:
 
 
 def aggregate(answers: Answers, scale: tuple[float, float], boolean: bool) -> Aggregate:
+    """Returns the weighted mean of the answers on the judge's scale."""
     low, high = scale
     total = math.fsum((*answers.weights, *answers.missing))
     if not total > 0:
@@ -46,8 +49,8 @@ def aggregate(answers: Answers, scale: tuple[float, float], boolean: bool) -> Ag
 
 
 def _interval(answers: Answers, scale: tuple[float, float], boolean: bool) -> tuple[float, float] | None:
-    """Student's for a mean, cut at the scale's ends, Wilson's for a rate, both with Kish's effective number of items
-    where weights differ. None with fewer than two items."""
+    """Returns Student's interval for a mean, cut at the scale's ends, or Wilson's for a rate, both with Kish's
+    effective number of items where weights differ; None with fewer than two items."""
     if len(answers.values) < 2:
         return None
     total = math.fsum(answers.weights)
@@ -75,19 +78,15 @@ def _wilson(rate: float, n: float) -> tuple[float, float]:
     z = float(special.ndtri((1 + CONFIDENCE) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    # At a rate of 0 or 1 it ends there, but for rounding.
+    # At a rate of 0 or 1 the interval ends there; only rounding makes it differ.
     return max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate))
-
-
-ROLLING = 3
-"""Runs that make a baseline."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What holds for a judge at one milestone. `baseline` is None where there is no run under the same judge version,
-    dataset version and milestone: then nothing can have regressed, unless runs of the version `outdated` are all there
-    is, which nobody has said no longer apply (PC5 FR-12)."""
+    """A judge's limits at one milestone. `baseline` is None where there is no run of the same judge version, dataset
+    version and milestone: then nothing can have regressed. `outdated` names the version of the last run where all runs
+    are of other versions and no reviewer has accepted the change (PC5 FR-12)."""
 
     threshold: float
     floor: float
@@ -107,7 +106,7 @@ class Limits:
         history: Sequence[float] = (),
         outdated: str = "",
     ) -> Limits:
-        """`history`: aggregates of earlier runs, oldest first; the last three count."""
+        """Makes the limits; `history` holds aggregates of earlier runs, oldest first, of which the last three count."""
         runs = [value for value in history if math.isfinite(value)][-ROLLING:]
         baseline = math.fsum(runs) / len(runs) if runs else None
         return cls(float(threshold), float(floor), float(tolerance), enforcement, baseline, len(runs), outdated)
@@ -115,7 +114,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Standing:
-    """`level` is what the judge alone would make of the gate; `code` and `message` mean something where it did not
+    """A judge's result. `level` is the gate's verdict by this judge alone; `code` and `message` say why it did not
     pass."""
 
     level: VerdictLevel
@@ -128,8 +127,8 @@ class Standing:
 
 
 def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Standing:
-    """A judge passes with score >= threshold, >= floor and >= baseline - tolerance. Below the floor always blocks; else
-    a failing judge blocks or warns as its enforcement says."""
+    """Compares a score with its limits. A judge passes with score >= threshold, >= floor and >= baseline - tolerance. A
+    score below the floor always blocks; else a failing judge blocks or warns as its enforcement says."""
     shown = f"{name} scored {figure(score)}"
     if _below(score, limits.floor):
         return Standing(VerdictLevel.FAIL, Code.FLOOR_BREACH, f"{shown}, below its floor of {figure(limits.floor)}")
@@ -149,10 +148,11 @@ def stands(name: str, score: float, limits: Limits, milestone: Milestone) -> Sta
 
 
 def figure(value: float) -> str:
-    """Six digits: as much as tells a score from the limit that it misses."""
+    """Returns the number in six digits, enough to tell a score from the limit that it misses."""
     return f"{value:.6g}"
 
 
 def _below(score: float, limit: float) -> bool:
-    """By more than rounding: a mean of equal values does not miss a limit that it equals."""
+    """Tells whether the score is below the limit by more than rounding: a mean of equal values does not miss a limit
+    that it equals."""
     return score < limit and not math.isclose(score, limit, rel_tol=1e-9)

@@ -1,7 +1,7 @@
-"""What others are told of regressions and failed verdicts, each in the shape it takes. Pure.
+"""Writes the messages about regressions and failed verdicts, each in the form of its receiver. Pure.
 
-PC6 takes a command; PagerDuty, Slack, Grafana and the trend log take a regression; operators take a failed verdict, its
-`failing_judges` among it (PC5 AC-4, §5.4, §5.7; contracts §1).
+PC6 gets a command; PagerDuty, Slack, Grafana and the trend log get regressions; operators get failed verdicts with
+their `failing_judges` (PC5 AC-4, §5.4, §5.7; contracts §1).
 """
 
 from __future__ import annotations
@@ -15,20 +15,26 @@ from schemas.dead_letters import clean
 from schemas.verdicts import GateVerdict, Reason, Verdict, VerdictLevel
 from schemas.wire_forms import RampCommand
 
+SOURCE = "rampgate"
+HEADER = (
+    "| at | event | tier | judge | vertical | agent | version | score | floor | n | response | triage due |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+)
+MOST = 15
+"""Reasons in one message; the verdict has all."""
+
 
 def message(text: str) -> dict[str, str]:
-    """The three signs of Slack's markup are escaped: names come from traces and requests."""
+    """Returns the body of a Slack message. Slack's three markup signs are escaped, since names come from traces and
+    requests."""
     for sign, word in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(sign, word)
     return {"text": text}
 
 
-MOST = 15
-"""Reasons in one message; the verdict has all."""
-
-
 def news(verdict: Verdict) -> str:
-    """Who stands where, and why: each reason names its judge, the number, the limit and the rule."""
+    """Returns the text about a failed verdict: which version failed at which step, and each reason with its judge,
+    number, limit and rule."""
     who = " ".join(_name(part) for part in (verdict.agent_id, verdict.agent_version) if part) or "an agent unnamed"
     where = f" in {_name(verdict.vertical)}" if verdict.vertical else ""
     head = f"{_what(verdict)} failed: {who}{where}, experiment {_name(verdict.experiment_id)}{_step(verdict)}"
@@ -65,15 +71,8 @@ def _name(text: str | None) -> str:
     return clean(text, 100) if text else "unnamed"
 
 
-SOURCE = "rampgate"
-HEADER = (
-    "| at | event | tier | judge | vertical | agent | version | score | floor | n | response | triage due |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
-)
-
-
 def ramp_command(response: Response) -> RampCommand:
-    """For `rampgate.ramp-commands`, keyed by agent_id."""
+    """Returns the record for `rampgate.ramp-commands`, whose key is the agent_id."""
     breach = response.breach
     return {
         "command": "ramp_down",
@@ -88,8 +87,8 @@ def ramp_command(response: Response) -> RampCommand:
 
 
 def page(response: Response, routing_key: str) -> dict[str, Any]:
-    """PagerDuty's Events API v2. The same breach has the same `dedup_key`, so that it is one incident whatever happens,
-    and its end resolves it."""
+    """Returns an event of PagerDuty's Events API v2. A breach keeps its `dedup_key`, so that it is one incident, which
+    its end resolves."""
     breach = response.breach
     event: dict[str, Any] = {
         "routing_key": routing_key,
@@ -119,7 +118,7 @@ def slack_message(response: Response) -> dict[str, str]:
 
 
 def annotation(response: Response) -> dict[str, Any]:
-    """Grafana's `POST /api/annotations`."""
+    """Returns the body of Grafana's `POST /api/annotations`."""
     breach = response.breach
     tags = [SOURCE, "regression", breach.judge_id, breach.agent_id]
     return {
@@ -130,7 +129,7 @@ def annotation(response: Response) -> dict[str, Any]:
 
 
 def log_line(response: Response) -> str:
-    """One row of the trend log's table, `HEADER` above it."""
+    """Returns one row of the trend log's table, whose head is `HEADER`."""
     breach = response.breach
     cells = [
         breach.detected_at,
@@ -150,6 +149,7 @@ def log_line(response: Response) -> str:
 
 
 def summary(response: Response) -> str:
+    """Returns the breach or its end in a sentence or two."""
     breach = response.breach
     where = f"{breach.agent_id} {breach.agent_version}" + (f" in {breach.vertical}" if breach.vertical else "")
     if response.event is Event.LAPSED:
@@ -167,6 +167,6 @@ def summary(response: Response) -> str:
 
 
 def _cell(text: str) -> str:
-    """Keeps the table whole whatever a name contains."""
+    """Escapes a cell, so that no name breaks the table."""
     line = "".join(sign if sign.isprintable() else " " for sign in text)
     return line.replace("\\", "\\\\").replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Which gates a change triggers, by the paths it touches, and what overrides skip (PC5 §5.5). Pure."""
+"""Plans the gates of a change by the paths it touches, without those that overrides skip (PC5 §5.5). Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ PATHS: Final[tuple[tuple[str, tuple[Milestone, ...]], ...]] = (
         "tests/**", "docs/**", "*.md", ".github/**", "setup.py", "pyproject.toml", "Makefile",
     )),
 )  # fmt: skip
-"""The first pattern that fits decides. `**` is any depth, `*` stays within a folder; `*.md` is of any folder."""
+"""Pattern -> gates; the first pattern that fits decides. `**` is any depth, `*` stays within a folder; `*.md` matches
+in any folder."""
 ANYTHING_ELSE: Final = "anything else"
 LABELS: Final = {"eval-skip-pre-ramp": Milestone.PRE_RAMP, "eval-skip-pre-full": Milestone.PRE_FULL}
 BLOCK: Final = "eval-skip-justification"
@@ -33,7 +34,7 @@ BLOCK: Final = "eval-skip-justification"
 
 @dataclass(frozen=True)
 class Triggered:
-    """`rule` is the pattern that decided."""
+    """The gates that a changed file triggers; `rule` is the pattern that decided."""
 
     file: str
     rule: str
@@ -42,7 +43,7 @@ class Triggered:
 
 @dataclass(frozen=True)
 class Skip:
-    """An override that holds, as it goes into the audit."""
+    """An override that holds, as the audit has it."""
 
     milestone: Milestone
     label: str
@@ -53,7 +54,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Plan:
-    """`gates` are to run; `wrong` says which override does not hold and why: its gate runs."""
+    """The gates to run, and why. `wrong` says which overrides do not hold and why; their gates run."""
 
     gates: tuple[Milestone, ...]
     files: tuple[Triggered, ...]
@@ -62,9 +63,10 @@ class Plan:
 
 
 def plan(changed: Iterable[str], labels: Iterable[str] = (), description: str = "", *, today: date) -> Plan:
-    """A path that no pattern knows triggers all gates. Only `pre_ramp` and `pre_full` can be skipped."""
+    """Plans the gates of the changed files. A path that no pattern fits triggers all gates. Only `pre_ramp` and
+    `pre_full` can be skipped."""
     files = tuple(triggered(file) for file in dict.fromkeys(changed))
-    wanted = {gate for one in files for gate in one.gates}
+    wanted = {gate for file in files for gate in file.gates}
     asked = [label for label in dict.fromkeys(labels) if label.startswith("eval-skip-")]
     skipped, wrong = _overrides(asked, description, today)
     held = {skip.milestone for skip in skipped}
@@ -77,6 +79,7 @@ def plan(changed: Iterable[str], labels: Iterable[str] = (), description: str = 
 
 
 def triggered(file: str) -> Triggered:
+    """Returns the gates that a changed file triggers."""
     path = file.replace("\\", "/").removeprefix("./")
     climbs = ".." in path.split("/")  # docs/../prompts/x is not below docs
     for pattern, gates in () if climbs else PATHS:

@@ -1,7 +1,7 @@
-"""After the fact: what follows when a judge's live scores fall below its floor, once for each breach (PC5 §5.7). Pure.
+"""Finds judges whose live scores fall below their floor, and plans the response, once for each breach (PC5 §5.7). Pure.
 
-A safety judge's breach ramps the agent down to 0 % and pages; a quality judge's tells people, who look within a day.
-Whoever looks keeps the breaches that are open: a breach that is known is news to nobody, until it has ended.
+A safety judge's breach ramps the agent down to 0 % and pages; a quality judge's is sent to people, who triage it within
+a day. The caller keeps the open breaches and hands them in at each look, so that none is reported twice.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from schemas.judges import ScoreType
 
 TRIAGE_HOURS = 24
 LAPSED = 0.5
-"""Of the scores that a breach needs: with fewer left in the window it ends. Far enough below what begins one that a
-score which comes or goes does not end it and begin it anew."""
+"""Share of the scores that begin a breach; with fewer left in the window the breach ends. It is far enough below 1 that
+one score more or less does not end a breach and begin it again."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Watched:
 
     @property
     def key(self) -> str:
-        """Of a breach: the same for as long as it is the same judge, vertical and agent version."""
+        """Returns the key of a breach: the same for the same judge, vertical and agent version."""
         parts = (self.judge.id, self.judge.vertical or "", self.agent_id, self.agent_version)
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return "rampgate-" + hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -43,7 +43,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Breach:
-    """`detected_at` in ISO 8601; `n` scores are in `score`, their weighted mean or rate."""
+    """A floor breach; `score` is the weighted mean or rate of `n` scores, `detected_at` in ISO 8601."""
 
     key: str
     judge_id: str
@@ -60,18 +60,18 @@ class Breach:
 class Event(StrEnum):
     BREACH = "breach"
     RECOVERED = "recovered"
-    """Back at the floor or above."""
+    """The score is back at the floor or above."""
     LAPSED = "lapsed"
-    """Its scores have left the window, and hardly any came instead: a version that was ramped down."""
+    """Its scores have left the window and hardly any came since, as after a ramp-down."""
 
 
 class Step(StrEnum):
-    """What is done about a breach, or about its end."""
+    """An action about a breach, or about its end."""
 
     RAMP_DOWN = "ramp_down"
     PAGE = "page"
     MANUAL_RAMP_DOWN = "manual_ramp_down"
-    """The page asks for it, since nothing here may do it."""
+    """The page asks people to do it, since automatic ramp-down is off."""
     RESOLVE_PAGE = "resolve_page"
     MESSAGE = "message"
     ANNOTATION = "annotation"
@@ -81,7 +81,8 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class Response:
-    """`breach` as it stands at the event; one that has lapsed with the score it had when it began."""
+    """What to do about an event. `breach` has the numbers of the event; one that has lapsed has the score with which it
+    began."""
 
     breach: Breach
     event: Event
@@ -100,7 +101,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`open`: the breaches that stand now, by key, to be handed in at the next look."""
+    """The responses of one look; `open` are the breaches that remain, by key, to be handed in at the next look."""
 
     responses: tuple[Response, ...]
     open: Mapping[str, Breach]
@@ -109,23 +110,26 @@ class Outcome:
 def look(
     watched: Iterable[Watched], known: Mapping[str, Breach], minimum: int, ramping: bool, now: datetime
 ) -> Outcome:
-    """`known`: the breaches open so far. `minimum`: of fewer scores no breach follows and no recovery; of fewer than
-    half of it an open breach lapses. What could not be scored counts as left: no outage ends a breach. `ramping`:
-    whether the ramping primitive is live; without it a page asks for a ramp-down by hand."""
+    """Compares all watched judges with their floors.
+
+    `known` are the open breaches. With fewer than `minimum` scores a judge neither breaches nor recovers; with fewer
+    than half of them an open breach lapses. Unscored items count as scores here, so that no outage ends a breach.
+    `ramping`: the ramping primitive is live; without it a page asks for a ramp-down by hand.
+    """
     responses: list[Response] = []
     standing, left = dict(known), dict.fromkeys(known, 0)
-    for one in watched:
-        left[one.key] = one.answers.n
-        found = _state(one, minimum, now)
-        if found is None:
+    for line in watched:
+        left[line.key] = line.answers.n
+        state = _state(line, minimum, now)
+        if state is None:
             continue
-        breach, below = found
-        before = standing.get(one.key)
+        breach, below = state
+        before = standing.get(line.key)
         if below and before is None:
-            standing[one.key] = breach
+            standing[line.key] = breach
             responses.append(Response(breach, Event.BREACH, _on_breach(breach, ramping)))
         elif not below and before is not None:
-            del standing[one.key]
+            del standing[line.key]
             responses.append(Response(breach, Event.RECOVERED, _at_its_end(breach)))
     for key, before in known.items():
         if key in standing and left[key] < LAPSED * minimum:
@@ -134,20 +138,20 @@ def look(
     return Outcome(tuple(responses), standing)
 
 
-def _state(one: Watched, minimum: int, now: datetime) -> tuple[Breach, bool] | None:
-    """How it stands, and whether that is below the floor. What could not be scored counts at its best: an outage of the
-    judges' model pages nobody. None where too little is known."""
-    judge, scored = one.judge, len(one.answers.values)
-    whole = aggregate(one.answers, judge.score_range, judge.score_type is ScoreType.BOOLEAN)
+def _state(line: Watched, minimum: int, now: datetime) -> tuple[Breach, bool] | None:
+    """Returns the judge's numbers, and whether they are below the floor; None where too little is known. For a breach
+    unscored items count at their best, so that an outage of the judges' model pages no one."""
+    judge, scored = line.judge, len(line.answers.values)
+    whole = aggregate(line.answers, judge.score_range, judge.score_type is ScoreType.BOOLEAN)
     if not scored or scored < minimum or whole.best is None or whole.worst is None:
         return None
     below, above = whole.best < judge.floor, whole.worst >= judge.floor
     if not below and not above:
         return None
-    total = sum(one.answers.weights)
-    mean = sum(v * w for v, w in zip(one.answers.values, one.answers.weights, strict=True)) / total
+    total = sum(line.answers.weights)
+    mean = sum(v * w for v, w in zip(line.answers.values, line.answers.weights, strict=True)) / total
     breach = Breach(
-        one.key, judge.id, judge.vertical, one.agent_id, one.agent_version, judge.safety,
+        line.key, judge.id, judge.vertical, line.agent_id, line.agent_version, judge.safety,
         mean, judge.floor, scored, now.isoformat(timespec="seconds"),
     )  # fmt: skip
     return breach, below

@@ -1,6 +1,6 @@
-"""A ramp-step request: read from its bytes, its gates, and what their verdicts make of the step. Pure.
+"""Reads a ramp-step request, names its gates, and combines their verdicts to the step's. Pure.
 
-Every request gets one verdict, also a malformed one, as long as its id can be read (PC5 FR-2, §5.5; contracts §1, §3).
+Every request whose id can be read gets one verdict, also a malformed one (PC5 FR-2, §5.5; contracts §1, §3).
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ from schemas.ramp_steps import RampStep
 from schemas.verdicts import Action, Code, GateVerdict, Reason, VerdictLevel
 
 FULL = 100.0
+LONGEST_ID = 512
+LONGEST_NUMBER = 300
+"""Digits of a whole number; a longer one is read as infinite."""
+MOST_REASONS = 20
+"""Reasons in an answer; others are only counted, since a verdict has to fit a record."""
+_IDS = ("experiment_id", "agent_id", "agent_version", "vertical")
 
 
 def milestones(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
-    """`pre_ramp` on the first step above zero, `pre_full` on the step to 100; both, in that order, on a jump from 0 to
-    100; none on the steps between and on a step that goes nowhere."""
+    """Returns the gates of a step: `pre_ramp` on the first step above zero, `pre_full` on the step to 100; both, in
+    that order, on a jump from 0 to 100; none on the steps between and on a step that goes nowhere."""
     out = []
     if from_percent <= 0 < to_percent:
         out.append(Milestone.PRE_RAMP)
@@ -36,7 +42,7 @@ def milestones(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
 
 @dataclass(frozen=True)
 class Step:
-    """A step's verdict. `deciding` is the gate that stands above, None where no gate fired."""
+    """A step's verdict. `deciding` is the gate that decided, None where no gate fired."""
 
     verdict: VerdictLevel
     action: Action
@@ -46,8 +52,8 @@ class Step:
 
 
 def of_step(from_percent: float, gates: Sequence[GateVerdict]) -> Step:
-    """The worst gate decides; of equals the first. A failed `pre_ramp` halts at 0 %, a failed `pre_full` at the last
-    step that passed, where the rollout stands."""
+    """Combines the gates' verdicts. The worst gate decides, of equals the first. A failed `pre_ramp` halts at 0 %, a
+    failed `pre_full` at the last step that passed, which is the rollout's current one."""
     if not gates:
         message = "no gate fires between the first step and the one to 100 %"
         return Step(VerdictLevel.PASS, Action.PROCEED, None, None, (Reason(Code.NO_GATE_AT_STEP, message),))
@@ -59,24 +65,17 @@ def of_step(from_percent: float, gates: Sequence[GateVerdict]) -> Step:
     return Step(level, Action.HALT, deciding, halt, tuple(deciding.reasons))
 
 
-LONGEST_ID = 512
-LONGEST_NUMBER = 300
-"""Digits; a longer one is told as infinite."""
-MOST_TOLD = 20
-"""Reasons; what else is wrong is only counted, since a verdict has to fit a record."""
-
-
 @dataclass(frozen=True)
 class UnreadableRequest:
-    """Nobody can be answered: a dead letter."""
+    """A record without a readable request id. No verdict can answer it, so it becomes a dead letter."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class InvalidRequest:
-    """A request that asks for nothing that can be decided; `known` are the ids that could be read of it, `stands` the
-    percentage where it says the rollout is, `wanted` the one it asks for."""
+    """A request that can't be decided. `known` are the ids that could be read, `stands` the rollout's current
+    percentage as the request states it, `wanted` the percentage it asks for."""
 
     request_id: str
     known: Mapping[str, str]
@@ -88,8 +87,8 @@ class InvalidRequest:
 
 @dataclass(frozen=True)
 class RampRequest:
-    """A sound request. `body` is the hash of what it says, by which a repeated request is told from another one under
-    the same id."""
+    """A valid request. `body` is the hash of its content: it tells a repeated request from another one under the same
+    id."""
 
     step: RampStep
     body: str
@@ -104,11 +103,10 @@ class RampRequest:
 
 
 Request = RampRequest | InvalidRequest | UnreadableRequest
-_IDS = ("experiment_id", "agent_id", "agent_version", "vertical")
 
 
 def read(raw: bytes | None) -> Request:
-    """Never raises."""
+    """Reads a record's value. Never raises."""
     if raw is None:
         return UnreadableRequest("the value is null; a ramp-step request was expected")
     try:
@@ -127,30 +125,30 @@ def read(raw: bytes | None) -> Request:
     try:
         step = RampStep.model_validate(data)
     except ValidationError as error:
-        wrong += _told(error)
+        wrong += _problems(error)
     if wrong:
         known = {name: data[name] for name in _IDS if _usable(data.get(name))}
-        rest = [f"{len(wrong) - MOST_TOLD} more fields are wrong"] if len(wrong) > MOST_TOLD else []
+        rest = [f"{len(wrong) - MOST_REASONS} more fields are wrong"] if len(wrong) > MOST_REASONS else []
         percents = _percent(data, "from_percent"), _percent(data, "to_percent")
-        return InvalidRequest(request_id, known, (*wrong[:MOST_TOLD], *rest), body, *percents)
+        return InvalidRequest(request_id, known, (*wrong[:MOST_REASONS], *rest), body, *percents)
     return RampRequest(step, body)
 
 
 def _percent(data: _Object, name: str) -> float | None:
-    found = data.get(name)
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or name in data.twice:
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or name in data.twice:
         return None
-    return float(found) if 0 <= found <= FULL else None
+    return float(value) if 0 <= value <= FULL else None
 
 
 def body_hash(data: Mapping[str, Any]) -> str:
-    """Of content: neither the order of keys nor, once read, the spelling of numbers makes a difference."""
+    """Returns the hash of the content; the order of keys and, once read, the spelling of numbers make no difference."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def judges_of(asked: RampRequest, milestone: Milestone, registry: Registry) -> tuple[list[str], list[str]]:
-    """The judges of a gate, the safety judges among them, and what is wrong with the request's list."""
+    """Returns the judges of a gate, the safety judges among them, and what is wrong with the request's list."""
     listed = asked.step.eval_gates.pre_ramp if milestone is Milestone.PRE_RAMP else asked.step.eval_gates.pre_full
     return named(listed, f"eval_gates.{milestone}", registry, asked.step.vertical)
 
@@ -158,7 +156,8 @@ def judges_of(asked: RampRequest, milestone: Milestone, registry: Registry) -> t
 def named(
     listed: Iterable[object], field: str, registry: Registry, vertical: str | None
 ) -> tuple[list[str], list[str]]:
-    """Names in the registry's spelling, each once, the inherited safety judges behind them; and what is wrong.
+    """Returns the listed names in the registry's spelling, each once, then the inherited safety judges; and what is
+    wrong with the list.
 
     `judge.dimension` is a judge of its own; a composite stands for its members.
     """
@@ -177,19 +176,20 @@ def named(
     return list(names), wrong
 
 
-def _told(error: ValidationError) -> list[str]:
-    found = []
+def _problems(error: ValidationError) -> list[str]:
+    """Returns pydantic's errors as sentences, each once."""
+    sentences = []
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
         if isinstance(problem["input"], (int, float, bool)):
             message += f", not {problem['input']!r:.40}"
-        found.append(f"{place}: {message}" if place else message)
-    return list(dict.fromkeys(found))
+        sentences.append(f"{place}: {message}" if place else message)
+    return list(dict.fromkeys(sentences))
 
 
 class _Object(dict[str, Any]):
-    """As JSON's parser makes one, with the names that it found `twice`: which value was meant, nobody knows."""
+    """A JSON object with the names that it has `twice`; which of their values is meant can't be known."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -198,14 +198,14 @@ class _Object(dict[str, Any]):
 
 
 def _twice(data: _Object) -> list[str]:
-    """Of the fields we read."""
+    """Returns the fields that the object has twice, among those we read."""
     gates = data.get("eval_gates")
     inner = [f"eval_gates.{name}" for name in gates.twice] if isinstance(gates, _Object) else []
     return sorted([*(name for name in data.twice if name in RampStep.model_fields), *inner])
 
 
 def _usable(value: Any) -> TypeGuard[str]:
-    """A text that an answer can carry: half a surrogate pair has no bytes."""
+    """Tells whether the value is a text that an answer can carry; half a surrogate pair has no bytes."""
     return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
@@ -214,6 +214,6 @@ def _whole(digits: str) -> float:
 
 
 def _number(text: str) -> float:
-    """5.0 is 5."""
+    """Reads 5.0 as 5."""
     value = float(text)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

@@ -1,7 +1,7 @@
-"""The verdict record out of its gates (contracts §3). Pure.
+"""Makes the verdict record of a ramp-step request from its gates (contracts §3). Pure.
 
-Its id is a UUIDv5 of the request and of all that decided: the same evidence gives the same id, whoever decides and
-when.
+A verdict's id is a UUIDv5 of the request and of all that decided: the same evidence gives the same id, on any worker
+and at any time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from evalcore.gates.requests import InvalidRequest, RampRequest, of_step
+from evalcore.gates.requests import InvalidRequest, RampRequest, Step, of_step
+from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, VerdictLevel
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "verdicts.rampgate")
@@ -24,7 +25,7 @@ _UNTIMED = ("decided_at", "duration_seconds", "frozen_at")
 
 @dataclass(frozen=True)
 class Moment:
-    """When it was decided (ISO 8601) and how long that took."""
+    """When a verdict was decided (ISO 8601), and how long that took."""
 
     decided_at: str
     duration_seconds: float
@@ -39,34 +40,11 @@ def of_gates(
     config_hash: str | None = None,
     coverage: float | None = None,
 ) -> Verdict:
-    """Of a request whose gates have decided, or of one whose step fires none."""
-    step = asked.step
-    made = of_step(step.from_percent, gates)
-    deciding = made.deciding
-    return _named(
-        asked.body,
-        Verdict(
-            request_id=step.request_id,
-            verdict_id="",
-            experiment_id=step.experiment_id,
-            agent_id=step.agent_id,
-            agent_version=step.agent_version,
-            vertical=step.vertical,
-            from_percent=step.from_percent,
-            to_percent=step.to_percent,
-            milestone=deciding.milestone if deciding else None,
-            verdict=made.verdict,
-            gates=list(gates),
-            failing_judges=list(deciding.failing_judges) if deciding else [],
-            per_judge_scores=dict(deciding.per_judge_scores) if deciding else {},
-            action=made.action,
-            halt_at_percent=made.halt_at_percent,
-            reasons=list(made.reasons),
-            supersedes=None,
-            sample=sample,
-            evidence=EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds),
-        ),
-    )
+    """Returns the verdict on a request whose gates have decided, or whose step fires none."""
+    made = of_step(asked.step.from_percent, gates)
+    evidence = EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds)
+    milestone = made.deciding.milestone if made.deciding else None
+    return _verdict(asked, made, milestone, evidence, gates, sample)
 
 
 def refused(
@@ -76,65 +54,76 @@ def refused(
     *,
     config_hash: str | None = None,
 ) -> Verdict:
-    """A `fail` without a gate's numbers: an invalid request, or a deadline that has passed."""
-    percents: tuple[float | None, float | None]
+    """Returns a `fail` without a gate's numbers: for an invalid request, or a deadline that has passed."""
     if isinstance(request, RampRequest):
-        step = request.step
-        fired = request.milestones
-        ids: Mapping[str, str | None] = {
-            "experiment_id": step.experiment_id,
-            "agent_id": step.agent_id,
-            "agent_version": step.agent_version,
-            "vertical": step.vertical,
-        }
-        percents = (step.from_percent, step.to_percent)
-        milestone = fired[0] if fired else None
-        halt = step.from_percent  # where the rollout stands; at pre_ramp that is 0
+        milestone = next(iter(request.milestones), None)
+        halt = request.step.from_percent  # where the rollout is; at pre_ramp that is 0
     else:
-        ids, percents, milestone = request.known, (request.stands, request.wanted), None
-        halt = request.stands or 0.0  # nowhere, if nobody can tell where it stands
-    return _named(
-        request.body,
-        Verdict(
-            request_id=request.request_id,
-            verdict_id="",
-            experiment_id=ids.get("experiment_id"),
-            agent_id=ids.get("agent_id"),
-            agent_version=ids.get("agent_version"),
-            vertical=ids.get("vertical"),
-            from_percent=percents[0],
-            to_percent=percents[1],
-            milestone=milestone,
-            verdict=VerdictLevel.FAIL,
-            gates=[],
-            failing_judges=[],
-            per_judge_scores={},
-            action=Action.HALT,
-            halt_at_percent=halt,
-            reasons=list(reasons),
-            supersedes=None,
-            sample=None,
-            evidence=EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds),
-        ),
-    )
+        milestone = None
+        halt = request.stands or 0.0  # 0 where the request does not say where the rollout is
+    made = Step(VerdictLevel.FAIL, Action.HALT, None, halt, tuple(reasons))
+    evidence = EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds)
+    return _verdict(request, made, milestone, evidence)
 
 
 def invalid(request: InvalidRequest, moment: Moment) -> Verdict:
+    """Returns the verdict on an invalid request, with a reason for each thing that is wrong."""
     return refused(request, [Reason(Code.INVALID_REQUEST, why) for why in request.why], moment)
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
-    """As the record's value has it: enums as their words, tuples as lists."""
+    """Returns the record's value: enums as their words, tuples as lists."""
     whole: dict[str, Any] = json.loads(json.dumps(_VERDICT.dump_python(verdict), allow_nan=False))
     return whole
 
 
 def from_json(data: Mapping[str, Any]) -> Verdict:
-    """Back from a record, so that a stored verdict can be published again as it is. Unknown fields are left out."""
+    """Reads a record's value back, so that a stored verdict can be published again unchanged. Unknown fields are left
+    out."""
     return _VERDICT.validate_python(dict(data))
 
 
-def _named(body: str, verdict: Verdict) -> Verdict:
+def _verdict(
+    request: RampRequest | InvalidRequest,
+    made: Step,
+    milestone: Milestone | None,
+    evidence: EvidenceFacts,
+    gates: Sequence[GateVerdict] = (),
+    sample: SampleFacts | None = None,
+) -> Verdict:
+    """Returns the record of a step's verdict, with its id."""
+    ids: Mapping[str, Any]
+    if isinstance(request, RampRequest):
+        ids, current, wanted = vars(request.step), request.step.from_percent, request.step.to_percent
+    else:
+        ids, current, wanted = request.known, request.stands, request.wanted
+    deciding = made.deciding
+    verdict = Verdict(
+        request_id=request.request_id,
+        verdict_id="",
+        experiment_id=ids.get("experiment_id"),
+        agent_id=ids.get("agent_id"),
+        agent_version=ids.get("agent_version"),
+        vertical=ids.get("vertical"),
+        from_percent=current,
+        to_percent=wanted,
+        milestone=milestone,
+        verdict=made.verdict,
+        gates=list(gates),
+        failing_judges=list(deciding.failing_judges) if deciding else [],
+        per_judge_scores=dict(deciding.per_judge_scores) if deciding else {},
+        action=made.action,
+        halt_at_percent=made.halt_at_percent,
+        reasons=list(made.reasons),
+        supersedes=None,
+        sample=sample,
+        evidence=evidence,
+    )
+    return replace(verdict, verdict_id=_id(request.body, verdict))
+
+
+def _id(body: str, verdict: Verdict) -> str:
+    """Returns the id of a verdict: a hash of the request's body and of all that decided, without any time."""
     content = _VERDICT.dump_python(verdict)
     del content["supersedes"]  # what came before is no evidence
     samples = [content["sample"], *(gate["sample"] for gate in content["gates"])]
@@ -142,4 +131,4 @@ def _named(body: str, verdict: Verdict) -> Verdict:
         for name in _UNTIMED:
             part.pop(name, None)
     text = json.dumps([body, content], sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return replace(verdict, verdict_id=str(uuid.uuid5(NAMESPACE, text)))
+    return str(uuid.uuid5(NAMESPACE, text))
