@@ -27,59 +27,26 @@ if TYPE_CHECKING:
     from evalcore.yaml.findings import Finding, ValidationResult
     from schemas.verdicts import GateVerdict, JudgeScore
 
-_FROM = {
-    "aevaluate_gate": "gates.evaluate",
-    "evaluate_gate": "gates.evaluate",
-    "GateVerdict": "gates.decision",
-    "JudgeScore": "gates.decision",
-    "LLMJudgeMetric": "scoring.opik_metric",
-    "BrokenRegistry": "reloading",
-    "refresh": "reloading",
-    "use": "reloading",
-    "get_metric_by_id": "api",
-    "get_metrics_for_archetype": "api",
-    "get_metrics_for_category": "api",
-    "get_metrics_for_classification": "api",
-    "get_metrics_for_sub_agent": "api",
-    "get_threshold": "api",
-    "list_rules": "api",
-    "load_manifest": "api",
-    "Finding": "yaml.findings",
-    "ValidationResult": "yaml.findings",
-    "ThresholdTypeError": "registry.registry",
-    "UnknownArchetype": "registry.registry",
-    "UnknownCategory": "registry.registry",
-    "UnknownJudge": "registry.registry",
-    "validate_manifest": "validation",
-    "validate_rule_file": "validation",
+_MODULES = {
+    "api": "get_metric_by_id get_metrics_for_archetype get_metrics_for_category get_metrics_for_classification "
+    "get_metrics_for_sub_agent get_threshold list_rules load_manifest",
+    "gates.decision": "GateVerdict JudgeScore",
+    "gates.evaluate": "aevaluate_gate evaluate_gate",
+    "registry.registry": "ThresholdTypeError UnknownArchetype UnknownCategory UnknownJudge",
+    "reloading": "BrokenRegistry refresh use",
+    "scoring.opik_metric": "LLMJudgeMetric",
+    "validation": "validate_manifest validate_rule_file",
+    "yaml.findings": "Finding ValidationResult",
 }
+_FROM = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
-    "BrokenRegistry",
-    "Finding",
-    "GateVerdict",
-    "JudgeScore",
-    "LLMJudgeMetric",
-    "ThresholdTypeError",
-    "UnknownArchetype",
-    "UnknownCategory",
-    "UnknownJudge",
-    "ValidationResult",
-    "aevaluate_gate",
-    "evaluate_gate",
-    "get_metric_by_id",
-    "get_metrics_for_archetype",
-    "get_metrics_for_category",
-    "get_metrics_for_classification",
-    "get_metrics_for_sub_agent",
-    "get_threshold",
-    "list_rules",
-    "load_manifest",
-    "refresh",
-    "use",
-    "validate_manifest",
-    "validate_rule_file",
-]
+    "BrokenRegistry", "Finding", "GateVerdict", "JudgeScore", "LLMJudgeMetric", "ThresholdTypeError",
+    "UnknownArchetype", "UnknownCategory", "UnknownJudge", "ValidationResult", "aevaluate_gate", "evaluate_gate",
+    "get_metric_by_id", "get_metrics_for_archetype", "get_metrics_for_category", "get_metrics_for_classification",
+    "get_metrics_for_sub_agent", "get_threshold", "list_rules", "load_manifest", "refresh", "use",
+    "validate_manifest", "validate_rule_file",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

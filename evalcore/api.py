@@ -34,8 +34,8 @@ class _Metrics:
         return self.by_id.get(key) or self.by_id.setdefault(key, self._metric(judge, schema=self._schema))
 
     def found(self, name: str, vertical: str | None) -> LLMJudgeMetric:
-        """Kept under the kebab spelling too. Any other name may be anybody's, and is not kept: there is no end to
-        those."""
+        """Returns a metric by any spelling of its id, and keeps it under the kebab spelling too. Other spellings are
+        not kept, since there is no end to them."""
         judge = self.registry.judge(name, vertical)
         metric = self.of(judge)
         if vertical == judge.vertical and name == judge.id.replace("_", "-"):
@@ -62,42 +62,43 @@ def _serving() -> _Metrics:
 
 
 def get_metric_by_id(judge_id: str, *, vertical: str | None = None) -> LLMJudgeMetric:
-    """A judge by its id, in kebab or snake case. Raises UnknownJudge (a KeyError), BrokenRegistry (a ValueError)."""
+    """Returns a judge by its id, in kebab or snake case. Raises UnknownJudge (a KeyError), BrokenRegistry (a
+    ValueError)."""
     serving = _serving()
     return serving.by_id.get((judge_id, vertical)) or serving.found(judge_id, vertical)
 
 
 def get_metrics_for_category(category: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
-    """What fires on an item of the category: its judges, the global ones, every safety judge, each once; the list is
-    the caller's. Raises UnknownCategory (a KeyError), BrokenRegistry."""
+    """Returns the judges that fire on an item of the category: its own, the global ones, every safety judge, each once.
+    The list is the caller's. Raises UnknownCategory (a KeyError), BrokenRegistry."""
     serving = _serving()
     return list(serving.by_category.get((category, vertical)) or serving.category(category, vertical))
 
 
 def get_metrics_for_classification(classification: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
-    """All judges that are `safety_refusal` or `quality` (PF-9 FR-2). Raises ValueError for another word."""
+    """Returns all judges that are `safety_refusal` or `quality` (PF-9 FR-2). Raises ValueError for another word."""
     serving = _serving()
     return [serving.of(judge) for judge in serving.registry.classified(classification, vertical)]
 
 
 def get_metrics_for_archetype(archetype: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
-    """Judges of a sub-agent archetype (PF-9 FR-5): those that name it, those for all, every safety judge. Raises
-    UnknownArchetype (a KeyError)."""
+    """Returns the judges of a sub-agent archetype (PF-9 FR-5): those that name it, those for all, every safety judge.
+    Raises UnknownArchetype (a KeyError)."""
     serving = _serving()
     return [serving.of(judge) for judge in serving.registry.for_archetype(archetype, vertical)]
 
 
 def get_metrics_for_sub_agent(sub_agent: str, *, vertical: str | None = None) -> list[LLMJudgeMetric]:
-    """Judges of one sub-agent, by its archetypes; of one that has none, the judges for all."""
+    """Returns the judges of a sub-agent by its archetypes; for one that has none, the judges for all."""
     serving = _serving()
     return [serving.of(judge) for judge in serving.registry.for_sub_agent(sub_agent, vertical)]
 
 
 def load_manifest() -> dict[str, Any]:
-    """The resolved manifest as its file has it. Raises BrokenRegistry.
+    """Returns the resolved manifest as its file has it. Raises BrokenRegistry.
 
-    Each call gives the same dict (PC5 §9.1), for as long as nobody changes it: then the next call gives a new one.
-    Lookups never read it.
+    Each call returns the same dict (PC5 §9.1) until a caller changes it; the next call then returns a new one. Lookups
+    never read it.
     """
     global _manifest
     registry, given = reloading.current(), _manifest
@@ -107,9 +108,10 @@ def load_manifest() -> dict[str, Any]:
 
 
 def get_threshold(judge_id: str, milestone: str | None = None, *, vertical: str | None = None) -> Score:
-    """On the judge's own scale, true for a BOOLEAN judge; without a milestone the default. `judge.dimension` names a
-    dimension. Raises UnknownJudge, ValueError for an unknown milestone, BrokenRegistry; and ThresholdTypeError (a
-    TypeError) where nothing serves because what the files state does not fit the judge (PC5 §9.5)."""
+    """Returns the threshold on the judge's own scale, true for a BOOLEAN judge; without a milestone the default.
+    `judge.dimension` names a dimension. Raises UnknownJudge, ValueError for an unknown milestone, BrokenRegistry; and
+    ThresholdTypeError (a TypeError) where nothing serves because a stated threshold does not fit the judge (PC5
+    §9.5)."""
     try:
         registry = reloading.current()
     except reloading.BrokenRegistry as error:
@@ -119,5 +121,5 @@ def get_threshold(judge_id: str, milestone: str | None = None, *, vertical: str 
 
 
 def list_rules() -> list[str]:
-    """Ids of all judges, sorted."""
+    """Returns the ids of all judges, sorted."""
     return reloading.current().rules()

@@ -93,10 +93,11 @@ def _verdict(
 ) -> Verdict:
     """Returns the record of a step's verdict, with its id."""
     ids: Mapping[str, Any]
+    percents: tuple[float | None, float | None]
     if isinstance(request, RampRequest):
-        ids, current, wanted = vars(request.step), request.step.from_percent, request.step.to_percent
+        ids, percents = vars(request.step), (request.step.from_percent, request.step.to_percent)
     else:
-        ids, current, wanted = request.known, request.stands, request.wanted
+        ids, percents = request.known, (request.stands, request.wanted)
     deciding = made.deciding
     verdict = Verdict(
         request_id=request.request_id,
@@ -105,8 +106,8 @@ def _verdict(
         agent_id=ids.get("agent_id"),
         agent_version=ids.get("agent_version"),
         vertical=ids.get("vertical"),
-        from_percent=current,
-        to_percent=wanted,
+        from_percent=percents[0],
+        to_percent=percents[1],
         milestone=milestone,
         verdict=made.verdict,
         gates=list(gates),

@@ -44,12 +44,12 @@ class Evaluation:
 
 
 class NoScore(ValueError):
-    """There is no score; the message says why, in a verdict's words."""
+    """An item has no score; the message says why, as a verdict tells it."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """The whole content of a call to a model. `schema` holds a structured answer, where the provider can; `output` is
+    """The whole content of a call to a model. `schema` is the answer's, where the provider can enforce it; `output` is
     the text that is judged."""
 
     model: str

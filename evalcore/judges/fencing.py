@@ -1,14 +1,12 @@
-"""Trace text is data: what a prompt's variables hold stands within tags that it can't close. Pure.
+"""Fills a judge's prompt so that the text of a trace stays data: it can't close the tags around it. Pure.
 
-A judge's prompt puts each variable between tags and tells the model that what stands there is to be judged, not to be
-followed. That only holds where the text can neither end its tag nor look like another speaker's turn, so here both are
-written so that they are read and mean nothing: `</agent_output>` in a text becomes `&lt;/agent_output>`.
+A judge's prompt puts each variable between tags and tells the model to judge what is between them, never to follow it.
+That only holds if the text can neither end its tag nor look like another speaker's turn. Both are therefore escaped, so
+that the model still reads them and they mean nothing: `</agent_output>` in a text becomes `&lt;/agent_output>`.
 
-How a text reads to somebody who does not look closely, place by place. Pure.
-
-A model takes `＜/аgent＿output›` for the tag that it resembles, whatever its code points. So tags are looked for in
-what is made here: each character in its plainest form, which is one character but for those that read as several
-letters (`ﬆ`). What is found there is brought back to its place in the text. The text is not touched.
+A model takes `＜/аgent＿output›` for the tag that it resembles, whatever its code points. Tags are therefore searched
+for in a plain copy of the text, in which each character has its plainest form: one character, except for those that
+read as several letters (`ﬆ`). The places of what is found there are then mapped back to the text.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 UNSEEN: Final = "\u200b"
-"""What stands for every character that shows nothing of its own."""
+"""Replaces every character that shows nothing."""
 _CHEROKEE = "ᎪᎯᏏᏰᏴᏟᏨᎠᏧᎬᏋᎴᎶᏀᏳᎻᏂᎥᎫᏠᏦᏝᏞᎷᏁᎤᎧᎾᎮᏢᎡᏒᏕᏚᎢᏖᏌᏬᏉᏙᎳᏇᏔᏊᎩᎽᏃ"
 
 
@@ -56,11 +54,11 @@ _ALIKE = {
     **dict.fromkeys("\x85\u2028\u2029", "\n"),
 }
 _KINDS = {**dict.fromkeys(("Cf", "Mn", "Me", "Cc", "Cn", "Co"), UNSEEN), "Zs": " ", "Pd": "-", "Pc": "_", "So": "*"}
-"""By the category of Unicode. A sign before a name is as the point of a list."""
+"""Unicode category -> plain form. A symbol before a name reads as the bullet of a list."""
 
 
 class _Plain(dict[int, str]):
-    """Made as it is asked for: texts use few of all characters."""
+    """A translation table that is filled on use: texts use few of all characters."""
 
     def __missing__(self, code: int) -> str:
         found = self[code] = chr(code) if code < 128 else _plain(chr(code))
@@ -107,7 +105,7 @@ _ROLES = ("system", "developer", "assistant", "human", "user")
 
 
 def _any_of(*names: str) -> str:
-    """Also with unseen characters among the letters."""
+    """Returns a pattern for the names, also with invisible characters among the letters."""
     return f"(?:{'|'.join(f'{UNSEEN}*+'.join(name) for name in names)})"
 
 
@@ -121,7 +119,7 @@ _SIGNS = re.compile(
     rf"|\[(?={UNSEEN}*+/?{UNSEEN}*+{_PARTS}{UNSEEN}*+\])",
     re.IGNORECASE,
 )
-"""What chat templates set turns apart with; a server may read them as such also within a message."""
+"""Separators of turns in chat templates; a server may take them for such also within a message."""
 _ROLE = rf"{_any_of(*_ROLES)}(?:\s+(?:prompt|message|note|instructions?))?"
 _LED = rf"(?:{_GAP}(?:[#>*_~(\[|`+-]|\d++[.)]))*+{_GAP}"
 _CLOSED = rf"{_GAP}(?:[*_~)\]|`]{_GAP})*+"
@@ -134,18 +132,18 @@ _SPEAKER = re.compile(
     rf"|(?P<colon>{_CLOSED}:))",
     re.IGNORECASE,
 )
-"""How a line in somebody's name begins, also as a heading, a point of a list or in brackets; or a line that begins with
-the colon of a name above it."""
+"""Begins a line in a speaker's name, also as a heading, the bullet of a list or in brackets; or begins with the colon
+of a name in a line above."""
 _ALONE = re.compile(rf"{_LED}{_ROLE}{_CLOSED}", re.IGNORECASE)
 _EMPTY = re.compile(_CLOSED)
 QUOTED = "> "
 SHARED = 16_384
-"""Characters of a text that is worth remembering."""
+"""Longest text, in characters, whose escaped form is cached."""
 
 
 def fill(prompt: str, values: Mapping[str, str]) -> str:
-    """The prompt with each `{{name}}` or `{name}` replaced by its value, in one pass: braces in a value stay what they
-    are, as do names that are no variable. A value that the prompt does not put between tags gets tags of its name."""
+    """Replaces each `{{name}}` or `{name}` of the prompt by its value in one pass, so that braces in a value, and names
+    that are no variable, stay as they are. A value that the prompt does not put between tags gets tags of its name."""
     places, tags = _places(prompt, frozenset(values))
     texts = {name: inert(values[name], tags) for name in {name for _, _, name, _ in places}}
     out: list[str] = []
@@ -157,8 +155,8 @@ def fill(prompt: str, values: Mapping[str, str]) -> str:
 
 
 def inert(text: str, tags: frozenset[str]) -> str:
-    """The text, unable to open or close one of `tags`, to begin another speaker's turn, or to say what nobody sees.
-    All else stays as it is, other markup too."""
+    """Returns the text, escaped so that it can't open or close one of `tags`, begin another speaker's turn, or hide
+    text from a reader. All else stays as it is, other markup too."""
     return _shared(text, tags) if len(text) <= SHARED else _inert(text, tags)
 
 
@@ -180,11 +178,11 @@ def _inert(text: str, tags: frozenset[str]) -> str:
 
 
 _shared = lru_cache(maxsize=256)(_inert)
-"""Judges read the same text of an item, one after the other."""
+"""Several judges read the same text of an item, one after the other."""
 
 
 def _signs(plain: str, tags: frozenset[str]) -> dict[int, str]:
-    """Places of characters that begin a tag or a sign, with what is to stand there."""
+    """Returns place -> replacement of the characters that begin a tag or a separator of turns."""
     if "<" not in plain and "[" not in plain:
         return {}
     patterns = (_any_tag(tags), _SIGNS) if "<" in plain else (_SIGNS,)
@@ -193,7 +191,7 @@ def _signs(plain: str, tags: frozenset[str]) -> dict[int, str]:
 
 
 def _speakers(plain: str) -> dict[int, str]:
-    """Places before which a line is to be quoted."""
+    """Returns place -> quotation mark of the lines that begin in a speaker's name."""
     found: dict[int, str] = {}
     at = 0
     if ":" in plain or "#" in plain or "[" in plain:
@@ -208,8 +206,8 @@ def _speakers(plain: str) -> dict[int, str]:
 
 
 def _named_above(lines: list[str], number: int, at: int) -> int | None:
-    """The place of the name that the colon of this line belongs to, though empty lines stand between. It looks back to
-    the last line with anything in it, so all colons of a text together look at each line once."""
+    """Returns the place of the name to which the colon of this line belongs, though empty lines are between them. It
+    looks back to the last line that is not empty, so all colons of a text together look at each line once."""
     while number:
         number -= 1
         at -= len(lines[number])
@@ -220,7 +218,7 @@ def _named_above(lines: list[str], number: int, at: int) -> int | None:
 
 @lru_cache(maxsize=512)
 def _places(prompt: str, names: frozenset[str]) -> tuple[list[tuple[int, int, str, bool]], frozenset[str]]:
-    """Where values go: (from, to, name, whether the prompt fences it); and the tags that fence them."""
+    """Returns where values go, as (start, end, name, whether the prompt fences it), and the tags that fence them."""
     places = []
     for found in _PLACE.finditer(prompt):
         name = found["double"] or found["single"]
@@ -232,7 +230,7 @@ def _places(prompt: str, names: frozenset[str]) -> tuple[list[tuple[int, int, st
 
 @lru_cache(maxsize=512)
 def _any_tag(tags: frozenset[str]) -> re.Pattern[str]:
-    """The beginning of any of these tags, opened or closed, however spaced, spelled in capitals or split."""
+    """Returns a pattern for the beginning of these tags, opened or closed, however spaced, capitalized or split."""
     if not tags:
         return re.compile(r"(?!)")
     names = "|".join(map(_name, sorted(tags, key=len, reverse=True)))
@@ -240,11 +238,12 @@ def _any_tag(tags: frozenset[str]) -> re.Pattern[str]:
 
 
 def _name(tag: str) -> str:
-    """However it is joined: `agent-output` and `a.g.e.n.t.o.u.t.p.u.t` for `agent_output`."""
+    """Returns a pattern for a tag's name in any joining: `agent-output` and `a.g.e.n.t.o.u.t.p.u.t` for
+    `agent_output`."""
     return _BETWEEN.join(re.escape(letter) for letter in tag if letter.isalnum())
 
 
 def _fenced(prompt: str, start: int, end: int) -> bool:
-    """Whether what stands there is alone between an opening tag and its closing one."""
+    """Tells whether the variable is alone between an opening tag and its closing one."""
     opened = _OPENED.search(prompt, max(0, start - 80), start)
     return opened is not None and re.match(rf"\s*</{re.escape(opened[1])}>", prompt[end : end + 80]) is not None

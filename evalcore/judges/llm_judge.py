@@ -57,13 +57,13 @@ _KINDS = {ScoreType.INTEGER: "integer", ScoreType.FLOAT: "number", ScoreType.BOO
 
 @lru_cache(maxsize=256)
 def answer_schema(score_type: ScoreType, scale: tuple[float, float], dimensions: tuple[str, ...]) -> Mapping[str, Any]:
-    """A JSON Schema in the part of the language that providers hold models to strictly. The scale stands in words:
-    not all of them know bounds. What is read is stricter yet (evalcore.judges.score_parsing.read)."""
+    """Returns the JSON Schema of an answer, in the part of the language that providers enforce. The scale is given in
+    words, since not all providers know bounds. Reading is stricter still (evalcore.judges.score_parsing.read)."""
     low, high = scale
-    said = "true or false" if score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
+    scale_text = "true or false" if score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
     score = {
         "anyOf": [{"type": _KINDS[score_type]}, {"type": "string", "enum": [NOT_APPLICABLE]}],
-        "description": f"{said}, or {NOT_APPLICABLE}",
+        "description": f"{scale_text}, or {NOT_APPLICABLE}",
     }
     properties: dict[str, Any] = {"score": score, "reason": {"type": "string"}}
     if dimensions:

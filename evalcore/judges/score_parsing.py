@@ -1,4 +1,4 @@
-"""A judge's answer, read strictly: what is not exactly a score on the judge's scale is no score. Pure."""
+"""Reads a judge's answer strictly: what is not exactly a score on the judge's scale is no score. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FENCES = {"```", "```json", "```JSON"}
 
 
 def read(text: str, judge: Judge) -> Evaluation:
-    """`{"score": …, "reason": "…"}` and nothing beside it, with `"dimensions": {…}` for a judge that has some: all of
-    them, no other. Raises NoScore.
+    """Reads `{"score": …, "reason": "…"}`, with `"dimensions": {…}` for a judge that has dimensions: each of them once.
+    Any other field is refused. Raises NoScore.
 
     INTEGER takes whole numbers, FLOAT numbers, both on the judge's scale; BOOLEAN takes true and false; each takes
-    "N/A". Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: what slips the type slips the rubric
-    too. One code fence around the whole answer is taken off, as models add it to JSON out of habit; words before or
-    after it are refused, and so is a second fence: no score is ever looked for in prose.
+    "N/A". Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: a model that misses the type misses
+    the rubric too. One code fence around the whole answer is removed, since models add it to JSON out of habit. Words
+    before or after it and a second fence are refused: no score is ever searched for in prose.
     """
     try:
         answer = _JSON.decode(_unfenced(text))
@@ -39,6 +39,7 @@ def read(text: str, judge: Judge) -> Evaluation:
 
 
 def _unfenced(text: str) -> str:
+    """Returns the answer without the code fence around it."""
     text = text.strip()
     first, line_end, rest = text.partition("\n")
     fenced = line_end and first.rstrip() in _FENCES and rest.endswith("```")
@@ -46,6 +47,7 @@ def _unfenced(text: str) -> str:
 
 
 def _dimensions(answer: Any, judge: Judge) -> dict[str, float | None]:
+    """Returns the score of each dimension by its id. Raises NoScore."""
     if not judge.dimensions and not answer:
         return {}
     given = {judge_id(name): score for name, score in answer.items()} if isinstance(answer, dict) else {}
@@ -55,6 +57,7 @@ def _dimensions(answer: Any, judge: Judge) -> dict[str, float | None]:
 
 
 def _value(score: Any, judge: Judge) -> float | None:
+    """Returns a score as a number, None for "N/A". Raises NoScore."""
     if score == NOT_APPLICABLE:
         return None
     kind = judge.score_type
@@ -66,22 +69,23 @@ def _value(score: Any, judge: Judge) -> float | None:
     if isinstance(score, bool) or not isinstance(score, wanted):
         raise NoScore(f"score {_short(score)} is no {'whole ' if kind is ScoreType.INTEGER else ''}number")
     low, high = judge.score_range
-    if not low <= score <= high:  # nor is NaN
+    if not low <= score <= high:  # NaN fails here too
         raise NoScore(f"score {_short(score)} is not from {low:g} to {high:g}")
     return float(score)
 
 
 def _short(score: Any) -> str:
-    """Enough to see what it is: an answer's text is no error message."""
+    """Returns the beginning of the score: an answer's whole text is no error message."""
     text = json.dumps(score)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the object. Raises ValueError for a key that it has twice."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key stands there twice")
-    return found
+    return fields
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_once)
+_JSON = json.JSONDecoder(object_pairs_hook=_without_duplicates)

@@ -1,4 +1,4 @@
-"""What judges said of items: scored, not applicable or unscored, and a task's judgement. Pure."""
+"""Holds judges' answers: scored, not applicable or unscored, alone and over a sample. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from evalcore.judges.evaluator import Evaluation, Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import CallFailed, Failure
+
+REASONS_KEPT = 3
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """The judge says that it does not apply to the item; that is an answer."""
+    """The judge's answer that it does not apply to the item."""
 
 
 @dataclass(frozen=True)
 class Unscored:
-    """There is no score: the evaluator failed, or answered off the scale."""
+    """An item without a score: the evaluator failed, or answered off the scale."""
 
     reason: str
     weight: float = 1.0
@@ -53,9 +55,6 @@ class Answers:
         return len(self.values) + len(self.missing)
 
 
-REASONS_KEPT = 3
-
-
 def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
     """Sort answers. A value that is not finite or not on the scale is unscored, and so is one without a usable
     weight."""
@@ -72,7 +71,7 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
             reason = answer.reason
         elif weight != answer.weight:
             reason = f"weight {answer.weight} is no weight"
-        elif low <= answer.value <= high:  # nor is NaN
+        elif low <= answer.value <= high:  # NaN fails here too
             values.append(float(answer.value))
             weights.append(float(weight))
             continue
@@ -100,14 +99,15 @@ def by_name(judges: Iterable[Judge], found: Iterable[Judgement]) -> dict[str, li
     """Group answers by judge id, and by `judge.dimension` for judges with dimensions, in the order given. `judges`
     names the judge of each judgement."""
     out: dict[str, list[Answer]] = {}
-    for judge, one in zip(judges, found, strict=True):
-        out.setdefault(judge.id, []).append(one.answer)
-        for dimension, answer in one.dimensions.items():
+    for judge, made in zip(judges, found, strict=True):
+        out.setdefault(judge.id, []).append(made.answer)
+        for dimension, answer in made.dimensions.items():
             out.setdefault(f"{judge.id}.{dimension}", []).append(answer)
     return out
 
 
 def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False) -> Judgement:
+    """Makes a task's judgement of its evaluation, or of the failure that left it unscored."""
     if isinstance(found, CallFailed):
         missing = Unscored(found.message, task.weight)
         return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)

@@ -1,8 +1,8 @@
-"""Which judges score a trace, by filter, sub-agent and sampling rate, and what each score weighs. Pure.
+"""Chooses the judges that score a trace, by filter, sub-agent and sampling rate, and weighs each score. Pure.
 
-All judges score a turn that a user voted down, whatever their sampling rates (PC5 §5.2, FR-11; PF-9 FR-5). It comes
-into the scores for certain and other turns with the chance of the rate; so a score weighs the inverse of its chance,
-and means over live scores stay those of the whole traffic.
+All judges score a turn that a user voted down, whatever their sampling rates (PC5 §5.2, FR-11; PF-9 FR-5). Such a turn
+is scored for certain, any other with the probability of the rate. A score therefore weighs the inverse of its
+probability, so that means over live scores are those of the whole traffic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from evalcore.yaml.suggestions import UnknownCategory
 from schemas.judges import Filter, Operator
 
 NOTHING: Final = object()
-"""Where a filter's path leads nowhere."""
+"""The value at a path that leads to nothing."""
+CERTAIN: Final = 0.0
+"""A share that is below every rate above 0."""
 SAME_FIELD: Final = {"sub_agent_id": "sub_agent"}
 """Names that filters and trace metadata spell differently (contracts §1)."""
 
@@ -34,7 +36,7 @@ def scores(judge: Judge, trace: Mapping[str, Any], share: float) -> bool:
 
 
 def matches(wanted: Filter, trace: Mapping[str, Any]) -> bool:
-    """True where the filter fits the trace. A path that leads nowhere is empty, and unequal to everything."""
+    """True where the filter fits the trace. A path that leads to nothing is empty, and unequal to everything."""
     found = looked_up(wanted, trace)
     return _COMPARE[wanted.operator](found, wanted.value)
 
@@ -64,7 +66,7 @@ def _equal(found: Any, wanted: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """`true` and True, 5 and "5" are one: what a file writes and what a trace carries may differ in type."""
+    """Returns the value as text, so that `true` equals True and 5 equals "5": a file and a trace may differ in type."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -114,16 +116,11 @@ _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
 }
 
 
-CERTAIN = 0.0
-"""The share of a trace that every rate above 0 takes."""
-
-
 def judges_of(registry: Registry, trace: Mapping[str, Any]) -> tuple[Judge, ...]:
-    """Judges of the trace's category, as its vertical sees them; where it names no known category, all that fire: a
-    judge without a filter fires on every trace (PC5 §5.2)."""
-    metadata = trace.get("metadata")
-    said = metadata if isinstance(metadata, Mapping) else {}
-    vertical, category = said.get("vertical"), said.get("category")
+    """Returns the judges of the trace's category, as its vertical sees them. Of a trace that names no known category it
+    is all judges that fire: a judge without a filter fires on every trace (PC5 §5.2)."""
+    metadata = _metadata(trace)
+    vertical, category = metadata.get("vertical"), metadata.get("category")
     seen = vertical if isinstance(vertical, str) else None
     if isinstance(category, str):
         try:
@@ -134,8 +131,8 @@ def judges_of(registry: Registry, trace: Mapping[str, Any]) -> tuple[Judge, ...]
 
 
 def chosen(judges: Iterable[Judge], trace: Mapping[str, Any], share: float, voted_down: bool) -> list[Judge]:
-    """The judges that score this trace. A rate of 0 keeps a judge from live traces altogether: its scores of voted-down
-    turns alone would say nothing of the traffic."""
+    """Returns the judges that score this trace. A judge with a rate of 0 scores no live trace, not even a voted-down
+    one: those alone would say nothing of the traffic."""
     return [judge for judge in judges if scores(judge, trace, CERTAIN if voted_down else share)]
 
 

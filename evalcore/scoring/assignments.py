@@ -1,4 +1,4 @@
-"""Judges and the items that are theirs to score, one by one; also those that nobody can score."""
+"""Assigns items to judges and has them scored; says why an item can't be scored."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ async def score_assignments(
     """
     tasks = [task_of(judge, item) for judge, item in assignments]
     found = [_unscorable(task, item) for task, (_, item) in zip(tasks, assignments, strict=True)]
-    remaining = [place for place, one in enumerate(found) if one is None]
+    remaining = [place for place, known in enumerate(found) if known is None]
     scorable = [tasks[place] for place in remaining]
     scored = (
         await scorer.score(gate, scorable, spend=spend, within=within)
         if scorer is not None and scorable
         else [_without_model(task) for task in scorable]
     )
-    for place, one in zip(remaining, scored, strict=True):
-        found[place] = one
-    return [one for one in found if one is not None]
+    for place, made in zip(remaining, scored, strict=True):
+        found[place] = made
+    return [known for known in found if known is not None]
 
 
 def _unscorable(task: Task, item: Item) -> Judgement | None:
@@ -75,7 +75,7 @@ def _without_model(task: Task) -> Judgement:
 
 
 def unscorable(judge: Judge, item: Item) -> str:
-    """Why nobody can score the item for this judge; empty where its evaluator may try.
+    """Returns why the item can't be scored for this judge; empty where its evaluator may try.
 
     An item without an output has nothing to judge; a binding that reads the reference as the output would judge what a
     person wrote as if an agent had said it (contracts §3).

@@ -1,6 +1,6 @@
-"""What judges answered before: in this process lately, and in a cache that all processes share.
+"""Keeps judges' answers: recent ones in this process, all in a cache that processes share.
 
-A repeated or resumed gate costs nothing for what was answered (contracts §5). A failure is not kept.
+A repeated or resumed gate makes no call for what is kept (contracts §5). Failures are not kept.
 """
 
 from __future__ import annotations
@@ -18,26 +18,34 @@ from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType
 
+log = logging.getLogger(__name__)
+REMEMBERED = 8_192
+"""Answers that a process remembers; the oldest leave first. A gate that repeats more than these finds none of them."""
+SECONDS = 600.0
+"""How long a process remembers. Then it asks the shared cache, which forgets in its own time."""
 LARGEST = 16_384
 """Bytes of a value; what is larger is not kept."""
+K = TypeVar("K")
+V = TypeVar("V")
+_Item = tuple[str, str, str, bytes]
 
 
 class ScoreCache(Protocol):
-    """One cache for all judges. Either method may raise agents' Unavailable or any other error: who calls goes on
+    """One cache for all judges. Either method may raise agents' Unavailable or any other error: the caller then goes on
     without the cache."""
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """In the order asked for; None for what is not there, or no longer."""
+        """Returns the values in the order of the keys; None for what is not kept, or no longer."""
         ...
 
     async def put(self, key: str, value: bytes) -> bytes | None:
-        """Kept for the cache's own time from now on. Where a value is there already, that one stands and is returned,
-        so that all who asked the same at one moment go by one answer. More than LARGEST bytes are not kept."""
+        """Keeps the value for the cache's own time. Where the key has a value already, that one stays and is returned,
+        so that simultaneous askers use one answer. More than LARGEST bytes are not kept."""
         ...
 
 
 class MemoryScoreCache:
-    """In this process, for tests and single runs. `seconds`: how long values are kept; `clock` in seconds."""
+    """A cache in this process, for tests and single runs. Values are kept for `seconds` by `clock`, in seconds."""
 
     def __init__(self, seconds: float = 3_600.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
@@ -59,15 +67,15 @@ class MemoryScoreCache:
 
 
 def written(answer: Evaluation, judge: Judge) -> bytes:
-    """The answer as the model might have given it: `kept` reads it back as strictly as the model's own."""
-    content: dict[str, Any] = {"score": _said(answer.value, judge), "reason": answer.reason}
+    """Returns the answer in the form of a model's: `kept` reads it back as strictly as the model's own."""
+    content: dict[str, Any] = {"score": _written_score(answer.value, judge), "reason": answer.reason}
     if judge.dimensions:
-        content["dimensions"] = {name: _said(value, judge) for name, value in answer.dimensions.items()}
+        content["dimensions"] = {name: _written_score(value, judge) for name, value in answer.dimensions.items()}
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
-    """None also for what is no answer of this judge, whoever put it there."""
+    """Reads a kept value; None for what is no answer of this judge, too."""
     if value is None:
         return None
     try:
@@ -76,7 +84,7 @@ def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
         return None
 
 
-def _said(value: float | None, judge: Judge) -> Any:
+def _written_score(value: float | None, judge: Judge) -> Any:
     if value is None:
         return NOT_APPLICABLE
     if judge.score_type is ScoreType.BOOLEAN:
@@ -84,20 +92,9 @@ def _said(value: float | None, judge: Judge) -> Any:
     return int(value) if judge.score_type is ScoreType.INTEGER else value
 
 
-log = logging.getLogger(__name__)
-REMEMBERED = 8_192
-"""Answers that a process remembers; the oldest leave first. A gate that repeats more than these finds none of them."""
-SECONDS = 600.0
-"""How long a process remembers. Then it asks the shared cache, which forgets in its own time."""
-
-K = TypeVar("K")
-V = TypeVar("V")
-_Item = tuple[str, str, str, bytes]
-
-
 class RememberedAnswers:
     """One model's answers by the prompt's key, and by the item's bytes, so that a repeated gate does not even render
-    its prompts. Raises nothing: what the cache does not have, the model is asked."""
+    its prompts. Its methods raise nothing: the model is asked for what the cache can't give."""
 
     def __init__(self, cache: ScoreCache, now: Callable[[], float] = time.monotonic) -> None:
         self._cache, self._cache_works, self._now = cache, True, now

@@ -1,6 +1,6 @@
-"""Do instructions planted in a turn's text move a judge's score? They must not: a turn's text is data.
+"""Tests whether instructions planted in a turn's text move a judge's score. They must not: a turn's text is data.
 
-The planted texts are files (`configs/canaries.yaml`). Each is added to every text that the judge reads of an item that
+The planted texts are in `configs/canaries.yaml`. Each is added to every text that the judge reads of an item that
 deserves a bad score; a judge that then scores better has followed what it should have judged.
 """
 
@@ -33,7 +33,7 @@ class Canaries(BaseModel):
 
 @dataclass(frozen=True)
 class Moved:
-    """A judge that a planted text has moved, or that gave no score with it."""
+    """A judge whose score a planted text has raised, or that gave no score with it."""
 
     judge: str
     canary: str
@@ -42,7 +42,7 @@ class Moved:
 
 
 def load(path: Path) -> Mapping[str, str]:
-    """Texts by name. Raises OSError, yaml.YAMLError or pydantic's ValidationError."""
+    """Returns the planted texts by name. Raises OSError, yaml.YAMLError or pydantic's ValidationError."""
     return Canaries.model_validate(yaml.safe_load(path.read_text())).canaries
 
 
@@ -54,14 +54,15 @@ async def moved(
     canaries: Mapping[str, str],
     tolerance: float = 0.0,
 ) -> list[Moved]:
-    """`tolerance`, on the judge's scale, is how far a model's scores of the same text differ by themselves."""
+    """Returns the judges that follow a planted text. `tolerance`, on the judge's scale, is how far a model's scores of
+    the same text differ by themselves."""
     tasks = [Task(judge, "clean", context, source) for judge in judges]
     planted = [
         Task(judge, name, context, plant(judge, context, source, text))
         for judge in judges
         for name, text in canaries.items()
     ]
-    found = [one.answer for one in await scorer.score("canaries", [*tasks, *planted])]
+    found = [made.answer for made in await scorer.score("canaries", [*tasks, *planted])]
     clean = dict(zip((task.judge.id for task in tasks), found, strict=False))
     return [
         Moved(task.judge.id, task.item, clean[task.judge.id], answer)
@@ -71,8 +72,8 @@ async def moved(
 
 
 def plant(judge: Judge, context: Context, source: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """A copy of the item with the text added to all that the judge reads of it: to each text in it, and as a key.
-    Raises Unbound."""
+    """Returns a copy of the item with the text added to all that the judge reads of it: to each text in it, and as a
+    key. Raises Unbound."""
     copy: dict[str, Any] = deepcopy(dict(source))
     for name, path in getattr(judge.rule.variables, context).items():
         tag = _tag(judge.rule.prompt, name)
@@ -97,7 +98,7 @@ def _with(value: Any, said: str) -> Any:
 
 
 def _tag(prompt: str, name: str) -> str:
-    """The tag that fences a variable; its own name where the prompt has none."""
+    """Returns the tag that fences a variable; the variable's name where the prompt has none."""
     found = re.search(rf"<([A-Za-z_][\w.-]*)>\s*\{{\{{?\s*{re.escape(name)}\s*\}}\}}?\s*</\1>", prompt)
     return found[1] if found else name
 

@@ -22,11 +22,14 @@ from schemas.settings import read_secret
 
 KEY = "RAMPGATE_MODEL_KEY"
 FILE = f"{KEY}_FILE"
+PATH = "/chat/completions"
+LONGEST_MESSAGE = 200
+_FORMAT_WORDS = ("response_format", "json_schema", "structured output")
 
 
 def model_key() -> str | None:
-    """The key itself goes before its file, as with the settings. Raises ValueError, without a word of the file's text,
-    where the file that is named holds none: without a key each call would be refused, and nobody would know why."""
+    """Returns the key of RAMPGATE_MODEL_KEY, else the one in the file, as the settings do. Raises ValueError, without a
+    word of the file's text, where the file holds no key: every call would then be refused for no visible reason."""
     key, file = os.environ.get(KEY), os.environ.get(FILE)
     if key or not file:
         return key
@@ -36,14 +39,9 @@ def model_key() -> str | None:
         raise ValueError(f"{FILE}: {error}") from error
 
 
-PATH = "/chat/completions"
-LONGEST_MESSAGE = 200
-_FORMAT_WORDS = ("response_format", "json_schema", "structured output")
-
-
 def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
-    """A plain one, for at most so many calls at once. Follows no redirects: they would carry prompts and key elsewhere.
-    The caller closes it."""
+    """Makes a client for at most `connections` calls at once; the caller closes it. It follows no redirects: they would
+    carry prompts and key elsewhere."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
 
@@ -60,7 +58,7 @@ class Response(Protocol):
 
 
 class Client(Protocol):
-    """What is used of httpx's client. Raises httpx's errors."""
+    """The part of httpx's client that is used here. Raises httpx's errors."""
 
     async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Response: ...
 
@@ -74,7 +72,7 @@ class ChatModel:
         self._url = self.source + PATH
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         self._without_format: set[str] = set()
-        """Models here that refused to be held to a schema; the prompt and the strict reading remain."""
+        """Models that refused a response format; the prompt and the strict reading remain."""
 
     async def complete(self, asked: Prompt) -> Reply:
         formatted = asked.model not in self._without_format
@@ -104,6 +102,7 @@ class ChatModel:
 
 
 def kind_of(status: int) -> Failure:
+    """Returns the failure that an HTTP status means."""
     if status == 429:
         return Failure.RATE_LIMITED
     if status in (401, 403):
@@ -114,7 +113,7 @@ def kind_of(status: int) -> Failure:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds; 0 where the server names none. A date is none: clocks differ."""
+    """Returns the seconds to wait; 0 where the server names none, or a date: clocks differ."""
     value = headers.get("retry-after", "")
     return float(value) if value.replace(".", "", 1).isdecimal() and value.isascii() else 0.0
 
@@ -130,7 +129,7 @@ def _body(asked: Prompt, formatted: bool) -> bytes:
 
 
 def _reply(response: Response) -> Reply:
-    """An answer without text is one that is no score."""
+    """Reads the reply. Raises CallFailed; an answer without text counts as one that is no score."""
     found = _json(response)
     try:
         choice = found["choices"][0]
@@ -145,8 +144,8 @@ def _reply(response: Response) -> Reply:
 
 
 def said(content: Any, refusal: Any, finish: Any) -> str:
-    """The text of a model's message. Raises CallFailed where there is none, and where it is not what the model
-    had to say: beside a refusal, or what a filter has left of it."""
+    """Returns the text of a model's message. Raises CallFailed where there is none, where the model refused, and where
+    a filter has cut the text."""
     if refusal:
         raise CallFailed(Failure.SLIP, "the model refused to answer")
     if finish == "content_filter":

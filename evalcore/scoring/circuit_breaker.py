@@ -1,4 +1,4 @@
-"""When a gate gives up on a model that answers none of its calls (PC5 §9.5)."""
+"""Ends a gate's waiting for a model that answers none of its calls (PC5 §9.5)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from evalcore.scoring.calls import PASSING, CallFailed, Failure
 
 MANY = 0.1
-"""Share of a gate's calls that failed, from which the model is to blame."""
+"""Share of failed calls from which the model is to blame for what a gate left unscored."""
 GLITCH = 1.0
-"""Seconds of failing that do not yet make a model silent."""
+"""Seconds without an answer that do not yet make a model silent."""
 
 
 class CircuitBreaker:

@@ -1,4 +1,4 @@
-"""What judges score: items of a dataset with an agent's outputs, and traces of production (PC5 §5.1, §5.3). Pure."""
+"""Makes the items that judges score: of a dataset with an agent's outputs, and of traces (PC5 §5.1, §5.3). Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from schemas.judges import Milestone
 
 NO_OUTPUT: Final = "the item has no output of the agent's; an expected_output is never judged as one"
 REFERENCES: Final = ("expected_output", "reference")
-"""What an item may have to compare an output with, and may lack."""
+"""Fields with which an output may be compared; an item may lack them."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One trace, or one item of a dataset. `source` is what a judge's bindings look into, in that `context`. `share`,
-    from 0 to 1, is held against sampling rates; 0 for what every judge scores, as in a dataset (PC5 FR-11). `judges`:
-    ids of those that fire on the item, None where all do; safety judges do in any case. `missing`: why
-    there is nothing to judge; every judge leaves such an item unscored. `digest` is the hash of the bytes that `source`
-    was read from, empty where nobody knows them."""
+    """One trace, or one item of a dataset.
+
+    `source` is what a judge's bindings for `context` read. `share`, from 0 to 1, is compared with sampling rates; it is
+    0 where every judge scores, as in a dataset (PC5 FR-11). `judges` are the ids of those that fire on the item, None
+    for all; safety judges fire in any case. `missing` says why there is nothing to judge; every judge leaves such an
+    item unscored. `digest` is the hash of the bytes that `source` was read from, empty where they are not known.
+    """
 
     id: str
     context: Context
@@ -37,8 +39,9 @@ class Item:
 
 
 def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> list[Item]:
-    """At pre_merge items of a dataset; else traces, and those among them that have an expected_output are items of a
-    dataset too. `schema` is the manifest's. Raises TypeError for what is no list of objects."""
+    """Makes items of what a caller gives: at pre_merge of a dataset's items; else of traces, where one with an
+    expected_output is an item of a dataset too. `schema` is the manifest's. Raises TypeError for what is no list of
+    objects."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
         raise TypeError(f"traces_or_dataset: a list of objects is needed, not {type(given).__name__}")
     out = []
@@ -51,7 +54,8 @@ def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> lis
 
 
 def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int = 0, why: str = NO_OUTPUT) -> Item:
-    """With the agent's `output` in it, and `tool_calls` where it made some. `why`: what to say where it has none."""
+    """Makes a dataset's item, which holds the agent's `output`, and its `tool_calls` where it made some. `why` is said
+    of an item without an output."""
     source = completed(one, schema)
     if source.get("output") is None:
         return Item(identity(one, number), "offline", source, missing=why)
@@ -59,7 +63,7 @@ def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int 
 
 
 def trace_item(one: Mapping[str, Any], number: int = 0) -> Item:
-    """A trace; one without an id has a share that no sampling rate leaves out."""
+    """Makes a trace's item; one without an id has a share that no sampling rate leaves out."""
     known = one.get("trace_id") or one.get("id")
     if not isinstance(known, str):
         return Item(identity(one, number), "online", one)
@@ -80,7 +84,7 @@ def distinct(items: Iterable[Item]) -> list[Item]:
 
 
 def identity(one: Mapping[str, Any], number: int = 0) -> str:
-    """`metadata.id` (PC5 §5.3), else the item's own id, else its place."""
+    """Returns `metadata.id` (PC5 §5.3), else the item's own id, else its place."""
     return _own_id(one) or f"#{number + 1}"
 
 
@@ -94,7 +98,8 @@ def _own_id(one: Mapping[str, Any]) -> str | None:
 
 
 def served(items: Iterable[Item], registered: Collection[str]) -> str | None:
-    """The registered vertical that all items agree on: its limits hold also where a request does not name it.
+    """Returns the registered vertical that all items agree on, else None. Its limits hold also where a request does not
+    name it.
 
     Where there are traces, they decide; items of a dataset are the platform's as well as the vertical's.
     """
@@ -108,8 +113,8 @@ def served(items: Iterable[Item], registered: Collection[str]) -> str | None:
 
 
 def completed(one: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """With null for what an item may lack: references, and what the manifest's schema does not require. A judge that
-    reads such a field reads nothing; one that reads a field nobody ever declared can't be bound."""
+    """Returns the item with null for what it may lack: references, and what the manifest's schema does not require. A
+    judge that reads such a field reads nothing; one that reads an undeclared field can't be bound."""
     source = {**dict.fromkeys(REFERENCES), **_optional(schema), **one}
     inner = schema.get("metadata")
     if isinstance(inner, Mapping) and "type" not in inner:
@@ -125,7 +130,7 @@ def _optional(schema: Mapping[str, Any]) -> dict[str, None]:
 
 
 def _bytes(known: str) -> bytes:
-    """A trace's id as the stream's pools hold it."""
+    """Returns a trace's id as the stream's pools hold it."""
     try:
         return UUID(known).bytes
     except ValueError:
@@ -133,7 +138,7 @@ def _bytes(known: str) -> bytes:
 
 
 def _spelled(known: str) -> str:
-    """A UUID in its canonical spelling: the same trace has one id, whoever wrote it down."""
+    """Returns a UUID in its canonical spelling, so that a trace has one id in all spellings."""
     try:
         return str(UUID(known))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The one caller of a judge's model: it repeats a prompt until there is a score or no point in asking (PC5 §9.5).
+"""Calls a judge's model, and repeats a prompt until there is a score or no point in asking (PC5 §9.5).
 
 Its limits hold for all gates of a process together: calls at once, shared fairly, calls a minute, and the pause that
 the model's server asks for. What one gate may spend, and how long it waits, is the gate's own.
@@ -22,6 +22,9 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 
+SLIPS = 1
+"""Times that a reply without a score is asked for again: a model that can't say its score does not learn it."""
+
 
 class FairSemaphore:
     """Lets `places` calls run at once, and gives free places to the waiting gates in turn: a gate that comes late with
@@ -29,7 +32,7 @@ class FairSemaphore:
 
     def __init__(self, places: int) -> None:
         if places < 1:
-            raise ValueError("a room needs at least one place")
+            raise ValueError("at least one place is needed")
         self._free = places
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
@@ -88,12 +91,8 @@ class SharedPause:
 
     async def wait(self) -> None:
         """Wait until the pause is over; replies that come meanwhile may prolong it."""
-        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and answers set it further
+        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and replies prolong it
             await asyncio.sleep(wait)
-
-
-SLIPS = 1
-"""Times that a reply without a score is asked for again: a model that can't say its score does not learn it."""
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ _FORMATS: Mapping[ScoreType, type[pydantic.BaseModel]] = {
 
 @lru_cache(maxsize=256)
 def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[pydantic.BaseModel]:
-    """What the model is told to answer, for providers that hold models to a schema. Not what is read: that is
-    `evalcore.judges.score_parsing.read`, which is stricter."""
+    """Returns the form of an answer for providers that enforce a schema. `evalcore.judges.score_parsing.read`, which
+    reads the answer, is stricter."""
     plain = _FORMATS[score_type]
     if not dimensions:
         return plain
@@ -61,7 +61,8 @@ def answer_format(score_type: ScoreType, dimensions: tuple[str, ...]) -> type[py
 
 
 def litellm_model(judge: Judge) -> OpikBaseModel:
-    """What GEval itself would take. Imports litellm; keys and address come from where litellm looks for them."""
+    """Returns the model that GEval itself would use. Imports litellm; keys and address come from where litellm
+    looks."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else importing litellm fetches prices from GitHub
     return models_factory.get(judge.rule.model, track=False, temperature=float(judge.rule.temperature))
 
@@ -69,11 +70,10 @@ def litellm_model(judge: Judge) -> OpikBaseModel:
 class LLMJudgeMetric(GEval):
     """A judge, ready to score. Making one opens no connection and needs no key: its model is made when it first scores.
 
-    It scores with the rule's own prompt, in one call, and not with GEval's chain of thought, whose scale is fixed; so
-    `value` stands on the judge's scale (1.0 and 0.0 for BOOLEAN); the scores of a judge's dimensions, None where one is
-    not applicable, stand in `metadata["dimensions"]`. Where there is no score, `scoring_failed` is set, `reason` says
-    why and `metadata["outcome"]` is `unscored` or `not_applicable`. Retries, a cache and limits on calls belong to who
-    runs a gate.
+    It scores with the rule's own prompt, in one call, and not with GEval's chain of thought, whose scale is fixed. So
+    `value` is on the judge's scale (1.0 and 0.0 for BOOLEAN); `metadata["dimensions"]` has the scores of a judge's
+    dimensions, None where one is not applicable. Without a score `scoring_failed` is set, `reason` says why and
+    `metadata["outcome"]` is `unscored` or `not_applicable`. Retries, the cache and limits on calls belong to gates.
     """
 
     def __init__(self, judge: Judge, models: Models | None = None, schema: Mapping[str, Any] | None = None) -> None:
@@ -102,18 +102,19 @@ class LLMJudgeMetric(GEval):
 
     @property
     def rule(self) -> RuleFile:
-        """The rule file's metadata; what a vertical says over it stands in `judge`."""
+        """The central rule file; `judge` has what a vertical tunes."""
         return self.judge.rule
 
     def threshold(self, milestone: str | None = None) -> Score:
         return self.judge.default_threshold if milestone is None else self.judge.thresholds[Milestone(milestone)]
 
     def bind(self, context: Context, source: Mapping[str, Any]) -> dict[str, str]:
-        """The prompt's variables out of a dataset item or trace (PC5 AC-9). Raises evalcore.judges.bindings.Unbound."""
+        """Returns the prompt's variables, read from a dataset item or trace (PC5 AC-9). Raises
+        evalcore.judges.bindings.Unbound."""
         return bind(self.rule.variables, context, source)
 
     def messages(self, context: Context, source: Mapping[str, Any]) -> list[Mapping[str, str]]:
-        """The messages that the model is sent: the same rubric in every context, the turn's text within tags that it
+        """Returns the messages to the model: the same rubric in every context, the turn's text within tags that it
         can't close. Raises Unbound."""
         return list(render(self.judge, context, source).messages)
 

@@ -1,4 +1,5 @@
-"""A model by the layer that Opik brings (litellm), for providers without an OpenAI-compatible endpoint. An edge.
+"""Calls a model through the layer that Opik brings (litellm), for providers without an OpenAI-compatible endpoint. An
+edge.
 
 Its import takes seconds: it happens at the first call, in a thread. Keys and addresses come from where litellm looks.
 """
@@ -19,7 +20,7 @@ LITELLM = "litellm:"
 
 
 def model_at(url: str, client: Client, key: str | None = None) -> Model:
-    """The model behind a URL: an OpenAI-compatible endpoint, asked through `client`.
+    """Returns the model behind a URL: an OpenAI-compatible endpoint, asked through `client`.
 
     `litellm:`, alone or before an address, goes through Opik's model layer instead, for providers without such an
     endpoint: the rule's model names the provider, and keys that are not given come from where litellm looks for them.
@@ -31,7 +32,7 @@ def model_at(url: str, client: Client, key: str | None = None) -> Model:
 
 
 class OpikModel:
-    """`options` go to litellm with each call, such as `api_base` and `api_key`."""
+    """A model by litellm; `options`, such as `api_base` and `api_key`, go to litellm with each call."""
 
     def __init__(self, **options: Any) -> None:
         self._options = options
@@ -60,7 +61,7 @@ class OpikModel:
 
 
 def failure(error: Exception) -> CallFailed:
-    """Of litellm's errors, which are named after OpenAI's and carry a status."""
+    """Returns the failure that an error of litellm's means; they are named after OpenAI's and carry a status."""
     name, status = type(error).__name__, getattr(error, "status_code", None)
     response = getattr(error, "response", None)
     wait = retry_after(getattr(response, "headers", None) or {})

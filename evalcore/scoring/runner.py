@@ -1,6 +1,6 @@
-"""Many items by many judges, for several gates at once: every task comes to an answer, and no error comes out.
+"""Scores many items by many judges, for several gates at once: every task gets an answer, and no error leaves it.
 
-Equal questions are asked once: over time by what was answered before, at one moment by sharing the call that is under
+Equal questions are asked once: later ones use the answer that is kept, simultaneous ones share the call that is under
 way.
 """
 
@@ -26,11 +26,11 @@ from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
 __all__ = ["Judgement", "Scorer"]
 log = logging.getLogger(__name__)
 CHUNK = 100
-"""Tasks whose prompts are made and looked up in one go; the loop is free in between."""
+"""Tasks whose prompts are made and looked up together; the event loop is free in between."""
 AHEAD = 64
 CACHED = "cached"
 ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
-"""Failures that another gate may not have."""
+"""Failures of one gate that another gate may not have."""
 
 
 @dataclass
@@ -62,9 +62,9 @@ class Scorer:
     async def score(
         self, gate: str, tasks: Sequence[Task], *, spend: Spend | None = None, within: float | None = None
     ) -> list[Judgement]:
-        """In the order of the tasks. What is not scored `within` seconds, or is over the limit of `spend`, is unscored
-        and says so: OUT_OF_TIME, or DOWN where the model answered nobody any more. Raises nothing but CancelledError;
-        what was answered by then is kept."""
+        """Returns judgements in the order of the tasks. What is not scored `within` seconds, or is over the limit of
+        `spend`, is unscored and says so: OUT_OF_TIME, or DOWN where the model no longer answered any gate. Raises
+        nothing but CancelledError; what was answered by then is kept."""
         breaker = CircuitBreaker(self._limits.patience, self._now)
         run = _Run(self, GateCalls(gate, spend or Spend(), breaker), tasks)
         try:
@@ -81,7 +81,7 @@ class Scorer:
     async def judge(
         self, gate: GateCalls, task: Task, name: str, asked: Prompt
     ) -> tuple[Evaluation | CallFailed, bool]:
-        """An answer to the task whose key is `name`, and whether it came without a call."""
+        """Returns the answer to the task whose key is `name`, and whether it came without a call of this gate."""
         while True:
             if (known := self.answered.at_hand(name)) is not None:
                 return known, True
@@ -131,7 +131,7 @@ class Scorer:
 
 
 class _Run:
-    """One gate's tasks: one looks them up and hands on what has to be asked, several ask."""
+    """One gate's tasks: one coroutine looks them up and queues what has to be asked, several ask."""
 
     def __init__(self, scorer: Scorer, gate: GateCalls, tasks: Sequence[Task]) -> None:
         self._scorer, self.gate, self._tasks = scorer, gate, tasks
@@ -167,7 +167,7 @@ class _Run:
                 if answer is not None:
                     self._cached(place, answer)
                     continue
-                # More than there are places: none stands empty while an answer is being read and kept.
+                # More workers than places, so that no place is empty while an answer is read and kept.
                 if workers < 2 * self._scorer.at_once:
                     workers += 1
                     group.create_task(self._work())
@@ -177,8 +177,8 @@ class _Run:
             await self._open.put(None)
 
     async def _work(self) -> None:
-        while (one := await self._open.get()) is not None:
-            place, name, asked = one
+        while (queued := await self._open.get()) is not None:
+            place, name, asked = queued
             task = self._tasks[place]
             answer, cached = await self._scorer.judge(self.gate, task, name, asked)
             if cached and not isinstance(answer, CallFailed):
@@ -192,7 +192,7 @@ class _Run:
 
 
 def evaluate(task: Task) -> Evaluation | Prompt | CallFailed:
-    """What the judge's evaluator makes of the item. Never raises."""
+    """Returns what the judge's evaluator makes of the item: a score, a prompt or a failure. Never raises."""
     judge = task.judge
     try:
         found = evaluator_of(judge).evaluate(task)

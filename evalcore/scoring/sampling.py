@@ -1,4 +1,4 @@
-"""Which traces a gate looks at: a uniform sample of a window, bounded, the same whatever order they came in. Pure.
+"""Draws the traces that a gate judges: a bounded uniform sample of a window, whatever order they came in. Pure.
 
 Each trace has a number, a hash of its id. A pool keeps the traces with the lowest numbers of an hour; the lowest of
 several hours' pools are a uniform sample of those hours, as long as it is no larger than a pool. A trace that is
@@ -42,14 +42,14 @@ class PooledTrace:
 
 
 def share(trace: bytes) -> float:
-    """From 0 to 1, for a judge's sampling rate: it scores a trace when this is below the rate. All judges that share a
-    rate see the same traces (PC5 FR-11), and a redelivery changes nothing."""
+    """Returns a number from 0 to 1: a judge scores the trace when it is below the judge's sampling rate. All judges of
+    one rate score the same traces (PC5 FR-11), and a redelivery changes nothing."""
     return _hash(b"rate", trace) / (1 << _BITS)
 
 
 def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) -> list[PooledTrace]:
-    """Of the pools' traces that ended in (since, until], the `size` with the lowest numbers. A trace that was posted
-    twice counts once, by its later record."""
+    """Returns, of the pools' traces that ended in (since, until], the `size` with the lowest numbers. A trace that was
+    posted twice counts once, by its later record."""
     found: dict[bytes, tuple[int, int, int]] = {}
     for trace, ended, partition, offset in chain.from_iterable(map(_LAYOUT.iter_unpack, map(b"".join, pools))):
         if since < ended <= until:
@@ -60,7 +60,7 @@ def draw(pools: Iterable[Iterable[bytes]], since: int, until: int, size: int) ->
 
 
 def fingerprint(items: Iterable[str]) -> str:
-    """The same for the same items in any order."""
+    """Returns a hash of the items, the same in any order."""
     return sha256("\n".join(sorted(items)).encode()).hexdigest()[:32]
 
 
