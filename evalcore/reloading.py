@@ -1,5 +1,5 @@
-"""The serving registry: read once, kept in memory, replaced as a whole (PC5 NFR-1, FR-10, §5.7). An edge: it reads
-files and the clock.
+"""Serves the registry from memory, and replaces it as a whole when its files change (PC5 NFR-1, FR-10, §5.7). An edge:
+it reads files and the clock.
 
 A version with an error is never served; findings then say what keeps serving. A lookup reads one attribute and touches
 no file, and it uses the served version while a refresh runs.
@@ -24,27 +24,33 @@ from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from evalcore.yaml.suggestions import Unknown
 from schemas.judges import judge_id
 
+__all__ = ["BrokenRegistry", "ReloadingRegistry", "current", "loaded", "refresh", "serving", "use"]
+
+TTL_SECONDS = 300.0
+SETTLE_SECONDS = 0.05
+_TRIES = 40
 _SHOWN = 5
+"""Errors that an exception quotes."""
 
 
 class BrokenRegistry(ValueError):
-    """Nothing serves: the first version that was read has errors, all of which are in `result`."""
+    """No registry serves: the first version that was read has errors, all of which are in `result`."""
 
     def __init__(self, result: ValidationResult, files: RegistryFiles | None) -> None:
-        self.result, self._corpus = result, files
+        self.result, self._files = result, files
         shown = "\n".join(f"  {finding}" for finding in result.errors[:_SHOWN])
         more = f"\n  and {len(result.errors) - _SHOWN} more" if len(result.errors) > _SHOWN else ""
         super().__init__(f"the registry in {result.path} can't be served:\n{shown}{more}")
 
     def raise_threshold_error(self, name: str, vertical: str | None) -> None:
-        """ThresholdTypeError, where that is what is wrong with this judge (PC5 §9.5)."""
+        """Raises ThresholdTypeError where that is what is wrong with this judge (PC5 §9.5)."""
         name = judge_id(name.partition(".")[0])
-        if self._corpus is not None and name in self._corpus.rules:
-            view(self._corpus, name, vertical)
+        if self._files is not None and name in self._files.rules:
+            view(self._files, name, vertical)
 
 
 def still_serving(root: Path, since: datetime, config_hash: str) -> Finding:
-    """Beside the errors of a new version: what goes on serving in its place."""
+    """Returns the warning beside the errors of a new version that says what keeps serving."""
     message = (
         f"nothing of this version is used: the registry of {since:%Y-%m-%d %H:%M:%S} UTC ({config_hash}) keeps serving"
     )
@@ -52,7 +58,7 @@ def still_serving(root: Path, since: datetime, config_hash: str) -> Finding:
 
 
 def still_serving_stricter(root: Path, config_hash: str) -> Finding:
-    """Beside the errors of the files that serve, which came with a new day: an exception that was allowed has ended."""
+    """Returns the warning beside errors that a new day brought to the serving files: an allowed exception has ended."""
     message = f"these files were valid and go on serving ({config_hash}); what was allowed until now no longer holds"
     return _warning(
         root, message, "repair what stands above, then refresh; a process that starts takes no such version"
@@ -66,7 +72,8 @@ def unreadable(root: Path, error: OSError) -> Finding:
 
 
 def unbuildable(root: Path, error: Exception) -> Finding:
-    """No check found anything, and yet judges, categories and thresholds don't go together."""
+    """Returns the finding for files without an error whose judges, categories and thresholds still don't fit
+    together."""
     fix = "repair what is named here"
     return Finding(str(root), 0, 0, "", "unbuildable", f"can't be put together: {error}", "PC5 FR-9", fix)
 
@@ -75,16 +82,9 @@ def _warning(root: Path, message: str, fix: str) -> Finding:
     return Finding(str(root), 0, 0, "", "still-serving", message, "PC5 §5.7", fix, Severity.WARNING)
 
 
-__all__ = ["BrokenRegistry", "ReloadingRegistry", "current", "loaded", "refresh", "serving", "use"]
-
-TTL_SECONDS = 300.0
-SETTLE_SECONDS = 0.05
-_TRIES = 40
-
-
 @dataclass(frozen=True)
 class Look:
-    """What the files were on a day, and what was found in them."""
+    """The files as read on a day, with their findings."""
 
     tree: Tree
     today: date
@@ -119,10 +119,10 @@ class ReloadingRegistry:
         self._loading = threading.Lock()
         self._looking = threading.Lock()
         self.last: ValidationResult | None = None
-        """What the latest look at the files found, also when that did not come to serve."""
+        """The findings of the latest look at the files, also where that version does not serve."""
 
     def current(self) -> Registry:
-        """What serves; the first call reads the files. Raises BrokenRegistry while nothing serves."""
+        """Returns the serving registry; the first call reads the files. Raises BrokenRegistry while none serves."""
         serving = self._serving
         if serving is None:
             return self._first()
@@ -131,12 +131,12 @@ class ReloadingRegistry:
         return serving.registry
 
     def loaded(self) -> Registry | None:
-        """What serves, if something does; never reads."""
+        """Returns the serving registry, None where none serves; never reads."""
         return self._serving.registry if self._serving is not None else None
 
     def refresh(self) -> ValidationResult:
-        """Read the files and serve them if they hold no error; else what served goes on, and a warning in the result
-        says so. Unchanged files change nothing. Raises nothing for the files."""
+        """Reads the files and serves them if they hold no error; else the served version stays, and a warning in the
+        result says so. Unchanged files change nothing. Errors of the files are findings, never exceptions."""
         with self._loading:
             return self._load()
 
@@ -149,11 +149,11 @@ class ReloadingRegistry:
             return self._serving.registry
 
     def _look_aside(self) -> None:
-        """A refresh by time, in a thread of its own, one at a time: who noticed goes on at once."""
+        """Starts a refresh in a thread of its own, one at a time; the lookup that noticed goes on at once."""
         if self._looking.acquire(blocking=False):
             try:
                 threading.Thread(target=self._look, name="registry-refresh", daemon=True).start()
-            except RuntimeError:  # no thread to be had: who notices next tries again
+            except RuntimeError:  # no thread can start; the next lookup tries again
                 self._looking.release()
 
     def _look(self) -> None:
@@ -182,8 +182,8 @@ class ReloadingRegistry:
         result = ValidationResult.of(self.root, findings)
         same = serving is not None and serving.tree == tree
         if result.valid or same:
-            # The files that serve are not given up for what a new day brings. They are seen anew even so: an override
-            # that ended must not go on until the file that relied on it is repaired.
+            # What a new day brings does not end the serving of unchanged files. They are built anew even so: an
+            # override that has ended must not hold until the file that relied on it is repaired.
             try:
                 registry = build(files)
             except (Unknown, ThresholdTypeError) as error:
@@ -200,7 +200,7 @@ class ReloadingRegistry:
         return result
 
     def _settled(self) -> Tree:
-        """The files once two readings agree, so that a checkout under way is not taken for a version."""
+        """Returns the files once two readings agree, so that a checkout under way is not taken for a version."""
         found = self._reading(self.root)
         if any(known is not None and found == known.tree for known in (self._serving, self._refused)):
             return found
@@ -229,7 +229,8 @@ def use(root: Path | str, ttl: float | None = TTL_SECONDS) -> None:
 
 
 def serving() -> ReloadingRegistry:
-    """The folder chosen by `use`; without it RAMPGATE_CONFIGS, else `configs`, as it was at the first call."""
+    """Returns the registry of the folder chosen by `use`; else of RAMPGATE_CONFIGS or `configs`, as set at the first
+    call."""
     if _chosen is None:
         with _choosing:
             if _chosen is None:

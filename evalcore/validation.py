@@ -19,27 +19,28 @@ from evalcore.yaml.loader import Parsed, read_yaml
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
 
 ALONE = "vertical"
-"""The vertical of a file outside a registry."""
+"""The vertical of a vertical's file that is validated outside a registry."""
 MOST_PARTIAL = 25
-"""For so many broken files, the linter also looks at the fields that could be read."""
+"""Broken files whose readable fields the linter checks as well."""
 MOST_LOOKS = 2_000
-"""Each of them is seen together with all others; in a large registry fewer are, so that the answer stays quick."""
+"""Broken files times all rule files, at most: each is checked together with all others, so that a large registry gets
+fewer of them and a quick answer."""
 
 
 def validate_tree(tree: Tree, today: date) -> ValidationResult:
-    """Every finding of every file: what keeps it from being read, and what the linter finds in all that can be."""
+    """Returns every finding of every file: what keeps it from being read, and what the linter finds."""
     return ValidationResult.of(tree.root, checked(tree, today)[1])
 
 
 def validate_root(root: Path, today: date | None = None) -> ValidationResult:
-    """The registry at a folder, as it is on disk now. Raises NotADirectoryError."""
+    """Validates the registry in a folder. Raises NotADirectoryError."""
     return validate_tree(disk.read_tree(root), today or disk.today())
 
 
 def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationResult:
-    """One rule file, with its own findings only. In a registry's `rules/` it is seen together with the files around
-    it, whatever state those are in; a file that lies elsewhere is seen alone. Raises OSError where there is no file.
-    """
+    """Validates one rule file; the result has its own findings only. A file in a registry's `rules/` is checked
+    together with the files around it, whatever their state; any other file is checked alone. Raises OSError where there
+    is no file."""
     path = Path(path)
     registry, name = _place(path)
     if registry is None:
@@ -51,8 +52,8 @@ def validate_rule_file(path: Path, *, today: date | None = None) -> ValidationRe
 
 
 def validate_manifest(path: Path, *, root: Path | None = None, today: date | None = None) -> ValidationResult:
-    """The manifest, with its own findings only, seen together with the rule files (PC5 §9.1). They are those of `root`;
-    without one those beside the file, else those of the registry that serves by default. Raises OSError."""
+    """Validates the manifest together with the rule files (PC5 §9.1); the result has its own findings only. The rule
+    files are those of `root`; without it those beside the file, else those of the default registry. Raises OSError."""
     path = Path(path)
     raw = disk.read(path)
     beside = path.absolute().parent
@@ -63,33 +64,33 @@ def validate_manifest(path: Path, *, root: Path | None = None, today: date | Non
 
 
 def validate_sources(tree: Tree, today: date) -> ValidationResult:
-    """The manifest together with what it is made of: the base, prompt components, verticals' extensions and
-    selections. Not the rule files, which it is seen together with."""
+    """Validates the manifest and its sources: the base, prompt components, verticals' extensions and selections. They
+    are checked together with the rule files, whose own findings are left out."""
     others = {tree.shown(name) for name in {*tree.files, *tree.refused} if name.startswith(("rules/", "verticals/"))}
     others.add(tree.shown(OVERRIDES))
     return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
 
 def checked(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
-    """The files of a tree, and all that is wrong with it."""
+    """Returns the files of a tree, and all that is wrong with it."""
     files, findings = assemble(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
-    findings += [*wrong, *_absent(tree), *lint(files), *_more(files)]
+    findings += [*wrong, *_without_manifest(tree), *lint(files), *_in_partial(files)]
     return files, sorted({*findings, *_outdated(tree, files, found, wrong)})
 
 
 def _of(
     path: Path, tree: Tree, name: str, today: date | None, alone: bool = False, serves: bool = False
 ) -> ValidationResult:
-    """The findings of one file of a tree, under the name it was asked for by. `serves`: it is the registry's manifest,
-    which others resolve."""
+    """Returns the findings of one file of a tree, under the path that the caller gave. `alone`: nothing around the file
+    is known. `serves`: it is the registry's manifest, so its sources are compared too."""
     files, findings = assemble(tree, today or disk.today())
     if alone:
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}
         files = replace(files, unread=files.unread | around)
     shown = tree.shown(name)
-    found = {*findings, *lint(files), *_more(files, shown)}
+    found = {*findings, *lint(files), *_in_partial(files, shown)}
     if serves:
         found |= {*_outdated(tree, files, *components(tree.below(COMPONENTS, ".xml")))}
     own = (replace(finding, file=path.as_posix()) for finding in found if finding.file == shown)
@@ -97,7 +98,7 @@ def _of(
 
 
 def _place(path: Path) -> tuple[Path | None, str]:
-    """The registry a rule file belongs to, and its name there."""
+    """Returns the registry of a rule file and the file's name there; (None, "") for a file outside a registry."""
     whole = path.absolute()
     if whole.parent.name == "rules":
         return Path(os.path.normpath(path.parent / "..")), f"rules/{path.name}"
@@ -107,8 +108,8 @@ def _place(path: Path) -> tuple[Path | None, str]:
 
 
 def _name_of(raw: bytes, stem: str) -> str:
-    """What a file that lies in no registry would be called there: by its id, where it declares one, and central where
-    it has fields that no vertical may set, or none that tells."""
+    """Returns the name that a file outside a registry would have in one: by its id, where it declares one. It counts as
+    central where it has fields that no vertical may set, or no field at all."""
     document, _ = read_yaml("", raw)
     data = document.data if document is not None and isinstance(document.data, dict) else {}
     declared = data.get("id")
@@ -125,19 +126,18 @@ def _outdated(
     return () if wrong else outdated(tree, files, found)
 
 
-def _absent(tree: Tree) -> Iterable[Finding]:
-    """Also where nothing else is: a mount that is gone is no registry without judges."""
+def _without_manifest(tree: Tree) -> Iterable[Finding]:
+    """Yields a finding where the manifest is missing, also in an empty folder: a mount that is gone is no registry
+    without judges."""
     if MANIFEST not in {*tree.files, *tree.refused}:
         fix = "restore it from git, or run `rampgate manifest resolve`"
         message = "is missing: without it no judge belongs to any category"
         yield Finding(tree.shown(MANIFEST), 0, 0, "", "manifest-is-there", message, "PC5 FR-4, FR-9", fix)
 
 
-def _more(files: RegistryFiles, only: str | None = None) -> Iterable[Finding]:
-    """What the linter finds in files that don't fit their model, in the fields that do: in `only` one, or in some.
-
-    A check that needs a field that could not be read says nothing of that file.
-    """
+def _in_partial(files: RegistryFiles, only: str | None = None) -> Iterable[Finding]:
+    """Yields what the linter finds in the readable fields of files that don't fit their model: of the file `only`, or
+    of some. A check that needs an unreadable field finds nothing there."""
     most = min(MOST_PARTIAL, max(1, MOST_LOOKS // (1 + len(files.rules) + len(files.vertical_rules))))
     wanted = [item for item in files.partial.items() if only in (None, item[1].document.file)]
     for (kind, key), parsed in sorted(wanted, key=lambda item: item[0])[:most]:

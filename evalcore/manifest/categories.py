@@ -19,7 +19,7 @@ REUSE = "PF-9 Decision 17"
 
 @dataclass
 class _Category:
-    """As declared so far. `file` and `vertical` say by whom first."""
+    """A category as declared so far; `file` and `vertical` are those of its first declaration."""
 
     file: str
     vertical: str | None
@@ -30,7 +30,7 @@ class _Category:
 
 
 class Declarations:
-    """`platform` first, then `vertical` for each, then `content`."""
+    """Collects declarations: call `platform` first, then `vertical` for each vertical, then `content`."""
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class Declarations:
                 kept.archetypes |= set(category.archetypes)
 
     def vertical(self, vertical: str, extension: Parsed[ManifestExtension]) -> None:
-        """A category that exists stays what it is; that a vertical says otherwise of it is the linter's finding."""
+        """Adds a vertical's declarations. A category that exists stays unchanged; where the vertical contradicts it,
+        the linter reports that."""
         selection = self.selections.get(vertical)
         picked = selection.model.categories if selection is not None else {}
         for name, declared in extension.model.categories.items():

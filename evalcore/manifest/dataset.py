@@ -17,8 +17,8 @@ from schemas.manifests import ManifestFile
 
 @dataclass(frozen=True)
 class DatasetThere:
-    """As Opik has it. `version` is the one asked for, None where there is none such; `items` and `categories` (how many
-    items of each) are that version's, else today's. An item without a category counts under ""."""
+    """A dataset in Opik. `version` is the requested one, None where Opik does not have it; `items` and `categories`
+    (how many items of each) are that version's, else the latest's. An item without a category counts under ""."""
 
     latest: int | None
     version: int | None
@@ -27,6 +27,7 @@ class DatasetThere:
 
 
 def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None) -> Iterator[Finding]:
+    """Yields a warning for each difference; `there` is None where Opik has no such dataset."""
     wanted = manifest.model.dataset
     if there is None:
         where = f" in project {wanted.project!r}" if wanted.project is not None else ""

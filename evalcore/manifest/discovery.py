@@ -1,5 +1,5 @@
-"""Capabilities that XML prompt components declare (PF-9 FR-7, §5.6; PC5 FR-13). What is read here becomes the
-manifest's category list.
+"""Reads the capabilities that XML prompt components declare (PF-9 FR-7, §5.6; PC5 FR-13). They become the manifest's
+list of categories.
 
     <component id="receipt-scan" version="1.2">
       <capability category="receipt_scan" archetype="receipts">
@@ -65,8 +65,8 @@ class Component:
 
 
 def components(files: Mapping[str, bytes]) -> tuple[tuple[Component, ...], list[Finding]]:
-    """The components of these files, in the order of their names, and all that is wrong with them. A component with a
-    finding is left out, so that nothing half-read reaches the manifest."""
+    """Returns the components of these files, sorted by file, and all that is wrong with them. A component with a
+    finding is left out, so that no half-read component reaches the manifest."""
     found: list[Component] = []
     findings: list[Finding] = []
     for file in sorted(files):
@@ -101,7 +101,7 @@ def _component(file: str, raw: bytes) -> tuple[Component | None, list[Finding]]:
 
 
 class _Reader:
-    """Walks one file's elements and notes every departure from the shape above."""
+    """Reads one file's elements and notes every departure from the form above."""
 
     def __init__(self, file: str, findings: list[Finding]) -> None:
         self.file = file

@@ -35,8 +35,8 @@ NOTE = """\
 
 @dataclass(frozen=True)
 class Resolution:
-    """`text` of the manifest, None where there is nothing to make it from; with an error among the findings it is not
-    to be written."""
+    """A resolved manifest. `text` is None where there is no base to make it from; a text with an error among the
+    findings must not be written."""
 
     text: str | None
     findings: tuple[Finding, ...]
@@ -47,7 +47,7 @@ class Resolution:
 
 
 def resolve(tree: Tree, today: date) -> Resolution:
-    """The manifest of a tree, and all that stands against it: what the linter finds once this manifest stands there."""
+    """Resolves the manifest of a tree; the findings are those of the linter on the tree with this manifest in it."""
     files, findings = assemble(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
     base = files.base
@@ -61,11 +61,11 @@ def resolve(tree: Tree, today: date) -> Resolution:
     findings += [*clashes, *_unknown(found, files)]
     reading = read(ManifestFile, manifest, text.encode())
     if reading.parsed is not None:
-        broken = any(one.severity is Severity.ERROR for one in findings)
+        broken = any(finding.severity is Severity.ERROR for finding in findings)
         linted = lint(replace(files, manifest=reading.parsed, unread=files.unread - {("manifest", "")}))
-        broken = broken or any(one.severity is Severity.ERROR and one.file != manifest for one in linted)
-        # Of a file that nobody wrote yet only what its sources don't explain is worth telling.
-        findings += [one for one in linted if one.file != manifest or not broken]
+        broken = broken or any(finding.severity is Severity.ERROR and finding.file != manifest for finding in linted)
+        # This manifest is not written yet: its own findings count only where its sources don't explain them.
+        findings += [finding for finding in linted if finding.file != manifest or not broken]
     elif not findings:
         findings += reading.findings
     return Resolution(text, tuple(sorted(set(findings))))
@@ -77,7 +77,7 @@ def resolved(
     extensions: Mapping[str, Parsed[ManifestExtension]],
     selections: Mapping[str, Parsed[JudgeSelection]],
 ) -> tuple[str, list[Finding]]:
-    """The text of `evaluation_manifest.yaml`, and where the platform's own declarations clash."""
+    """Returns the text of `evaluation_manifest.yaml`, and where the platform's own declarations clash."""
     declarations = Declarations(base, extensions, selections)
     declarations.platform(sorted(components, key=lambda component: component.file))
     for vertical in sorted(extensions):
@@ -86,7 +86,7 @@ def resolved(
     body = str(yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110))
     inputs = [
         base.document.data,
-        sorted(_said(component) for component in components),
+        sorted(_declared_by(component) for component in components),
         {name: extension.document.data for name, extension in extensions.items()},
         {name: selection.document.data for name, selection in selections.items()},
     ]
@@ -132,8 +132,8 @@ def _hash(text: str) -> str:
     return "sha256:" + sha256(text.encode()).hexdigest()
 
 
-def _said(component: Component) -> list[Any]:
-    """What a component declares, wherever it stands in its file and wherever the registry lies."""
+def _declared_by(component: Component) -> list[Any]:
+    """Returns what a component declares, whatever its places in the file and whatever the registry's folder."""
     declared = [
         [c.category.name, c.archetype.name, c.description, c.judges and [judge.name for judge in c.judges]]
         for c in component.capabilities
@@ -142,7 +142,7 @@ def _said(component: Component) -> list[Any]:
 
 
 class _Plain(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML publishes no types
-    """No anchors: our reader refuses them."""
+    """Writes no anchors: our reader refuses them."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -26,8 +26,8 @@ _MOST_FIELDS = 20
 
 
 def outdated(tree: Tree, files: RegistryFiles, components: tuple[Component, ...]) -> Iterator[Finding]:
-    """A warning for each field of a registry's manifest that its sources don't give. Nothing where the sources are not
-    there, or can't all be read: what they would give is not known then."""
+    """Yields a warning for each field of the manifest that differs from what its sources give; none where sources are
+    missing or can't be read, since what they give is not known then."""
     raw = tree.files.get(MANIFEST)
     broken = any(kind in _SOURCES for kind, _ in files.unread)
     if files.base is None or files.manifest is None or raw is None or broken:
@@ -38,7 +38,7 @@ def outdated(tree: Tree, files: RegistryFiles, components: tuple[Component, ...]
 
 
 def departures(file: str, there: str, text: str, severity: Severity = Severity.WARNING) -> list[Finding]:
-    """The fields in which a manifest is not as `text` has it, at most 20; none where the two are alike."""
+    """Returns a finding for each field that differs from `text`, at most 20; none where the two are alike."""
     if same(there, text):
         return []
     edited = edited_by_hand(there)
@@ -57,12 +57,12 @@ def departures(file: str, there: str, text: str, severity: Severity = Severity.W
 
 
 def same(there: str, text: str) -> bool:
-    """Line ends make no difference: git may have changed them at checkout."""
+    """Tells whether two texts are the same but for line ends, which git may have changed at checkout."""
     return _lines(there) == _lines(text)
 
 
 def difference(there: str, text: str, file: str) -> str:
-    """From what is there to what resolving gives, as a unified difference; "" where they are alike."""
+    """Returns a unified difference from the file to what resolving gives; "" where they are alike."""
     old, new = _lines(there).splitlines(), _lines(text).splitlines()
     return "".join(f"{line}\n" for line in unified_diff(old, new, file, f"{file} (resolved)", lineterm=""))
 

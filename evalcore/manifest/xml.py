@@ -26,7 +26,7 @@ CLAUSE = "PF-9 FR-7"
 
 @dataclass
 class Element:
-    """`text` is all text directly inside, put together."""
+    """An element; `text` is all text directly inside it, joined."""
 
     name: str
     attributes: dict[str, str]
@@ -43,17 +43,17 @@ class Element:
             yield from child.all()
 
     def attribute(self, name: str) -> str:
-        """Without the space around it; "" where there is none."""
+        """Returns an attribute without the space around it; "" where there is none."""
         return self.attributes.get(name, "").strip()
 
 
 class _Refused(Exception):
-    """Ends the reading of a file; the finding is already noted."""
+    """Ends the reading of a file whose finding is already noted."""
 
 
 def read_xml(file: str, raw: bytes, verbatim: tuple[str, ...] = ()) -> tuple[Element | None, list[Finding]]:
-    """The outermost element, or None with the reason. Markup inside an element whose path (`a/b`) is in `verbatim` is
-    text, as it was written."""
+    """Returns the outermost element, or None with the reason. Markup inside an element whose path (`a/b`) is in
+    `verbatim` is text, as written."""
     if len(raw) > MAX_BYTES:
         message = f"{len(raw)} bytes; a component has at most {MAX_BYTES}"
         return None, [Finding(file, 0, 0, "", LIMIT, message, CLAUSE, "split the component")]
@@ -73,8 +73,8 @@ def read_xml(file: str, raw: bytes, verbatim: tuple[str, ...] = ()) -> tuple[Ele
 
 
 def _unseen(file: str, text: str, root: Element) -> Iterator[Finding]:
-    """The first letter that nobody sees, or that shows the text in another order than a model reads it: as it stands,
-    or as a reference such as &#x202e;."""
+    """Yields a finding for the first character that is invisible, or that shows the text in another order than a model
+    reads it, also as a reference such as &#x202e;."""
     if (found := UNPRINTABLE.search(text)) is not None:
         yield _letter(file, place_after(text[: found.start()]), found.group())
         return

@@ -1,4 +1,4 @@
-"""Reads a registry's files from disk and the day from the clock. An edge: it parses nothing."""
+"""Reads a registry's files from disk, and the day from the clock. An edge: it parses nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTE
 
 
 def read_tree(root: Path) -> Tree:
-    """Everything of the registry at `root` that is there. Raises NotADirectoryError when `root` is no folder.
+    """Reads the registry at `root`. Raises NotADirectoryError when `root` is no folder.
 
-    Files that are only called wrongly are read as well, so that they can be told from files that are none of ours.
+    It also reads files that only have a wrong name, so that validation can tell them from unrelated files.
     """
     if not root.is_dir():
         raise NotADirectoryError(f"{root}: no such folder")
@@ -38,7 +38,7 @@ def read_tree(root: Path) -> Tree:
 
 
 def read(path: Path) -> bytes:
-    """At most one byte more than a file may have. Raises OSError, also for what is no file."""
+    """Reads a file, at most one byte more than it may have. Raises OSError, also for what is no file."""
     if path.exists() and not path.is_file():
         raise IsADirectoryError(None, "is no file")
     with path.open("rb") as file:
@@ -46,12 +46,12 @@ def read(path: Path) -> bytes:
 
 
 def default_root() -> Path:
-    """The registry of calls that name none."""
+    """Returns the registry of calls that name none."""
     return Path(os.environ.get("RAMPGATE_CONFIGS", "configs"))
 
 
 def today() -> date:
-    """In UTC, where the registry's days begin and end."""
+    """Returns today in UTC, where the registry's days begin and end."""
     return datetime.now(UTC).date()
 
 
@@ -80,7 +80,7 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Links that lead in a circle are none; reading them says what they are."""
+    """Tells whether the entry is a folder. A link that leads in a circle is none; reading it says what it is."""
     try:
         return entry.is_dir()
     except OSError:
@@ -88,7 +88,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _listed(folder: Path, depth: int = 1, suffixes: set[str] = _LIKE_YAML) -> Iterator[str]:
-    """Names in a folder, those in its subfolders with `/`. Names that begin with a dot are left out."""
+    """Yields names in a folder, those in its subfolders with `/`, without names that begin with a dot."""
     if depth == 0 or not folder.is_dir():
         return
     for entry in sorted(os.scandir(folder), key=lambda found: found.name):

@@ -35,10 +35,11 @@ def effective(
     today: date,
     vertical: str | None,
 ) -> dict[Milestone, Enforcement]:
-    """`central` and `own` are what the rule file and the vertical's say, `overrides` the judge's audited entries.
+    """Returns what a failing judge does at each milestone. `central` and `own` are stated by the rule file and the
+    vertical's, `overrides` are the judge's audited entries.
 
-    Safety judges block, whatever is written. Stricter than before always holds; looser only where an override permits
-    it, and an override alone loosens nothing: once it expires, what stood before it holds again.
+    Safety judges block, whatever is stated. A stricter statement always holds, a looser one only where an override
+    permits it; an override alone loosens nothing, and once it expires, the default holds again.
     """
     out = dict(DEFAULTS[classification])
     if classification is Classification.SAFETY_REFUSAL:

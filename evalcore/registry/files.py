@@ -38,6 +38,8 @@ EXTENSION: Final = "manifest-extension.yaml"
 SELECTION: Final = "judge-selection.yaml"
 COMPONENTS: Final = "../prompts/components"
 VERTICALS: Final = "../specs/verticals"
+CLAUSE: Final = "PC5 FR-9"
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,11 @@ class Tree:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, name: str) -> str:
-        """How findings call the file: its path from where the root was given."""
+        """Returns the file's name in findings: its path, beginning with the root as it was given."""
         return Path(os.path.normpath(self.root / name)).as_posix()
 
     def below(self, folder: str, suffix: str = "") -> dict[str, bytes]:
-        """The files below a folder, by the name that findings give them."""
+        """Returns the files below a folder by their names in findings."""
         inside = (name for name in sorted(self.files) if name.startswith(f"{folder}/") and name.endswith(suffix))
         return {self.shown(name): self.files[name] for name in inside}
 
@@ -69,9 +71,9 @@ AnyRule = Parsed[RuleFile] | Parsed[VerticalRuleFile]
 
 @dataclass(frozen=True)
 class RegistryFiles:
-    """Judge ids are in their one spelling (`schemas.judges.judge_id`). Files that could not be read as their model are
-    not here; `unread` names them as (kind, id) so that a check does not call missing what is only broken. `today` is
-    given, so that the same files give the same findings."""
+    """The parsed files of a registry. Judge ids are in their one spelling (`schemas.judges.judge_id`). A file that does
+    not fit its model is only in `unread`, as (kind, id), so that a check does not call it missing. `today` is given, so
+    that the same files give the same findings."""
 
     today: date
     rules: Mapping[str, Parsed[RuleFile]] = field(default_factory=dict)
@@ -86,11 +88,12 @@ class RegistryFiles:
     """The registration files of `verticals`."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
-    """What could be read of files in `unread`. It decides nothing; it only gives more findings."""
+    """The readable fields of files in `unread`. They decide nothing; they only give more findings."""
 
     @cached_property
     def manifest_thresholds(self) -> Mapping[str, Thresholds]:
-        """By `judge` or `judge.dimension`, each in its one spelling; where two keys mean the same, the first counts."""
+        """Returns the manifest's thresholds by `judge` or `judge.dimension` in their one spelling; of two keys that
+        mean the same, the first counts."""
         found: dict[str, Thresholds] = {}
         for key, value in (self.manifest.model.thresholds if self.manifest else {}).items():
             judge, dot, dimension = key.partition(".")
@@ -134,14 +137,10 @@ def finding(
     fix: str = "",
     severity: Severity = Severity.ERROR,
 ) -> Finding:
-    """A finding at a field of a parsed file."""
+    """Makes a finding at a field of a parsed file."""
     line, column = parsed.document.at(path)
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     return Finding(parsed.document.file, line, column, name, check, message, clause, fix, severity)
-
-
-CLAUSE = "PC5 FR-9"
-ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
@@ -156,6 +155,8 @@ def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
 
 @dataclass
 class _Assembling:
+    """Parses the files of a tree one by one; `names` are the files by (kind, id)."""
+
     tree: Tree
     findings: list[Finding] = field(default_factory=list)
     found: dict[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
@@ -228,7 +229,7 @@ class _Assembling:
                 self.partial[kind, key] = reading.partial
 
     def same(self, at: tuple[str, str], name: str, field: str, wanted: str, what: str) -> None:
-        """A field that repeats what the file's place says."""
+        """Refuses a file in which a field that repeats the file's place says otherwise."""
         parsed = self.found.get(at) or self.partial.get(at)
         if parsed is None or getattr(parsed.model, field, wanted) == wanted:
             return
@@ -242,7 +243,7 @@ class _Assembling:
         self.found.pop(at, None)
 
     def misplaced(self, name: str) -> None:
-        """A file that looks like one of ours and is read by nothing."""
+        """Reports a file that looks like one of ours and that nothing reads."""
         path = PurePosixPath(name)
         shown = self.tree.shown(name)
         fix = f"move it to {self.tree.shown('rules')}/<vertical>/ or remove it"

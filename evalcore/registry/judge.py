@@ -33,8 +33,8 @@ _DECIDES_A_SCORE = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a judge's dimension, on the judge's scale. `own`: milestones at which it has limits of its own; at the
-    others it has the judge's."""
+    """Limits of a judge's dimension, on the judge's scale. At the milestones in `own` they are its own, at the others
+    the judge's."""
 
     thresholds: Mapping[Milestone, Score]
     default_threshold: Score
@@ -83,13 +83,13 @@ class Judge:
 
 
 def digest(content: Any) -> str:
-    """A hash of content, not of its spelling: 16 hex digits of the SHA-256 of canonical JSON."""
+    """Returns a hash of content, not of its spelling: 16 hex digits of the SHA-256 of canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def judge_version(name: str, rule: RuleFile) -> str:
-    """Changes with anything that can change a score, and with nothing else: not with thresholds or calibration."""
+    """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
@@ -97,8 +97,8 @@ def judge_version(name: str, rule: RuleFile) -> str:
 
 
 def view(files: RegistryFiles, name: str, vertical: str | None, version: str | None = None) -> Judge:
-    """`version`: the judge's, where it is known; it is the same for all verticals. Raises ThresholdTypeError where a
-    threshold does not fit the judge."""
+    """Resolves a judge as one vertical sees it. `version` saves making it again: it is the same for all verticals.
+    Raises ThresholdTypeError where a threshold does not fit the judge."""
     rule = files.rules[name].model
     own_file = files.vertical_rules.get((vertical, name)) if vertical is not None else None
     own = own_file.model if own_file else None
@@ -107,7 +107,7 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
     tolerance = rule.tolerance if own is None or own.tolerance is None else own.tolerance
     sources = [
         thresholds.Stated.of(f"{vertical}'s rule file", own.threshold if own else None),
-        thresholds.Stated.of("the manifest", _manifest_threshold(files, name)),
+        thresholds.Stated.of("the manifest", files.manifest_thresholds.get(name)),
         thresholds.Stated.of("its rule file", rule.threshold),
     ]
     resolved = _resolve(name, sources, floor, rule)
@@ -150,32 +150,29 @@ def _resolve(name: str, sources: list[thresholds.Stated], floor: Score, rule: Ru
     return thresholds.resolve(sources, floor, rule.score_type)
 
 
-def _manifest_threshold(files: RegistryFiles, name: str) -> Any:
-    return files.manifest_thresholds.get(name)
-
-
 def _dimensions(
     files: RegistryFiles, name: str, rule: RuleFile, whole: thresholds.Resolved, floor: Score
 ) -> dict[str, Limits]:
-    """What says nothing of its own has the judge's."""
+    """Returns the limits of each dimension by its id. A dimension that states none has the judge's."""
     out = {}
     for dimension, declared in (rule.dimensions or {}).items():
         full = f"{name}.{judge_id(dimension)}"
         sources = [
-            thresholds.Stated.of("the manifest", _manifest_threshold(files, full)),
+            thresholds.Stated.of("the manifest", files.manifest_thresholds.get(full)),
             thresholds.Stated.of("its rule file", declared.threshold),
         ]
         beneath = thresholds.Stated("its judge", whole.default, whole.at)
         found = _resolve(full, [*sources, beneath], floor, rule)
         own_floor = floor if declared.floor is None else declared.floor
-        said = (one for one in Milestone if any(stated.at(one) is not None for stated in sources))
-        own = frozenset(Milestone if declared.floor is not None else said)
+        named = (milestone for milestone in Milestone if any(stated.at(milestone) is not None for stated in sources))
+        own = frozenset(Milestone if declared.floor is not None else named)
         out[judge_id(dimension)] = Limits(MappingProxyType(dict(found.at)), found.default, float(own_floor), own)
     return out
 
 
 def _sub_agents(files: RegistryFiles, rule: RuleFile) -> tuple[str, ...]:
-    """An archetype without sub-agents means the sub-agent of its name: an empty list must not come to mean all."""
+    """Returns the sub-agents of the rule's archetypes. An archetype without sub-agents means the sub-agent of its name:
+    an empty list must not mean all."""
     known = files.manifest.model.archetypes if files.manifest else {}
     named = [agent for archetype in rule.applies_to for agent in known.get(archetype) or (archetype,)]
     return tuple(dict.fromkeys(named))
@@ -204,8 +201,8 @@ class Overdue:
 
 
 def overdue(judge: HasCadence, today: date) -> Overdue | None:
-    """None until the day after `recalibration_due`. A seed past due warns at pre_merge
-    and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
+    """Tells how late a recalibration is; None until the day after `recalibration_due`. A seed past due warns at
+    pre_merge and blocks at pre_ramp and pre_full (PF-9 AC-9); a calibration past due warns."""
     days = (today - judge.recalibration_due).days
     if days <= 0:
         return None

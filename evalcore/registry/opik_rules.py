@@ -17,6 +17,11 @@ from typing import Any
 from evalcore.registry.registry import Judge
 from schemas.judges import Filter, Operator, ScoreType
 
+__all__ = [
+    "LLM_JUDGE", "METADATA", "Inexpressible", "LeftAlone", "OpikRule", "OutputField", "Plan", "TraceFilter", "Update",
+    "desired", "opik_filter", "plan",
+]  # fmt: skip
+
 METADATA = "rampgate_metadata"
 """The variable that carries what Opik has no field for."""
 LLM_JUDGE = "llm_as_judge"
@@ -31,7 +36,7 @@ _RATE_DIGITS = 1e-5
 
 
 class Inexpressible(ValueError):
-    """What the judge says can't be said to Opik: without its filter it would fire on traces it must not."""
+    """The judge can't be expressed as a rule of Opik: without its filter it would fire on traces it must not."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class OutputField:
 
 @dataclass(frozen=True)
 class OpikRule:
-    """An automation rule, as far as we write it. `messages`: (role, content). `projects` are ids."""
+    """The part of an automation rule that a sync writes. `messages`: (role, content). `projects` are ids."""
 
     name: str
     model: str
@@ -68,7 +73,7 @@ class OpikRule:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Floor, tolerance, classification, provenance; empty where the rule is not ours."""
+        """Returns floor, tolerance, classification and provenance; empty where the rule is not ours."""
         try:
             found = json.loads(self.variables.get(METADATA, ""))
         except ValueError:
@@ -76,7 +81,7 @@ class OpikRule:
         return found if isinstance(found, dict) and isinstance(found.get("judge_id"), str) else {}
 
     def differences(self, other: OpikRule) -> tuple[str, ...]:
-        """Names of the fields that differ; empty for the same rule. Ids and projects are Opik's own."""
+        """Returns the names of the fields that differ, besides ids and projects, which are Opik's own."""
         names = ("name", "model", "temperature", "enabled", "messages", "output", "filters")
         differing = [name for name in names if getattr(self, name) != getattr(other, name)]
         if abs(self.sampling_rate - other.sampling_rate) > _RATE_DIGITS * max(self.sampling_rate, other.sampling_rate):
@@ -90,80 +95,9 @@ class OpikRule:
         return tuple(differing)
 
 
-def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
-    """The rule that a judge is in Opik. Raises Inexpressible."""
-    rule = judge.rule
-    if len(rule.name) > LONGEST_NAME:
-        raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
-    inputs = [name for name in rule.variables.online if "{{" + name + "}}" not in rule.prompt.replace(" ", "")]
-    shown = "".join(f"\n\n{name}:\n{{{{{name}}}}}" for name in inputs)
-    low, high = judge.score_range
-    scale = "true or false" if judge.score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
-    return OpikRule(
-        name=rule.name,
-        model=rule.model,
-        temperature=float(rule.temperature),
-        sampling_rate=float(rule.sampling_rate),
-        enabled=live and rule.enabled,
-        messages=(("SYSTEM", rule.task_introduction), ("USER", rule.prompt + shown)),
-        variables={**rule.variables.online, METADATA: json.dumps(carried(judge, vertical), sort_keys=True)},
-        output=(OutputField(judge.score_name, _TYPES[judge.score_type], f"{rule.description} ({scale})"),),
-        filters=(opik_filter(judge.filter),) if judge.filter is not None else (),
-    )
-
-
-def carried(judge: Judge, vertical: str) -> dict[str, Any]:
-    """What Opik has no field for, as JSON."""
-    calibration = judge.calibration.model_dump(mode="json", exclude_none=True) if judge.calibration else None
-    return {
-        "judge_id": judge.id,
-        "vertical": vertical,
-        "version": judge.version,
-        "classification": judge.classification.value,
-        "floor": judge.floor,
-        "tolerance": judge.tolerance,
-        "thresholds": {milestone.value: value for milestone, value in judge.thresholds.items()},
-        "default_threshold": judge.default_threshold,
-        "enforcement": {milestone.value: value.value for milestone, value in judge.enforcement.items()},
-        "baseline_source": judge.baseline_source.value,
-        "calibration_ref": judge.calibration_ref,
-        "calibration": calibration,
-        "recalibration_due": str(judge.recalibration_due),
-    }
-
-
-def opik_filter(wanted: Filter) -> TraceFilter:
-    """A field that is none of a trace's own is a metadata key (PF-9 §5.10). Raises Inexpressible."""
-    if wanted.operator is Operator.MATCHES:
-        raise Inexpressible("its filter matches a pattern, and Opik's filters know no patterns")
-    if wanted.operator in _NEVER_TRUE:
-        raise Inexpressible(
-            f"its filter says {wanted.operator}, which Opik's rules don't evaluate: it would never fire"
-        )
-    key = wanted.key or ""
-    name = wanted.field
-    if name not in _TRACE_FIELDS:
-        first = _METADATA_NAMES.get(name, name)
-        name, key = "metadata", f"{first}.{key}" if key else first
-    elif name == "metadata":
-        key = _METADATA_NAMES.get(key, key)
-    values = wanted.value if isinstance(wanted.value, list) else [wanted.value]
-    return TraceFilter(name, wanted.operator.value, key, ",".join(map(_text, values)))
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-__all__ = [
-    "LLM_JUDGE", "METADATA", "Inexpressible", "LeftAlone", "OpikRule", "OutputField", "Plan", "TraceFilter", "Update",
-    "desired", "opik_filter", "plan",
-]  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Update:
-    """`rule` is what is to stand there, under the id of what does; `changes` names what differs."""
+    """A rule to write over an existing one, whose id it has; `changes` names what differs."""
 
     rule: OpikRule
     changes: tuple[str, ...]
@@ -187,6 +121,71 @@ class Plan:
         return not self.create and not self.update
 
 
+def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
+    """Returns the rule of a judge in Opik. Raises Inexpressible."""
+    rule = judge.rule
+    if len(rule.name) > LONGEST_NAME:
+        raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
+    inputs = [name for name in rule.variables.online if "{{" + name + "}}" not in rule.prompt.replace(" ", "")]
+    shown = "".join(f"\n\n{name}:\n{{{{{name}}}}}" for name in inputs)
+    low, high = judge.score_range
+    scale = "true or false" if judge.score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
+    return OpikRule(
+        name=rule.name,
+        model=rule.model,
+        temperature=float(rule.temperature),
+        sampling_rate=float(rule.sampling_rate),
+        enabled=live and rule.enabled,
+        messages=(("SYSTEM", rule.task_introduction), ("USER", rule.prompt + shown)),
+        variables={**rule.variables.online, METADATA: json.dumps(carried(judge, vertical), sort_keys=True)},
+        output=(OutputField(judge.score_name, _TYPES[judge.score_type], f"{rule.description} ({scale})"),),
+        filters=(opik_filter(judge.filter),) if judge.filter is not None else (),
+    )
+
+
+def carried(judge: Judge, vertical: str) -> dict[str, Any]:
+    """Returns what Opik has no field for, as JSON."""
+    calibration = judge.calibration.model_dump(mode="json", exclude_none=True) if judge.calibration else None
+    return {
+        "judge_id": judge.id,
+        "vertical": vertical,
+        "version": judge.version,
+        "classification": judge.classification.value,
+        "floor": judge.floor,
+        "tolerance": judge.tolerance,
+        "thresholds": {milestone.value: value for milestone, value in judge.thresholds.items()},
+        "default_threshold": judge.default_threshold,
+        "enforcement": {milestone.value: value.value for milestone, value in judge.enforcement.items()},
+        "baseline_source": judge.baseline_source.value,
+        "calibration_ref": judge.calibration_ref,
+        "calibration": calibration,
+        "recalibration_due": str(judge.recalibration_due),
+    }
+
+
+def opik_filter(wanted: Filter) -> TraceFilter:
+    """Returns Opik's filter. A field that traces do not have is a metadata key (PF-9 §5.10). Raises Inexpressible."""
+    if wanted.operator is Operator.MATCHES:
+        raise Inexpressible("its filter matches a pattern, and Opik's filters know no patterns")
+    if wanted.operator in _NEVER_TRUE:
+        raise Inexpressible(
+            f"its filter says {wanted.operator}, which Opik's rules don't evaluate: it would never fire"
+        )
+    key = wanted.key or ""
+    name = wanted.field
+    if name not in _TRACE_FIELDS:
+        first = _METADATA_NAMES.get(name, name)
+        name, key = "metadata", f"{first}.{key}" if key else first
+    elif name == "metadata":
+        key = _METADATA_NAMES.get(key, key)
+    values = wanted.value if isinstance(wanted.value, list) else [wanted.value]
+    return TraceFilter(name, wanted.operator.value, key, ",".join(map(_text, values)))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
 def plan(
     judges: Iterable[Judge],
     vertical: str,
@@ -195,9 +194,12 @@ def plan(
     project: str,
     only: Collection[str] | None = None,
 ) -> Plan:
-    """`judges` as the vertical sees them; `there` all rules of its project, whose id is `project`; `live`: Opik is the
-    vertical's one live judge, else what is synced is disabled there; `only`: ids of the judges it is about. Nothing is
-    ever deleted, and no rule that is not ours, or that other projects share, is touched."""
+    """Plans a sync of a vertical's judges with its Opik project.
+
+    `judges` are as the vertical sees them; `there` are all rules of its project, whose id is `project`. `live`: Opik is
+    the vertical's one live judge; else synced rules are disabled there. `only`: ids of the judges to sync. A sync
+    deletes nothing, and touches no rule that is not ours or that other projects share.
+    """
     ours: dict[str, OpikRule] = {}
     left: list[LeftAlone] = []
     standing = sorted(there, key=lambda rule: rule.id)
@@ -238,8 +240,8 @@ def plan(
 
 
 def _under_the_name_it_got(wanted: OpikRule, here: OpikRule, standing: Iterable[OpikRule]) -> OpikRule:
-    """Opik numbers a name that another rule of the project has: `Response Quality-1`. To ask for the plain one again
-    would be a change each time."""
+    """Returns the rule under the name that Opik gave it: `Response Quality-1` where another rule of the project has the
+    plain name. Asking for the plain one again would be a change each time."""
     numbered = re.fullmatch(re.escape(wanted.name[: LONGEST_NAME - 12]) + r".*-\d+", here.name, re.DOTALL)
     taken = any(rule.id != here.id and rule.name.lower() == wanted.name.lower() for rule in standing)
     return replace(wanted, name=here.name) if numbered and taken else wanted

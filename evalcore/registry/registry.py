@@ -27,17 +27,18 @@ WordT = TypeVar("WordT", Milestone, Classification)
 
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """Each lookup takes `vertical`: with it, judges have that vertical's thresholds, floor, tolerance, filter and
-    provenance. A vertical that has no files here sees what the platform sees; `verticals` says which have some.
+    """All judges, categories and thresholds of one version of the files.
 
-    Judge ids are taken in kebab and in snake case. What is not there raises UnknownJudge, UnknownCategory or
-    UnknownArchetype, each a KeyError.
+    Each lookup takes `vertical`: with it, judges have that vertical's thresholds, floor, tolerance, filter and
+    provenance. A vertical without files sees what the platform sees; `verticals` are those that have some. Lookups take
+    judge ids in kebab and in snake case. Unknown names raise UnknownJudge, UnknownCategory or UnknownArchetype, each a
+    KeyError.
     """
 
     judges: Mapping[tuple[str, Seen], Judge]
     """The key is (id in snake case, vertical); each vertical has every judge."""
     categories: Mapping[tuple[str, Seen], Judges]
-    """What fires on an item: the category's own judges, the global metrics, every safety judge; each once."""
+    """The judges that fire on an item: the category's own, the global metrics, every safety judge; each once."""
     category_files: Mapping[str, Category]
     composites: Mapping[str, Composite]
     archetypes: Mapping[str, tuple[str, ...]]
@@ -45,7 +46,7 @@ class Registry:
     gates: GateDefaults
     sample: SampleSection
     manifest: dict[str, Any]
-    """As the file has it. Nothing here reads it again, so a caller's change to it changes no verdict."""
+    """The content of its file. Lookups never read it, so a caller's change to it changes no verdict."""
     config_hash: str
     """The hash of everything that lookups depend on: two registries with one hash give the same answers."""
 
@@ -85,7 +86,7 @@ class Registry:
         return [name] if composite is None or (judge_id(name), None) in self.judges else composite.judges
 
     def spelled(self, name: str) -> str:
-        """The one spelling of a judge's id, or of `judge.dimension`. Raises UnknownJudge."""
+        """Returns the one spelling of a judge's id, or of `judge.dimension`. Raises UnknownJudge."""
         self._limits(name, None)
         whole, dot, dimension = name.partition(".")
         return f"{judge_id(whole)}{dot}{judge_id(dimension)}"
@@ -111,8 +112,8 @@ class Registry:
         return tuple(judge for judge in self.all(vertical) if judge.classification is wanted)
 
     def for_archetype(self, archetype: str, vertical: Seen = None) -> Judges:
-        """Judges that score an archetype's sub-agents (PF-9 FR-5): those that name it, those that name none, and every
-        safety judge."""
+        """Returns the judges that score an archetype's sub-agents (PF-9 FR-5): those that name it, those that name
+        none, and every safety judge."""
         if archetype not in self.archetypes:
             raise UnknownArchetype(archetype, self.archetypes)
         return tuple(
@@ -181,7 +182,8 @@ def _verticals(files: RegistryFiles, categories: Mapping[str, Category]) -> froz
 def _firing(
     judges: Mapping[tuple[str, Seen], Judge], named: list[str], composites: Mapping[str, Composite], vertical: Seen
 ) -> Judges:
-    """Safety judges are inherited (PF-9 §5.5); a composite means its members; a disabled judge is left out."""
+    """Returns the judges that fire for the names of a category. Safety judges are inherited (PF-9 §5.5), a composite
+    means its members, and a disabled judge is left out."""
     found: dict[str, Judge] = {}
     for name in named:
         members = composites[name].judges if name in composites and (judge_id(name), None) not in judges else [name]
@@ -196,6 +198,7 @@ def _firing(
 
 
 def _word(kind: type[WordT], word: str) -> WordT:
+    """Returns the member of a closed list. Raises ValueError with the whole list."""
     try:
         return kind(word)
     except ValueError:

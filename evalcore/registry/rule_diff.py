@@ -13,12 +13,12 @@ from evalcore.registry.opik_rules import carried
 from evalcore.registry.registry import Judge
 
 _RESOLVED = frozenset({"threshold", "floor", "tolerance", "enforcement", "filter", "classification", "id"})
-"""Fields of the rule file whose resolved value is told instead."""
+"""Fields of the rule file for which the resolved value is compared instead."""
 
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """`field` is "" and one side None where the judge itself came or went."""
+    """A changed value; `field` is "" and one side None where the judge itself was added or removed."""
 
     judge: str
     vertical: str
@@ -28,7 +28,7 @@ class Change:
 
 
 def changes(before: Iterable[Judge], after: Iterable[Judge]) -> tuple[Change, ...]:
-    """By vertical ("" for the platform's view), judge and field."""
+    """Returns the changes, sorted by vertical ("" for the platform's view), judge and field."""
     old = {(judge.vertical or "", judge.id): values(judge) for judge in before}
     new = {(judge.vertical or "", judge.id): values(judge) for judge in after}
     found = []
@@ -44,15 +44,15 @@ def changes(before: Iterable[Judge], after: Iterable[Judge]) -> tuple[Change, ..
 
 
 def values(judge: Judge) -> dict[str, Any]:
-    """All that holds for a judge, by dotted name."""
+    """Returns all values that hold for a judge, by dotted name."""
     resolved = carried(judge, judge.vertical or "")
     own = {"judge_id", "vertical", "version"}
-    told = {name: value for name, value in resolved.items() if name not in own}
-    told["filter"] = judge.filter.model_dump(mode="json") if judge.filter is not None else None
-    told["sub_agents"] = list(judge.sub_agents)
+    holds = {name: value for name, value in resolved.items() if name not in own}
+    holds["filter"] = judge.filter.model_dump(mode="json") if judge.filter is not None else None
+    holds["sub_agents"] = list(judge.sub_agents)
     written = judge.rule.model_dump(mode="json")
-    told = {name: value for name, value in written.items() if name not in _RESOLVED} | told
-    return dict(_leaves(told))
+    holds = {name: value for name, value in written.items() if name not in _RESOLVED} | holds
+    return dict(_leaves(holds))
 
 
 def _leaves(value: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

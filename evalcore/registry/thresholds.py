@@ -13,12 +13,12 @@ from schemas.judges import Milestone, Score, ScoreType, Thresholds
 
 
 class ThresholdTypeError(TypeError):
-    """A threshold that does not fit the judge's score type or scale."""
+    """A threshold does not fit the judge's score type or scale."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What one source says. `source` is for messages, such as `the manifest`."""
+    """The thresholds of one source; `source` is its name in messages, such as `the manifest`."""
 
     source: str
     single: Score | None
@@ -37,8 +37,8 @@ class Stated:
 
 @dataclass(frozen=True)
 class Resolved:
-    """`default` is what holds where no milestone is named: the first single value; else, where sources only name
-    milestones, the strictest of the first that does; else the floor."""
+    """The thresholds that hold. `default` is for lookups without a milestone: the first single value; else the
+    strictest of the first source that names milestones; else the floor."""
 
     default: Score
     at: Mapping[Milestone, Score]
@@ -57,7 +57,7 @@ def resolve(sources: Sequence[Stated], floor: Score, score_type: ScoreType) -> R
 
 
 def unfit_threshold(value: Score, score_type: ScoreType, scale: tuple[float, float]) -> str | None:
-    """Why a threshold does not fit a judge, with what it may have been meant as; None when it fits.
+    """Returns why a threshold does not fit a judge, with the value that may be meant; None when it fits.
 
     Fractions fit an INTEGER judge, whose aggregate is a mean. A BOOLEAN judge takes `true` and nothing else: its
     aggregate is a pass rate, and `false` would let everything pass.

@@ -12,9 +12,9 @@ _SOURCES: Final = "jade_calibration, production_distribution or provisional_seed
 class Remedy(NamedTuple):
     clause: str
     what: str = ""
-    """What the field says, to follow 'is required: '."""
+    """What the field says, in the words that follow 'is required: '."""
     example: str = ""
-    """How it is written."""
+    """A value as a file has it."""
 
 
 _PROVENANCE: Final[dict[str, Remedy]] = {

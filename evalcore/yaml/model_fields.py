@@ -15,7 +15,7 @@ _MAY_HOLD_NOTHING = (dict, list, type(None))
 
 
 def models_at(model: type[BaseModel], path: FieldPath) -> list[type[BaseModel]]:
-    """The models a value at this path may be."""
+    """Returns the models that a value at this path may have."""
     found: list[Any] = [model]
     for part in path:
         found = [inner for outer in found for inner in _inside(outer, part)]
@@ -24,13 +24,13 @@ def models_at(model: type[BaseModel], path: FieldPath) -> list[type[BaseModel]]:
 
 @cache
 def fields(model: type[BaseModel]) -> Mapping[str, Any]:
-    """Name as files write it -> annotation."""
+    """Returns each field's annotation by the name that files write."""
     return {info.alias or name: info.annotation for name, info in model.model_fields.items()}
 
 
 @cache
 def inner_fields(model: type[BaseModel]) -> Mapping[str, list[str]]:
-    """Field names one level down -> where they belong, as a dotted path."""
+    """Returns, for field names one level down, the dotted paths at which they belong."""
     found: dict[str, list[str]] = {}
     for outer, annotation in fields(model).items():
         for inner in [plain for plain in _plain(annotation) if _is_model(plain)]:
@@ -41,7 +41,7 @@ def inner_fields(model: type[BaseModel]) -> Mapping[str, list[str]]:
 
 
 def nulls(annotation: Any, value: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
-    """Fields that are there and empty. A mapping of the file's own making (`Any` inside) may hold what it likes."""
+    """Yields the paths of fields that are present and empty. A free mapping (`Any` inside) may hold empty values."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(inner, _MAY_HOLD_NOTHING):
@@ -64,7 +64,8 @@ def _empty(annotation: Any, path: FieldPath) -> Iterator[FieldPath]:
 
 
 def _is_field_of_any(annotation: Any, key: str) -> bool:
-    """A model's own field is never empty, whatever its type: who wants it absent leaves it out."""
+    """Tells whether the key is a field of a model. Such a field is never empty: an author who wants none leaves it
+    out."""
     return any(key in fields(plain) for plain in _plain(annotation) if _is_model(plain))
 
 
@@ -81,7 +82,7 @@ def _inside(annotation: Any, part: str | int) -> Iterator[Any]:
 
 
 def _plain(annotation: Any) -> Iterator[Any]:
-    """Without `Annotated`, each member of a union alone."""
+    """Yields the members of an annotation's union, without `Annotated`."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _plain(get_args(annotation)[0])

@@ -19,8 +19,8 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Reading(Generic[AnyModel]):
-    """`parsed` only where there is no finding; `partial` where some fields could be read: a model without the others,
-    which raises AttributeError for them, so that what depends on them can't be judged by accident."""
+    """A file that was read. `parsed` is set where there is no finding. `partial` is set where only some fields could be
+    read; it raises AttributeError for the others, so that no check judges a value that is not there."""
 
     findings: list[Finding]
     parsed: Parsed[AnyModel] | None = None
@@ -28,6 +28,7 @@ class Reading(Generic[AnyModel]):
 
 
 def read(model: type[AnyModel], file: str, raw: bytes) -> Reading[AnyModel]:
+    """Reads a file as its model, with every finding about it."""
     document, findings = read_yaml(file, raw)
     if document is None:
         return Reading(findings)
@@ -56,7 +57,7 @@ def read(model: type[AnyModel], file: str, raw: bytes) -> Reading[AnyModel]:
 
 
 def read_as(model: type[AnyModel], file: str, raw: bytes) -> tuple[Parsed[AnyModel] | None, list[Finding]]:
-    """The file as its model, or all that is wrong with it: each with line, column, field, clause and fix."""
+    """Returns the file as its model, or all that is wrong with it: each with line, column, field, clause and fix."""
     reading = read(model, file, raw)
     return reading.parsed, reading.findings
 
@@ -83,6 +84,6 @@ def _partial(model: type[AnyModel], document: Document, findings: list[Finding])
 
 @cache
 def _adapters(model: type[BaseModel]) -> dict[str, TypeAdapter[Any]]:
-    """Per field, as files write its name: what validates its value alone."""
+    """Returns, by the name that files write, what validates a field's value alone."""
     found = model.model_fields.items()
     return {info.alias or name: TypeAdapter(info.rebuild_annotation()) for name, info in found}

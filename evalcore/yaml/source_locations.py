@@ -13,7 +13,7 @@ ModelT = TypeVar("ModelT")
 
 
 class Unreadable:
-    """Stands for a value that could not be read, such as an alias; what is said of it has been said."""
+    """Replaces a value that could not be read, such as an alias, and that has a finding already."""
 
     def __repr__(self) -> str:
         return "<unreadable>"
@@ -23,15 +23,15 @@ UNREADABLE: Final = Unreadable()
 
 
 def field_name(path: FieldPath) -> str:
-    """A path as findings write it: `categories.greeting.judges[0]`."""
+    """Returns a path as findings write it: `categories.greeting.judges[0]`."""
     parts = (f"[{part}]" if isinstance(part, int) else "." + " ".join(part[:80].split()) for part in path)
     return "".join(parts).removeprefix(".")
 
 
 @dataclass(frozen=True)
 class Document:
-    """`places`: where each field's key (or list item) begins. `incomplete`: fields below which something could not be
-    read, so that nothing there can be called missing."""
+    """A file's data. `places`: where each field's key, or list item, begins. `incomplete`: fields below which something
+    could not be read, so that nothing below them is called missing."""
 
     file: str
     data: Any
@@ -39,7 +39,7 @@ class Document:
     incomplete: frozenset[FieldPath] = frozenset()
 
     def at(self, path: FieldPath) -> Place:
-        """The place of a field, or of the nearest field above it that is there."""
+        """Returns the place of a field, or of the nearest field above it that the file has."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]

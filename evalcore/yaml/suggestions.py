@@ -1,4 +1,4 @@
-"""Suggests the known name that was probably meant, and the errors for unknown names that carry it."""
+"""Suggests the known name that was probably meant; defines the errors for unknown names that carry it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def _key(word: str) -> str:
 
 
 class Unknown(KeyError):
+    """A name is unknown; the message suggests the one that was probably meant."""
+
     kind = "name"
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:

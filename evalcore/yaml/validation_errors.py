@@ -49,7 +49,7 @@ _LENGTHS: Final = {
 
 @dataclass
 class FieldErrors:
-    """All errors of one field. `at_key`: they are about its name, not its value."""
+    """All errors of one field. `at_key`: they are about the field's name, not its value."""
 
     path: FieldPath
     at_key: bool
@@ -61,7 +61,7 @@ class FieldErrors:
 
 
 class Wording(NamedTuple):
-    """`fix` holds for this value; `general_fix` is for a field that has no example of its own either."""
+    """The text of a finding. `fix` is for this value; `general_fix` for a field that has no example either."""
 
     check: str
     message: str
@@ -110,7 +110,7 @@ def wording(found: FieldErrors) -> Wording:
 
 
 def _choices(found: FieldErrors) -> list[str]:
-    """The words that a field takes, where it takes only some."""
+    """Returns the words that a field accepts; none where it accepts others too."""
     if not all(kind in _OF_CHOICES for kind in found.kinds):
         return []
     expected = (str((error.get("ctx") or {}).get("expected", "")) for error in found.errors)
@@ -129,6 +129,7 @@ def _wrong_form(text: str, shown: str, pattern: str) -> Wording:
 
 
 def _wanted(kinds: list[str]) -> str:
+    """Returns the types that a field accepts, in words."""
     names = sorted({_WANTED[kind] for kind in kinds}, key=_ORDER.index)
     if "a number" in names and "a whole number" in names:
         names.remove("a whole number")
@@ -136,6 +137,7 @@ def _wanted(kinds: list[str]) -> str:
 
 
 def _type_fix(kinds: list[str], value: Any) -> str:
+    """Returns how to write this value in the type that the field accepts; "" where it can't be told."""
     if kinds == ["string_type"] and not isinstance(value, (dict, list)) and value is not None:
         return f"put it in quotes: '{str(value).lower() if isinstance(value, bool) else value}'"
     if isinstance(value, str) and "bool_type" in kinds and value.lower() in ("yes", "on", "true", "no", "off", "false"):
@@ -146,6 +148,7 @@ def _type_fix(kinds: list[str], value: Any) -> str:
 
 
 def described(value: Any) -> str:
+    """Returns a value as messages name it."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -166,22 +169,23 @@ def listed(names: Iterable[str]) -> str:
 
 def findings_of(model: type[BaseModel], document: Document, errors: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
     """Yields one finding for each field that pydantic's errors are about."""
-    found = _gathered(document, errors)
-    unknown = {one.path for one in found if "extra_forbidden" in one.kinds}
-    missing = {one.path for one in found if "missing" in one.kinds}
-    for one in found:
-        if one.errors[0]["input"] is UNREADABLE:
+    fields_with_errors = _gathered(document, errors)
+    unknown = {found.path for found in fields_with_errors if "extra_forbidden" in found.kinds}
+    missing = {found.path for found in fields_with_errors if "missing" in found.kinds}
+    for found in fields_with_errors:
+        path = found.path
+        if found.errors[0]["input"] is UNREADABLE:
             continue
-        if one.path in missing:
-            if one.path[:-1] not in document.incomplete:
-                yield _missing(model, document, one.path, unknown)
-        elif one.path in unknown:
-            yield _unknown(model, document, one.path, missing)
+        if path in missing:
+            if path[:-1] not in document.incomplete:
+                yield _missing(model, document, path, unknown)
+        elif path in unknown:
+            yield _unknown(model, document, path, missing)
         else:
-            said, help_ = wording(one), remedy(model.__name__, one.path)
-            example = f"write it like {one.path[-1]}: {help_.example}" if help_.example and not one.at_key else ""
-            fix = said.fix or example or said.general_fix
-            yield _finding(document, one.path, said.check, said.message, help_.clause, fix)
+            words, help_ = wording(found), remedy(model.__name__, path)
+            example = f"write it like {path[-1]}: {help_.example}" if help_.example and not found.at_key else ""
+            fix = words.fix or example or words.general_fix
+            yield _finding(document, path, words.check, words.message, help_.clause, fix)
 
 
 def _finding(document: Document, path: FieldPath, check: str, message: str, clause: str, fix: str) -> Finding:
@@ -189,8 +193,8 @@ def _finding(document: Document, path: FieldPath, check: str, message: str, clau
 
 
 def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[FieldErrors]:
-    """Errors by the field they are about. Of a union only the member that was meant counts: a mapping is not told that
-    it is no number when something inside it is wrong."""
+    """Groups errors by their field. Of a union only the member that was meant counts: a mapping with an error inside is
+    not called no number."""
     by_place: dict[tuple[FieldPath, bool], FieldErrors] = {}
     for error in errors:
         path, at_key = _path(document.data, error)
@@ -200,15 +204,15 @@ def _gathered(document: Document, errors: Iterable[Mapping[str, Any]]) -> list[F
         by_place.setdefault((path, at_key), FieldErrors(path, at_key)).errors.append(error)
     paths = [path for path, _ in by_place]
 
-    def beside_the_point(one: FieldErrors) -> bool:
-        deeper = any(len(path) > len(one.path) and path[: len(one.path)] == one.path for path in paths)
-        return deeper and bool(one.path) and all(kind.endswith("_type") for kind in one.kinds)
+    def is_of_another_member(found: FieldErrors) -> bool:
+        deeper = any(len(path) > len(found.path) and path[: len(found.path)] == found.path for path in paths)
+        return deeper and bool(found.path) and all(kind.endswith("_type") for kind in found.kinds)
 
-    return [one for one in by_place.values() if not beside_the_point(one)]
+    return [found for found in by_place.values() if not is_of_another_member(found)]
 
 
 def _path(data: Any, error: Mapping[str, Any]) -> tuple[FieldPath, bool]:
-    """Where in the file an error is: its location without what names members of unions."""
+    """Returns an error's path in the file, without the names of union members, and whether it is about the key."""
     path: list[str | int] = []
     location = error["loc"]
     if (dotted := _dotted(data, location)) is not None:
@@ -227,7 +231,8 @@ def _path(data: Any, error: Mapping[str, Any]) -> tuple[FieldPath, bool]:
 
 
 def _dotted(data: Any, location: tuple[Any, ...]) -> FieldPath | None:
-    """`judge.milestone: value` reached the model as a mapping below `judge`; the file has it in one line."""
+    """Returns the path of a threshold that the file has as `judge.milestone: value`. The model got it as a mapping
+    below `judge`."""
     if len(location) > 2 and location[0] == "thresholds" and isinstance(data, dict):
         written = data.get("thresholds")
         names = (f"{location[1]}.{part}" for part in location[2:])
