@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import httpx
 import structlog
@@ -39,7 +40,25 @@ def channels_of(settings: Settings) -> Channels:
     )
 
 
-def make_notifier(parts: Parts, client: httpx.AsyncClient) -> Notifier:
+class AlertClient:
+    """The notifiers' HTTP client, made at the first call and in a thread: httpx imports and reads much for one."""
+
+    def __init__(self) -> None:
+        self._making = asyncio.Lock()
+        self._made: httpx.AsyncClient | None = None
+
+    async def __call__(self) -> httpx.AsyncClient:
+        async with self._making:
+            if self._made is None:
+                self._made = await asyncio.to_thread(partial(httpx.AsyncClient, follow_redirects=False))
+            return self._made
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await self._made.aclose()
+
+
+def make_notifier(parts: Parts, client: AlertClient) -> Notifier:
     """The caller closes `client`."""
 
     def observe(delivered: bool) -> None:
@@ -48,7 +67,7 @@ def make_notifier(parts: Parts, client: httpx.AsyncClient) -> Notifier:
     return Notifier(client, observe=observe)
 
 
-def make_watch(parts: Parts, client: httpx.AsyncClient, replaying: Callable[[], bool]) -> RegressionWatch:
+def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool]) -> RegressionWatch:
     """The watch over live scores. The caller closes the notifiers' `client`."""
     settings = parts.settings
     responder = Responder(
@@ -92,7 +111,7 @@ class LiveJudges:
         self._parts, self._scorer = parts, scorer
         self.consumer: DelayedConsumer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._client: httpx.AsyncClient | None = None
+        self._client = AlertClient()
 
     def start(self, replaying: Callable[[], bool]) -> None:
         parts, settings = self._parts, self._parts.settings
@@ -120,7 +139,6 @@ class LiveJudges:
             session_seconds=settings.session_timeout_seconds,
             ready=lambda: not replaying(),
         )
-        self._client = httpx.AsyncClient(follow_redirects=False)
         watch = make_watch(parts, self._client, replaying)
         self._tasks = [
             asyncio.create_task(self.consumer.run(), name="live-judging"),
@@ -131,8 +149,7 @@ class LiveJudges:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._client is not None:
-            await self._client.aclose()
+        await self._client.close()
 
     def _observe(self, judged: Judged) -> None:
         for outcome in judged.outcomes():

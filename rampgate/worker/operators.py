@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx
-
 from rampgate.wiring import Parts
-from rampgate.worker.live_judging import channels_of, make_notifier
+from rampgate.worker.live_judging import AlertClient, channels_of, make_notifier
 from streams.alerts.operator_news import OperatorNews
 from streams.kafka.delayed_consumer import DelayedConsumer
 
@@ -21,11 +19,10 @@ class Operators:
         self._parts = parts
         self.consumer: DelayedConsumer | None = None
         self._task: asyncio.Task[None] | None = None
-        self._client: httpx.AsyncClient | None = None
+        self._client = AlertClient()
 
     def start(self) -> None:
         parts, settings = self._parts, self._parts.settings
-        self._client = httpx.AsyncClient(follow_redirects=False)
         notifier = make_notifier(parts, self._client)
         news = OperatorNews(parts.store, parts.clock, notifier, channels_of(settings).slack, parts.policy.lookback)
         self.consumer = DelayedConsumer(
@@ -43,5 +40,4 @@ class Operators:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._client is not None:
-            await self._client.aclose()
+        await self._client.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,10 +44,11 @@ def grafana(url: str, token: str) -> Address:
 
 class Notifier:
     """Posts messages: each has `seconds` in all and `timeout` for one try. `observe` is told whether a message was
-    delivered. The caller makes and closes the client, which must follow no redirects."""
+    delivered. `client` returns the HTTP client, which must follow no redirects; the caller closes it."""
 
     def __init__(
-        self, client: httpx.AsyncClient, *, tries: int = 5, seconds: float = 60.0, timeout: float = 10.0,
+        self, client: Callable[[], Awaitable[httpx.AsyncClient]], *,
+        tries: int = 5, seconds: float = 60.0, timeout: float = 10.0,
         first_pause: float = 0.5, observe: Callable[[bool], None] = lambda delivered: None,
     ) -> None:  # fmt: skip
         self._client, self._seconds, self._timeout, self._observe = client, seconds, timeout, observe
@@ -78,7 +79,8 @@ class Notifier:
     async def _try(self, address: Address, body: Mapping[str, Any]) -> None:
         """Post once. Raises TryAgain where a repetition may help, else Undelivered."""
         try:
-            answer = await self._client.post(
+            client = await self._client()
+            answer = await client.post(
                 address.url, json=dict(body), headers=dict(address.headers), timeout=self._timeout
             )
         except (httpx.HTTPError, OSError) as error:

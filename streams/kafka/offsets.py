@@ -37,14 +37,14 @@ class KafkaOffsets:
         """The offset of the first record at or after a time (ms) in each partition; None where every record is
         older."""
         wanted = {TopicPartition(*partition): at for partition, at in moments.items()}
-        found = await self._ask(lambda consumer: consumer.offsets_for_times(wanted))
+        found = await self._ask(lambda consumer: consumer.offsets_for_times(wanted), wanted)
         return {TP(*partition): (at.offset if at is not None else None) for partition, at in found.items()}
 
     async def bounds(self, partitions: Iterable[TP]) -> dict[TP, tuple[int, int]]:
         """The first offset and the one after the last record, for each partition."""
         wanted = [TopicPartition(*partition) for partition in partitions]
-        first = await self._ask(lambda consumer: consumer.beginning_offsets(wanted))
-        last = await self._ask(lambda consumer: consumer.end_offsets(wanted))
+        first = await self._ask(lambda consumer: consumer.beginning_offsets(wanted), wanted)
+        last = await self._ask(lambda consumer: consumer.end_offsets(wanted), wanted)
         return {TP(*partition): (first[partition], last[partition]) for partition in wanted}
 
     async def ends(self, partitions: Iterable[TP]) -> dict[TP, int]:
@@ -52,21 +52,26 @@ class KafkaOffsets:
         answers."""
         wanted = [TopicPartition(*partition) for partition in partitions]
         if not wanted:
-            await self._ask(lambda consumer: consumer.topics())
+            await self._ask(lambda consumer: consumer.topics(), ())
             return {}
-        found = await self._ask(lambda consumer: consumer.end_offsets(wanted))
+        found = await self._ask(lambda consumer: consumer.end_offsets(wanted), wanted)
         return {TP(*partition): offset for partition, offset in found.items()}
 
     async def close(self) -> None:
         async with self._lock:
             await self._consumer.drop()
 
-    async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
+    async def _ask(self, question: Callable[[Any], Awaitable[T]], about: Iterable[TopicPartition]) -> T:
         def noticed(error: BaseException, failures: int, pause: float) -> None:
             log.warning("offsets_retry", attempt=failures, reason=reason_of(error), seconds=pause)
 
+        topics = {partition.topic for partition in about}
+
         async def answer() -> T:
-            return await question(await self._consumer.get())
+            consumer = await self._consumer.get()
+            for topic in topics:  # aiokafka fails once for a topic that it does not know yet, and pauses 100 ms
+                await consumer._client._wait_on_metadata(topic)
+            return await question(consumer)
 
         async def attempt() -> T:
             try:

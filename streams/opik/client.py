@@ -111,8 +111,9 @@ class OpikClient:
     def _open(self) -> aiohttp.ClientSession:
         """The session, made at the first request, since it belongs to the loop that runs then."""
         if self._session is None:
+            tls = httpx.create_ssl_context() if self._root.startswith("https:") else True  # reads all authorities
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),
+                connector=aiohttp.TCPConnector(limit=self._connections, ssl=tls),
                 timeout=aiohttp.ClientTimeout(total=self._seconds),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=True,

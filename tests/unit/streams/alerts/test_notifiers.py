@@ -48,7 +48,10 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 def notifier(client: httpx.AsyncClient, **more: Any) -> Notifier:
-    return Notifier(client, **{"first_pause": 0.01, "tries": 3, "timeout": 1.0, **more})
+    async def made() -> httpx.AsyncClient:
+        return client
+
+    return Notifier(made, **{"first_pause": 0.01, "tries": 3, "timeout": 1.0, **more})
 
 
 async def test_a_message_that_is_taken_is_sent_once(server: Server, client: httpx.AsyncClient) -> None:
