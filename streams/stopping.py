@@ -1,8 +1,9 @@
-"""Ends a task whose client swallowed its cancellation."""
+"""Ends tasks: pauses that an event ends, and cancellations that a client swallowed."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 
 def heed_cancel() -> None:
@@ -15,3 +16,9 @@ def heed_cancel() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
+
+
+async def pause(seconds: float, until: asyncio.Event) -> None:
+    """Wait so many seconds, or until the event is set."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(until.wait(), seconds)

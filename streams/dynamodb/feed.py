@@ -25,6 +25,7 @@ from streams.dynamodb.shard_reader import Pages, Sender, ShardReader
 from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
 from streams.metrics import Metrics
 from streams.retry import Retry
+from streams.stopping import pause
 
 log = structlog.get_logger(__name__)
 STALE_MS = 10_000
@@ -147,7 +148,7 @@ class Feed:
                 self.trouble = clean(str(error))
             log.warning("feed_waiting", reason=self.trouble)
             failures += 1
-            await self._pause(Retry().pause(failures))
+            await pause(Retry().pause(failures), self._wake)
         return ""
 
     async def _next_stream(self) -> str:
@@ -195,7 +196,7 @@ class Feed:
             self._measure()
             if done and described is not None and (described.ended or self.pace.once):
                 return not self.pace.once
-            await self._pause(self.pace.look)
+            await pause(self.pace.look, self._wake)
         return False
 
     async def _look(self, arn: str, described: Described) -> bool:
@@ -289,7 +290,3 @@ class Feed:
             self.published += reader.published
         self.readers.clear()
         self._tasks.clear()
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)

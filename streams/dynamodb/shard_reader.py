@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 import structlog
@@ -18,6 +17,7 @@ from streams.dynamodb.records import created_ms, message_of
 from streams.dynamodb.shards import Place
 from streams.metrics import Metrics
 from streams.retry import Retry
+from streams.stopping import pause
 
 log = structlog.get_logger(__name__)
 Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
@@ -89,14 +89,14 @@ class ShardReader:
                     return
             except (Busy, Unavailable) as error:
                 self._failures += 1
-                pause = RETRY.pause(self._failures)
+                seconds = RETRY.pause(self._failures)
                 self.trouble = clean(str(error))
-                log.warning("feed_waiting", shard=self.lease.shard_id, reason=self.trouble, seconds=round(pause, 2))
-                await self._sleep(pause)
+                log.warning("feed_waiting", shard=self.lease.shard_id, reason=self.trouble, seconds=round(seconds, 2))
+                await pause(seconds, self._stopping)
             else:
                 self._failures, self.trouble, self.polled_at = 0, "", asked_at
                 if not more:
-                    await self._sleep(self._idle)
+                    await pause(self._idle, self._stopping)
 
     async def beat(self) -> None:
         """Renew the lease and, at the tip, note that all until now is published. Raises as ShardLease.keep does."""
@@ -185,7 +185,3 @@ class ShardReader:
     async def _renew(self) -> None:
         async with self._writing:
             await self.lease.keep()
-
-    async def _sleep(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)

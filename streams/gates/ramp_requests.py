@@ -28,6 +28,7 @@ from schemas.dead_letters import DeadLetter, Record, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates.verdict_log import PublishedVerdict, VerdictLog
+from streams.pipeline import Consumer
 from streams.redis.lease import Leasing
 from streams.retry import Retry
 
@@ -45,13 +46,6 @@ and the next holder finds on the topic whether that worker had published."""
 T = TypeVar("T")
 Request = RampRequest | InvalidRequest
 Decide = Callable[[Request], Awaitable[Verdict]]
-
-
-class Consumer(Protocol):
-    flow_active: bool
-
-    def current(self, batch: FetchedBatch) -> bool: ...
-    def abandon(self, batch: FetchedBatch) -> None: ...
 
 
 class Counting(Protocol):

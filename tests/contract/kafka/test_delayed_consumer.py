@@ -122,13 +122,13 @@ async def test_what_was_in_work_when_it_was_stopped_comes_again(rig: Rig) -> Non
 
 
 async def test_it_says_how_much_is_done_and_what_is_parked_is_not(rig: Rig) -> None:
-    feed = rig.start()
+    task = rig.start()
     rig.handler.not_yet = {b"early"}
     await rig.producer.send([(rig.topic, b"k", value, ()) for value in (b"a", b"early", b"b")])
     await come(lambda: rig.handler.values == [b"a", b"b"])
     await come(lambda: sorted(rig.consumer.done.values()) == [0, 2])
     await rig.stop()
-    assert feed.done()
+    assert task.done()
     assert rig.consumer.done == {}
 
 

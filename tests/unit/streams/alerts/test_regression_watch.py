@@ -18,9 +18,16 @@ from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
-from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, RegressionWatch
+from streams.alerts.regression_watch import (
+    GIVEN_UP_AFTER_MS,
+    LEASE_MS,
+    PendingResponse,
+    Regressions,
+    RegressionWatch,
+)
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
+from tests.unit.evalcore.gates.test_regression import bad, only, seen
 from tests.unit.evalcore.registry.registry_disk import built
 
 
@@ -60,7 +67,7 @@ class Watching:
         return [pending.response for pending in self.pending]
 
     def steps(self, judge: str = "honesty") -> list[tuple[Step, ...]]:
-        """Of each pending about a judge, those that were left."""
+        """The steps that were left when each response about the judge was carried out."""
         return [pending.left for pending in self.pending if pending.response.breach.judge_id == judge]
 
     async def look(self) -> list[Response]:
@@ -264,3 +271,13 @@ async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_wor
     else:
         assert len(watching.pending) > 1, "nobody took it: it is ours again"
         assert await other.acquire(), "and given back at the end"
+
+
+def test_steps_that_an_earlier_release_left_undone_are_still_pending() -> None:
+    """Earlier releases kept them under another name."""
+    kept = Regressions()
+    kept.note(only(seen(bad("honesty"))), 1_000, 500)
+    current = json.loads(kept.encode())
+    earlier = {"errands": current.pop("pending"), **current}
+    assert kept.pending
+    assert Regressions.decode(json.dumps(earlier).encode()) == Regressions.decode(kept.encode()) == kept
