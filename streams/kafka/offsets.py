@@ -1,4 +1,4 @@
-"""Asks the brokers for offsets, over a connection of its own.
+"""Asks the brokers for offsets, of topics and of groups, over connections of its own.
 
 On the connection that fetches, a question waits until the long poll before it ends (1.5 s while topics are quiet, with
 Apache Kafka and librdkafka's broker alike), so that finding the start of twelve partitions took more than a minute.
@@ -7,11 +7,13 @@ Apache Kafka and librdkafka's broker alike), so that finding the start of twelve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from faust.types import TP
 
 from agents.ports import Unavailable
@@ -22,6 +24,8 @@ from streams.retry import Retry, reason_of
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 SECONDS = 10.0
+FRESH = 1.0
+"""Seconds for which committed offsets are remembered: as long as workers take to commit what they have settled."""
 
 
 class KafkaOffsets:
@@ -85,3 +89,43 @@ class KafkaOffsets:
                 return await self._retry.call(attempt, KAFKA_ERRORS, noticed=noticed)
             except KAFKA_ERRORS as error:
                 raise Unavailable(f"Kafka: {reason_of(error)}") from error
+
+
+class GroupOffsets:
+    """Asks what a consumer group has committed, over a connection of its own; an answer serves for `fresh` seconds.
+    Raises Unavailable."""
+
+    def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str], fresh: float = FRESH) -> None:
+        self._fresh = fresh
+        options, self._group, self._topics = client_options(access), group, list(topics)
+        self._client = Reconnecting(lambda: AIOKafkaAdminClient(**options, metadata_max_age_ms=30_000))
+        self._lock = asyncio.Lock()
+        self._known: dict[tuple[str, int], int] = {}
+        self._until = 0.0
+
+    async def committed(self) -> dict[tuple[str, int], int]:
+        """The committed offset of each partition, (topic, partition), that has one."""
+        async with self._lock:
+            if time.monotonic() < self._until:
+                return self._known
+            until = time.monotonic() + self._fresh
+            try:
+                async with asyncio.timeout(SECONDS):
+                    client, wanted = await self._client.get(), []
+                    # By name: librdkafka's built-in broker can't be asked for all of them.
+                    for topic in self._topics:
+                        numbers = await client._client._wait_on_metadata(topic)
+                        wanted += [TopicPartition(topic, number) for number in numbers]
+                    found = await client.list_consumer_group_offsets(self._group, partitions=wanted)
+            except KAFKA_ERRORS as error:
+                await self._client.drop()
+                raise Unavailable(f"Kafka: committed offsets: {reason_of(error)}") from error
+            self._known = {
+                (partition.topic, partition.partition): at.offset for partition, at in found.items() if at.offset > 0
+            }
+            self._until = until
+            return self._known
+
+    async def close(self) -> None:
+        async with self._lock:
+            await self._client.drop()

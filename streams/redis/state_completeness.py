@@ -6,71 +6,17 @@ committed, until the records are read again. So each worker can tell, even befor
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import cast
 
-from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from faust.types import TP
 
 from agents.keys import WATERMARK
 from agents.ports import Store, Unavailable
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options
-from streams.kafka.offsets import KafkaOffsets
-from streams.retry import reason_of
+from streams.kafka.offsets import GroupOffsets, KafkaOffsets
 
-SECONDS = 10.0
-FRESH = 1.0
-"""Seconds for which committed offsets are remembered: as long as workers take to commit what they have settled."""
 REBUILDING = "the join state is being rebuilt from the topics"
-
-
-class GroupOffsets:
-    """Asks what a consumer group has committed, over a connection of its own; an answer serves for `fresh` seconds.
-    Raises Unavailable."""
-
-    def __init__(self, access: KafkaAccess, group: str, topics: Sequence[str], fresh: float = FRESH) -> None:
-        self._fresh = fresh
-        options, self._group, self._topics = client_options(access), group, list(topics)
-        self._client = Reconnecting(lambda: AIOKafkaAdminClient(**options, metadata_max_age_ms=30_000))
-        self._lock = asyncio.Lock()
-        self._known: dict[tuple[str, int], int] = {}
-        self._until = 0.0
-
-    async def committed(self) -> dict[tuple[str, int], int]:
-        """The committed offset of each partition, (topic, partition), that has one."""
-        async with self._lock:
-            if time.monotonic() < self._until:
-                return self._known
-            until = time.monotonic() + self._fresh
-            try:
-                async with asyncio.timeout(SECONDS):
-                    client = await self._client.get()
-                    # By name: librdkafka's built-in broker can't be asked for all of them.
-                    places = [(name, number) for name in self._topics for number in await partitions(client, name)]
-                    wanted = [TopicPartition(*place) for place in places]
-                    found = await client.list_consumer_group_offsets(self._group, partitions=wanted)
-            except KAFKA_ERRORS as error:
-                await self._client.drop()
-                raise Unavailable(f"Kafka: committed offsets: {reason_of(error)}") from error
-            self._known = {
-                (partition.topic, partition.partition): at.offset for partition, at in found.items() if at.offset > 0
-            }
-            self._until = until
-            return self._known
-
-    async def close(self) -> None:
-        async with self._lock:
-            await self._client.drop()
-
-
-async def partitions(client: AIOKafkaAdminClient, topic: str) -> Iterable[int]:
-    """Numbers of the topic's partitions."""
-    return cast("Iterable[int]", await client._client._wait_on_metadata(topic))
 
 
 class StateCompleteness:

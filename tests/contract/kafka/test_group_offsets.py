@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import Producer
-from streams.redis.state_completeness import GroupOffsets
+from streams.kafka.offsets import GroupOffsets
 
 
 @pytest.fixture(params=["kafka", "mock_broker"])
