@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from rampgate.local.demo.day import QUESTIONS, Message, iso, uuid7
+from rampgate.local.demo.day import QUESTIONS, Message, iso, trace_event, uuid7
 from schemas.topics import Topics
 
 VERTICAL, PROJECT, AGENT = "rewards_assistant", "consumer-agent", "assistant"
@@ -81,24 +81,24 @@ def _trace(one: Candidate, number: int, at: int, rng: random.Random) -> dict[str
         answer += " #quality:0.1"
     elif one.quality is not None:
         answer += f" #quality:{rng.uniform(*one.quality):.2f}"
-    trace_id = uuid7(at, rng)
-    return {
-        "event_id": f"trace-{trace_id}",
+    trace_id, response_id = uuid7(at, rng), f"resp_{rng.getrandbits(96):024x}"
+    turn = {
         "trace_id": trace_id,
-        "response_id": f"resp_{rng.getrandbits(96):024x}",
-        "project_name": PROJECT,
-        "started_at": iso(at),
-        "ended_at": iso(at + rng.randrange(800, 9000)),
-        "input": {"messages": [{"role": "user", "content": f"{rng.choice(QUESTIONS)} ({number})"}]},
-        "output": {"messages": [{"role": "assistant", "content": [{"type": "text", "text": answer}]}]},
+        "response_id": response_id,
+        "project": PROJECT,
+        "started": at,
+        "ended": at + rng.randrange(800, 9000),
+        "question": {"messages": [{"role": "user", "content": f"{rng.choice(QUESTIONS)} ({number})"}]},
+        "answer": {"messages": [{"role": "assistant", "content": [{"type": "text", "text": answer}]}]},
+        "user": f"user_{rng.randrange(500)}",
+        "session": f"sess_{rng.getrandbits(32):08x}",
         "metadata": {
-            "user_id": f"user_{rng.randrange(500)}",
-            "session_id": f"sess_{rng.getrandbits(32):08x}",
-            "environment": "shadow",
-            "agent_id": AGENT,
-            "agent_version": one.version,
             "vertical": VERTICAL,
             "sub_agent": VERTICAL,
             "category": "general_qa",
+            "environment": "shadow",
+            "agent_version": one.version,
         },
+        "judged": False,
     }
+    return trace_event(turn, rng)

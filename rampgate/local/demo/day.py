@@ -63,7 +63,7 @@ def make_day(seed: int, turns: int, now_ms: int, topics: Topics) -> Day:
         vertical, project, _ = rng.choices(VERTICALS, weights)[0]
         at = now_ms - DAY_MS + round(DAY_MS * 0.98 * (number + rng.random()) / turns)
         turn: dict[str, Any] = {
-            "rid": f"resp_{rng.getrandbits(96):024x}",
+            "response_id": f"resp_{rng.getrandbits(96):024x}",
             "trace_id": uuid7(at, rng),
             "project": project,
             "started": at,
@@ -76,7 +76,7 @@ def make_day(seed: int, turns: int, now_ms: int, topics: Topics) -> Day:
         }
         fate = rng.random()
         if fate < 0.93:
-            send(turn["ended"], "traces", turn["rid"], trace_event(turn, rng))
+            send(turn["ended"], "traces", turn["response_id"], trace_event(turn, rng))
         if fate < 0.98:
             day.opik.append(opik_trace(turn, rng))
             day.told["only in Opik"] += fate >= 0.93
@@ -85,11 +85,13 @@ def make_day(seed: int, turns: int, now_ms: int, topics: Topics) -> Day:
         if fate >= 0.98 or rng.random() < 0.25:
             thumb(turn, rng, send, day)
             if fate >= 0.98:
-                day.orphan = turn["rid"]
+                day.orphan = turn["response_id"]
         if fate < 0.93 and rng.random() < 0.06:
-            again = dict(turn, rid=f"resp_{rng.getrandbits(96):024x}", trace_id=uuid7(turn["ended"] + 40_000, rng))
+            again = dict(
+                turn, response_id=f"resp_{rng.getrandbits(96):024x}", trace_id=uuid7(turn["ended"] + 40_000, rng)
+            )
             again |= {"started": turn["ended"] + 40_000, "ended": turn["ended"] + 45_000}
-            send(again["ended"], "traces", again["rid"], trace_event(again, rng))
+            send(again["ended"], "traces", again["response_id"], trace_event(again, rng))
             day.opik.append(opik_trace(again, rng))
             day.told["rerolled, seen from traces"] += 1
     for value in (b'{"event_id": "broken", "response_id": ', b"\xff\xfe not text", b'{"hello": "world"}'):
@@ -102,15 +104,15 @@ def thumb(turn: dict[str, Any], rng: random.Random, send: Any, day: Day) -> None
     """Send a thumb, up or down; some twice, some taken back, some before their trace."""
     at = turn["ended"] + rng.randrange(-500, 240_000)
     value = rng.choice(("up", "up", "down"))
-    event = {"event_id": uuid7(at, rng), "response_id": turn["rid"], "user_id": turn["user"], "value": value}
+    event = {"event_id": uuid7(at, rng), "response_id": turn["response_id"], "user_id": turn["user"], "value": value}
     event["occurred_at"] = iso(at)
-    send(at, "thumbs", turn["rid"], event)
+    send(at, "thumbs", turn["response_id"], event)
     if rng.random() < 0.05:
-        send(at + 50, "thumbs", turn["rid"], event)
+        send(at + 50, "thumbs", turn["response_id"], event)
         day.told["thumbs sent twice"] += 1
     elif rng.random() < 0.05:
         taken_back = event | {"event_id": uuid7(at + 900, rng), "value": None, "occurred_at": iso(at + 900)}
-        send(at + 900, "thumbs", turn["rid"], taken_back)
+        send(at + 900, "thumbs", turn["response_id"], taken_back)
         day.told["thumbs taken back"] += 1
 
 
@@ -119,26 +121,20 @@ def scores(turn: dict[str, Any], rng: random.Random) -> list[dict[str, Any]]:
 
 
 def metadata(turn: dict[str, Any]) -> dict[str, Any]:
-    return dict(turn["metadata"]) | {
-        "user_id": turn["user"],
-        "session_id": turn["session"],
-        "environment": "demo",
-        "agent_id": "assistant",
-        "agent_version": "v1",
-        "prompt_version": "demo",
-    }
+    whose = {"user_id": turn["user"], "session_id": turn["session"], "agent_id": "assistant"}
+    return whose | {"environment": "demo", "agent_version": "v1", "prompt_version": "demo"} | turn["metadata"]
 
 
 def trace_event(turn: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     return {
         "event_id": f"trace-{turn['trace_id']}",
         "trace_id": turn["trace_id"],
-        "response_id": turn["rid"],
+        "response_id": turn["response_id"],
         "project_name": turn["project"],
         "started_at": iso(turn["started"]),
         "ended_at": iso(turn["ended"]),
         "input": turn["question"],
-        "output": "An answer.",
+        "output": turn.get("answer", "An answer."),
         "metadata": metadata(turn),
         "feedback_scores": scores(turn, rng),
     }
@@ -154,5 +150,5 @@ def opik_trace(turn: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         "end_time": iso(turn["ended"]),
         "input": {"question": turn["question"]},
         "output": {"answer": "An answer."},
-        "metadata": metadata(turn) | {"response_id": turn["rid"]},
+        "metadata": metadata(turn) | {"response_id": turn["response_id"]},
     }

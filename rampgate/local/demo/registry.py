@@ -1,5 +1,4 @@
-"""Copies the shipped registry into a folder and makes its dates fresh; the demo's has one audited override (PC5
-§5.2)."""
+"""Copies the shipped registry with fresh dates; the demo's has one audited override (PC5 §5.2)."""
 
 from __future__ import annotations
 
