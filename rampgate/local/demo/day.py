@@ -121,8 +121,9 @@ def scores(turn: dict[str, Any], rng: random.Random) -> list[dict[str, Any]]:
 
 
 def metadata(turn: dict[str, Any]) -> dict[str, Any]:
-    whose = {"user_id": turn["user"], "session_id": turn["session"], "agent_id": "assistant"}
-    return whose | {"environment": "demo", "agent_version": "v1", "prompt_version": "demo"} | turn["metadata"]
+    whose: dict[str, Any] = {"user_id": turn["user"], "session_id": turn["session"], "agent_id": "assistant"}
+    whose |= {"environment": "demo", "agent_version": "v1", "prompt_version": "demo"}
+    return {**whose, **turn["metadata"]}
 
 
 def trace_event(turn: dict[str, Any], rng: random.Random) -> dict[str, Any]:

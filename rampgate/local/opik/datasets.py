@@ -139,24 +139,15 @@ async def retrieve(request: web.Request) -> web.Response:
     return wire.answer(_by_id(store, found))
 
 
-def _remove(store: Store, identifiers: list[str]) -> None:
-    with store.transaction():
-        for table, column in (("dataset_items", "dataset_id"), ("dataset_versions", "dataset_id"), ("datasets", "id")):
-            store.write_many(f"DELETE FROM {table} WHERE {column} = ?", [(each,) for each in identifiers])
-
-
-async def delete(request: web.Request) -> web.Response:
-    _remove(request.app[STORE], await wire.doomed_ids(request))
-    return wire.done()
-
-
 async def delete_by_name(request: web.Request) -> web.Response:
     store, value = request.app[STORE], await wire.body(request)
     name = wire.required_text(value, "dataset_name")
     found = find_by_name(store, name, value.get("project_name"))
     if found is None:
         raise wire.coded(404, f"Dataset name: {name} not found")
-    _remove(store, [found])
+    with store.transaction():
+        for table, column in (("dataset_items", "dataset_id"), ("dataset_versions", "dataset_id"), ("datasets", "id")):
+            store.write(f"DELETE FROM {table} WHERE {column} = ?", (found,))
     return wire.done()
 
 
@@ -320,30 +311,17 @@ async def stream_items(request: web.Request) -> web.Response:
     return wire.lines(_public_item(row) for row in rows)
 
 
-async def get_item(request: web.Request) -> web.Response:
-    identifier = wire.path_id(request)
-    row = request.app[STORE].row(
-        f"SELECT {_ITEM_COLUMNS} FROM dataset_items WHERE id = ? AND until IS NULL", (identifier,)
-    )
-    if row is None:
-        raise wire.not_found("Dataset item", identifier)
-    return wire.answer(_public_item(row))
-
-
 _BASE = "/v1/private/datasets"
 ROUTES: Routes = [
     ("PUT", f"{_BASE}/items", put_items),
     ("POST", f"{_BASE}/items/stream", stream_items),
     ("POST", f"{_BASE}/items/delete", delete_items),
-    ("GET", f"{_BASE}/items/{ID_PATH}", get_item),
     ("GET", f"{_BASE}/{ID_PATH}/items", find_items),
     ("GET", _BASE, find),
     ("POST", _BASE, create),
     ("POST", f"{_BASE}/retrieve", retrieve),
     ("POST", f"{_BASE}/delete", delete_by_name),
-    ("POST", f"{_BASE}/delete-batch", delete),
     ("GET", f"{_BASE}/{ID_PATH}", get),
-    ("DELETE", f"{_BASE}/{ID_PATH}", delete),
     ("GET", f"{_BASE}/{ID_PATH}/versions", versions),
     ("POST", f"{_BASE}/{ID_PATH}/versions/retrieve", version),
 ]

@@ -136,19 +136,12 @@ class Faults:
         self._rules += rules
         return done()
 
-    async def show(self, request: web.Request) -> web.Response:
-        return answer([rule.model_dump() for rule in self._rules])
-
     async def clear(self, request: web.Request) -> web.Response:
         self._rules.clear()
         return done()
 
     async def requests(self, request: web.Request) -> web.Response:
         return answer(dict(self._requests))
-
-    async def clear_requests(self, request: web.Request) -> web.Response:
-        self._requests.clear()
-        return done()
 
     async def writes(self, request: web.Request) -> web.Response:
         counts: dict[str, dict[str, int]] = {}
@@ -163,10 +156,8 @@ class Faults:
     def routes(self) -> Routes:
         return [
             ("POST", f"{CONTROL}faults", self.add),
-            ("GET", f"{CONTROL}faults", self.show),
             ("DELETE", f"{CONTROL}faults", self.clear),
             ("GET", f"{CONTROL}requests", self.requests),
-            ("DELETE", f"{CONTROL}requests", self.clear_requests),
             ("GET", f"{CONTROL}writes", self.writes),
             ("DELETE", f"{CONTROL}writes", self.clear_writes),
         ]

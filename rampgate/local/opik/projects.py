@@ -97,19 +97,10 @@ async def retrieve(request: web.Request) -> web.Response:
     return wire.answer(_public(store, row))
 
 
-async def delete(request: web.Request) -> web.Response:
-    """As in Opik the project goes and its traces stay behind, unreachable by name."""
-    doomed = [(identifier,) for identifier in await wire.doomed_ids(request)]
-    request.app[STORE].write_many("DELETE FROM projects WHERE id = ?", doomed)
-    return wire.done()
-
-
 _BASE = "/v1/private/projects"
 ROUTES: Routes = [
     ("GET", _BASE, find),
     ("POST", _BASE, create),
     ("POST", f"{_BASE}/retrieve", retrieve),
-    ("POST", f"{_BASE}/delete", delete),
     ("GET", f"{_BASE}/{ID_PATH}", get),
-    ("DELETE", f"{_BASE}/{ID_PATH}", delete),
 ]

@@ -228,11 +228,6 @@ async def delete(request: web.Request) -> web.Response:
     return wire.done()
 
 
-async def logs(request: web.Request) -> web.Response:
-    """An empty page: this server runs no rules."""
-    return wire.answer({"page": 1, "size": 0, "total": 0, "content": []})
-
-
 _BASE = "/v1/private/automations/evaluators"
 ROUTES: Routes = [
     ("GET", _BASE, find),
@@ -240,5 +235,4 @@ ROUTES: Routes = [
     ("POST", f"{_BASE}/delete", delete),
     ("GET", f"{_BASE}/{ID_PATH}", get),
     ("PATCH", f"{_BASE}/{ID_PATH}", update),
-    ("GET", f"{_BASE}/{ID_PATH}/logs", logs),
 ]

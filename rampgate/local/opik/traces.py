@@ -202,7 +202,10 @@ def _delete(kind: Kind) -> Handler:
     """Delete by path or by `{"ids"}`, with a trace its spans and scores. Unknown ids are no error."""
 
     async def handle(request: web.Request) -> web.Response:
-        store, doomed = request.app[STORE], [(identifier,) for identifier in await wire.doomed_ids(request)]
+        store = request.app[STORE]
+        by_path = "id" in request.match_info
+        identifiers = [wire.path_id(request)] if by_path else wire.ids(await wire.body(request))
+        doomed = [(identifier,) for identifier in identifiers]
         with store.transaction():
             if kind is TRACE:
                 spans = "SELECT id FROM spans WHERE trace_id = ?"

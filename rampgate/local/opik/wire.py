@@ -105,11 +105,6 @@ def path_id(request: web.Request) -> str:
     return request.match_info["id"].lower()
 
 
-async def doomed_ids(request: web.Request) -> list[str]:
-    """The ids to delete: the path's, or those of the body's `ids`."""
-    return [path_id(request)] if "id" in request.match_info else ids(await body(request))
-
-
 def required_text(value: dict[str, Any], key: str, where: str = "") -> str:
     """A text that isn't blank; Refusal 422 in Opik's words otherwise."""
     text = value.get(key)
