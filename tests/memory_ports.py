@@ -146,7 +146,7 @@ class MemoryScores:
 
 
 @dataclass
-class MemoryLetters:
+class MemoryDeadLetters:
     letters: list[DeadLetter] = field(default_factory=list)
 
     async def put(self, letters: Sequence[DeadLetter]) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streams.dynamodb.shards import Shard
+from streams.retry import reason_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -91,9 +92,9 @@ class Dynamo:
         except ClientError as error:
             raise _translated(error, self.table) from error
         except HTTPClientError as error:
-            raise Busy(f"{type(error).__name__}: {error}") from error
+            raise Busy(reason_of(error)) from error
         except (BotoCoreError, ValueError) as error:
-            raise Misconfigured(f"DynamoDB can't be asked: {type(error).__name__}: {error}") from error
+            raise Misconfigured(f"DynamoDB can't be asked: {reason_of(error)}") from error
 
     async def latest_stream(self) -> str:
         """ARN of the table's stream. Raises Gone without a table, Misconfigured without a stream of the right view."""

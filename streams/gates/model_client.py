@@ -12,6 +12,8 @@ from typing import Self
 import aiohttp
 import httpx
 
+from streams.retry import reason_of
+
 
 @dataclass(frozen=True)
 class Response:
@@ -37,7 +39,7 @@ class ModelClient:
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise httpx.NetworkError(f"{type(error).__name__}: {error}") from error
+            raise httpx.NetworkError(reason_of(error)) from error
 
     async def aclose(self) -> None:
         if self._made is not None:

@@ -22,7 +22,7 @@ import structlog
 
 from agents.ports import Refusal, Unauthorized, Unavailable, Write
 from schemas.outcomes import Cause
-from streams.retry import RETRIED_STATUSES, Retry, TryAgain
+from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class OpikClient:
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
         except aiohttp.ClientError as error:
-            raise httpx.NetworkError(f"{type(error).__name__}: {error}") from error
+            raise httpx.NetworkError(reason_of(error)) from error
         if 200 <= answer.status < 300:
             return content
         try:
@@ -161,7 +161,7 @@ async def persist(
             raise TryAgain(f"{status}: {reason(error)}", hint(error.headers)) from error
         except (httpx.HTTPError, OSError) as error:
             observe("unavailable")
-            raise TryAgain(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+            raise TryAgain(reason_of(error)) from error
         observe("ok")
         return answer
 

@@ -15,7 +15,7 @@ import httpx
 from agents.ports import Unavailable
 from evalcore.registry.opik_rules import LLM_JUDGE, OpikRule, OutputField, Plan, TraceFilter
 from streams.opik.client import ApiError, OpikClient, Query, numbered_pages, or_none, persist, reason
-from streams.retry import RETRIED_STATUSES
+from streams.retry import RETRIED_STATUSES, reason_of
 
 PAGE = 100
 TOO_MANY = 429
@@ -89,7 +89,7 @@ async def _once(call: Callable[[], Awaitable[T]]) -> T:
             raise Unavailable(f"Opik: {error.status_code}: {reason(error)}") from error
         raise
     except (httpx.HTTPError, OSError) as error:
-        raise Unavailable(f"Opik: {type(error).__name__}: {error}".rstrip(": ")) from error
+        raise Unavailable(f"Opik: {reason_of(error)}") from error
 
 
 def code_of(rule: OpikRule) -> dict[str, Any]:

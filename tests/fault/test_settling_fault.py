@@ -11,7 +11,7 @@ from agents.policy import Policy
 from agents.ports import Ports
 from schemas.signals import THUMBS
 from schemas.topics import Topics
-from tests.memory_ports import ManualClock, MemoryLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
+from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
 
 FOREVER = 1 << 46
 
@@ -36,6 +36,6 @@ async def test_a_trace_that_arrives_during_a_search_is_still_asked_for_its_judge
         async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
             return set(turns)
 
-    ports = Ports(store, MemoryScores(), MemoryLetters(), MemoryLog(), Traces(), clock)
+    ports = Ports(store, MemoryScores(), MemoryDeadLetters(), MemoryLog(), Traces(), clock)
     await revisit(["r"], ports, Policy(), Topics())
     assert decode_turn(store.values["t:r"][0]).judged == 1

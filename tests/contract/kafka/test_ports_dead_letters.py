@@ -18,7 +18,7 @@ from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KafkaDeadLetters, Producer
 from tests.contract.kafka.kept_records import Kept
-from tests.memory_ports import MemoryLetters
+from tests.memory_ports import MemoryDeadLetters
 
 MAX = 1_000_000
 
@@ -27,12 +27,12 @@ MAX = 1_000_000
 class Rig:
     """The port, and what lies behind it as (key, value, headers), in the order it was put."""
 
-    letters: KafkaDeadLetters | MemoryLetters
+    letters: KafkaDeadLetters | MemoryDeadLetters
     kafka: KafkaCluster
     topic: str
 
     async def lying(self, count: int) -> list[tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]]:
-        if isinstance(self.letters, MemoryLetters):
+        if isinstance(self.letters, MemoryDeadLetters):
             return [letter.encode(MAX) for letter in self.letters.letters]
         consumer = AIOKafkaConsumer(bootstrap_servers=self.kafka.bootstrap, max_partition_fetch_bytes=8_000_000)
         await consumer.start()
@@ -53,7 +53,7 @@ class Rig:
 @pytest.fixture(params=["kafka", "memory"])
 async def rig(request: pytest.FixtureRequest, kafka: KafkaCluster, topic_prefix: str) -> AsyncIterator[Rig]:
     if request.param == "memory":
-        yield Rig(MemoryLetters(), kafka, "")
+        yield Rig(MemoryDeadLetters(), kafka, "")
         return
     topic = topic_prefix + "dead-letters"
     kafka.create_topics([topic], 1)

@@ -22,7 +22,7 @@ from agents.ports import Ports
 from schemas.outcomes import Kind
 from schemas.signals import kinds
 from schemas.topics import Topics
-from tests.memory_ports import ManualClock, MemoryLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
+from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryLog, MemoryScores, MemoryStore, MemoryTraces
 from tests.unit.agents.builders import MINUTE, NOW, REROLL_SCORE, SECOND, THUMBS_SCORE, Rec, encode, thumb, trace_id
 
 AGENTS: dict[str, Agent] = {agent.kind: agent for agent in (thumbs.AGENT, rerolls.AGENT, traces.AGENT)}
@@ -38,7 +38,7 @@ class World:
     topics: Topics = field(default_factory=Topics)
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW + MINUTE))
     scores: MemoryScores = field(default_factory=MemoryScores)
-    letters: MemoryLetters = field(default_factory=MemoryLetters)
+    letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
     log: MemoryLog = field(default_factory=MemoryLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
     logs: dict[tuple[str, int], list[Rec]] = field(default_factory=dict)

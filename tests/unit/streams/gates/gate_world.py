@@ -26,7 +26,7 @@ from schemas.verdicts import Code, Reason, Verdict
 from streams.gates import ramp_requests
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.verdict_log import PublishedVerdict
-from tests.memory_ports import ManualClock, MemoryLetters, MemoryStore
+from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryStore
 from tests.unit.agents.builders import Rec
 
 TOPIC = "rampgate.ramp-steps"
@@ -136,7 +136,7 @@ class Worker:
     topic: Topic = field(default_factory=Topic)
     leases: Lease = field(default_factory=Lease)
     state: State = field(default_factory=State)
-    letters: MemoryLetters = field(default_factory=MemoryLetters)
+    letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
     consumer: Consumer = field(default_factory=Consumer)
     slow: dict[str, asyncio.Event] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
