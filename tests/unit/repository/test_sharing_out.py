@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
+from unittest.mock import patch
+
+from xdist.scheduler import LoadFileScheduling
 
 from tests import conftest
 
@@ -15,3 +19,20 @@ def test_a_file_is_shared_out_as_one_and_a_fault_test_alone() -> None:
     assert shared == ["tests/stream/test_ways.py"] * 2
     alone = [scheduler._split_scope(f"tests/fault/test_kills_fault.py::test_{name}") for name in ("a", "b[x]")]
     assert len(set(alone)) == 2
+
+
+def test_unit_tests_fill_the_waits_of_the_others_and_nothing_is_left_out() -> None:
+    queue = {"tests/fault/test_a.py::test_x": {"x": False}, "tests/stream/test_b.py": {"b": False}}
+    queue |= {f"tests/unit/test_{n}.py": {f"{n}": False} for n in range(6)}
+
+    class Scheduler(conftest.FilesTogether):
+        def __init__(self) -> None:
+            self.collection, self.workqueue = None, OrderedDict(queue)
+
+    scheduler = Scheduler()
+    with patch.object(LoadFileScheduling, "schedule"):
+        scheduler.schedule()
+    assert dict(scheduler.workqueue) == queue
+    assert [scope.split("/")[1] for scope in scheduler.workqueue] == [
+        *("fault", "unit", "unit", "stream", "unit", "unit", "unit", "unit")
+    ]

@@ -98,7 +98,7 @@ def test_judges_are_held_against_people_every_quarter() -> None:
 
 def folders(target: str) -> set[str]:
     """The test folders that a target of the Makefile runs, and whether it takes or leaves out the slow tests."""
-    recipe = re.search(rf"^{target}:.*\n\t(.*pytest.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    recipe = re.search(rf"^{target}:.*\n(?:\t.*\n)*?\t(.*pytest.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe, target
     slow = "slow" if "-m slow" in recipe[1] else "quick"
     return {f"{slow} {name}" for name in re.findall(r"tests/(\w+)", recipe[1]) or SUITES}

@@ -21,7 +21,7 @@ from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Failure
 from evalcore.scoring.sampling import share
 from schemas.outcomes import Cause, Kind
-from streams.dead_letters.states import settled
+from streams.dead_letters.states import resolution
 from tests.unit.agents.builders import NOW, thumb
 from tests.unit.agents.live.live_rig import RARE, REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.scoring.scoring_rig import down
@@ -205,8 +205,8 @@ async def test_a_model_that_is_down_makes_a_dead_letter_and_its_replay_is_judged
     assert rig.written(event) == {}
     facts = trace_codec.decode([rig.world.letters.letters[0].record], rig.world.clock.ms, rig.world.policy).items[0]
     turn = rig.world.turn("r")
-    assert settled(facts, None, turn, Cause.MISSING_TRACE), "the join has the trace"
-    assert settled(facts, None, turn, Cause.JUDGE_UNAVAILABLE) == "", "yet what judges owe is open, and may be replayed"
+    assert resolution(facts, None, turn, Cause.MISSING_TRACE), "the join has the trace"
+    assert resolution(facts, None, turn, Cause.JUDGE_UNAVAILABLE) == "", "what judges owe is open, and may be replayed"
     rig.model = Willing()
     await rig.traces(event)
     assert "helpfulness" in rig.written(event)
