@@ -190,7 +190,7 @@ def dead_letter_ledger(parts: Parts) -> ReplayLedger:
 
 
 def dead_letter_states(parts: Parts, *, with_redis: bool) -> DeadLetterStates:
-    """What tells the states of dead letters: Redis and the letters, or the letters alone."""
+    """The states of dead letters, from Redis and the letters, or from the letters alone."""
     store, ledger = (parts.store, dead_letter_ledger(parts)) if with_redis else (None, None)
     agents: Any = AGENTS
     return DeadLetterStates(parts.topics, agents, parts.policy, parts.clock, store, ledger)

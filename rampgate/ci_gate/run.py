@@ -30,7 +30,7 @@ SCOPE = "file"
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a gate is asked to decide, and by what.
+    """A request to decide a gate, with what the decision depends on.
 
     `today` decides what is overdue. `accepted` is the enforcement of judges whose baseline shift was accepted and
     audited. `history` has the aggregates on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for

@@ -33,8 +33,8 @@ SERVED = frozenset({"loaded", "unchanged"})
 
 @dataclass(frozen=True)
 class Side:
-    """What a process serves. `live` and `ready` answer at once, from the last checks. Without `queries`, as in the
-    feed, there are only probes and metrics."""
+    """Everything that a process serves over HTTP. `live` and `ready` answer at once, from the last checks. Without
+    `queries`, as in the feed, there are only probes and metrics."""
 
     metrics: Metrics
     live: Callable[[], Health]

@@ -125,7 +125,7 @@ class DevStack(Closing):
         }
 
     def _environment(self) -> dict[str, str]:
-        """What the children get besides this process's environment, which may tune the worker but not name real
+        """The children's environment, on top of this process's own, which may tune the worker but not name real
         services.
 
         The children read no settings file, because they run in folders of their own.

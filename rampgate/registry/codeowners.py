@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
-"""Where GitHub looks, in this order."""
+"""The places where GitHub looks for the file, in this order."""
 
 
 class Line(NamedTuple):

@@ -12,9 +12,9 @@ from evalcore.gates.golden import GoldenSet
 from evalcore.manifest.dataset import DatasetThere, unfit
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
+from rampgate.registry.verticals import key_of, workspace_of
 from rampgate.settings import Settings, revealed
 from schemas.manifests import Dataset, ManifestFile
-from schemas.settings import read_secret
 from schemas.verticals import Vertical
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 RETRY_SECONDS = 20.0
-"""How long a gate retries while Opik does not answer."""
+"""Seconds for which a gate retries while Opik does not answer."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,13 @@ async def opened(
     from streams.opik.datasets import OpikDatasets
 
     owner = next((one for one in verticals if one.project == wanted.project), None)
-    key = revealed(settings.opik_api_key)
-    workspace = settings.opik_workspace
-    if owner is not None and "workspace" in owner.model_fields_set:
-        workspace = owner.workspace
-    try:
-        if owner is not None and owner.api_key_file is not None:
-            key = read_secret(owner.api_key_file)
-    except ValueError as error:
-        raise Unauthorized(f"api_key_file of {owner.name if owner else ''}: {error}") from error
+    key, workspace = revealed(settings.opik_api_key), settings.opik_workspace
+    if owner is not None:
+        workspace = workspace_of(owner, settings)
+        try:
+            key = key_of(owner, settings)
+        except ValueError as error:
+            raise Unauthorized(f"api_key_file of {owner.name}: {error}") from error
     client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
     try:
         yield OpikDatasets(client, seconds)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.registry.opik_rules import OpikRule, Plan, plan
 from evalcore.registry.registry import Registry
-from rampgate.settings import Settings, revealed
-from schemas.settings import read_secret
+from rampgate.registry.verticals import key_of, workspace_of
+from rampgate.settings import Settings
 from schemas.verticals import Vertical
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class RuleSync:
 
         settings, vertical = self._settings, part.vertical
         own = _file(settings, vertical)
-        workspace = vertical.workspace if "workspace" in vertical.model_fields_set else settings.opik_workspace
+        workspace = workspace_of(vertical, settings)
         client = OpikClient(settings.opik, workspace, part.key, settings.opik_timeout_seconds, CONNECTIONS)
         try:
             yield OpikRules(client, settings.opik_retry_seconds)
@@ -164,10 +164,8 @@ def judge_of(rule: OpikRule) -> str:
 
 def _part(settings: Settings, vertical: Vertical) -> VerticalSync:
     """The vertical's part, with its own key, else the operator's."""
-    if vertical.api_key_file is None:
-        return VerticalSync(vertical, revealed(settings.opik_api_key))
     try:
-        return VerticalSync(vertical, read_secret(vertical.api_key_file))
+        return VerticalSync(vertical, key_of(vertical, settings))
     except ValueError as error:
         return VerticalSync(vertical, trouble=f"{_file(settings, vertical)}: api_key_file: {error}")
 

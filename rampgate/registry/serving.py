@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class Source(Protocol):
-    """Where the registry comes from: `evalcore.reloading`. `refresh` reads files and may block, so it runs in a thread.
+    """The source of the registry: `evalcore.reloading`. `refresh` reads files and may block, so it runs in a thread.
     `ttl` None: the source looks for new files only on `refresh`."""
 
     def use(self, root: Path, ttl: float | None) -> None: ...

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from evalcore.registry.disk import read
 from evalcore.yaml.models import read_as
-from rampgate.settings import SettingsError
+from rampgate.settings import Settings, SettingsError, revealed
+from schemas.settings import read_secret
 from schemas.verticals import UNKNOWN, UNREGISTERED, Vertical
 
 TAKEN = {UNKNOWN: "a signal without a trace", UNREGISTERED: "verticals without a file"}
@@ -36,3 +37,13 @@ def load_verticals(configs: Path) -> dict[str, Vertical]:
     if wrong:
         raise SettingsError("\n".join(wrong))
     return found
+
+
+def key_of(vertical: Vertical, settings: Settings) -> str | None:
+    """The key to the vertical's Opik project: its own, else the operator's. Raises ValueError for an unreadable
+    file."""
+    return read_secret(vertical.api_key_file) if vertical.api_key_file is not None else revealed(settings.opik_api_key)
+
+
+def workspace_of(vertical: Vertical, settings: Settings) -> str:
+    return vertical.workspace if "workspace" in vertical.model_fields_set else settings.opik_workspace

@@ -129,7 +129,8 @@ class WorkerHealth:
             self._parts.metrics.last_progress.set(time.time())
 
     def _deciding(self, tp: TP) -> bool:
-        """Whether records of a partition wait for running gates: those take minutes, and no restart would help."""
+        """Tells whether records of a partition wait for running gates, which take minutes and which no restart
+        helps."""
         consumption = self._worker.consumption
         gates = consumption.gates if consumption is not None else None
         return gates is not None and bool(gates.running) and tp.topic == self._parts.topics["ramp-steps"]

@@ -40,7 +40,7 @@ class Asked:
 async def run_sweep(
     settings: Settings, asked: Asked, watch: Callable[[str, Tally, int | None], None] = lambda *_: None
 ) -> dict[str, Any]:
-    """Sweep once and sum up. `watch` is told the phase, the tally, and about how many items there are.
+    """Sweep once and sum up. `watch` gets the phase, the tally, and about how many items there are.
 
     Raises Unavailable, Unauthorized, Gone or Misconfigured; what was done by then stands, and a new run goes on there.
     """

@@ -123,7 +123,7 @@ class Worker:
         return 0
 
     async def _unless_stopped(self, job: Coroutine[Any, Any, Any]) -> bool:
-        """Whether the job ended before a stop was asked for."""
+        """Tells whether the job ended before a stop was requested."""
         work = asyncio.create_task(job)
         stop = asyncio.create_task(self._stop.wait())
         both: set[asyncio.Task[Any]] = {work, stop}
@@ -142,7 +142,7 @@ class Worker:
         return [each for each in (self.live_judges.consumer, self.operators.consumer) if each is not None]
 
     def replaying(self) -> bool:
-        """Whether the join state is being rebuilt: from Opik, or from records that are read again."""
+        """Tells whether the worker rebuilds the join state, from Opik or from records that it reads again."""
         return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
 
     def _rebuild_failed(self, error: BaseException) -> None:

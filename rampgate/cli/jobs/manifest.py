@@ -96,7 +96,8 @@ def _around(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `resolve` does: `word` is unchanged or written; or stale, edited or unsound, and then nothing is written."""
+    """The outcome of `resolve`: `word` is unchanged or written; or stale, edited or unsound, and then nothing is
+    written."""
 
     word: str
     findings: tuple[Finding, ...]

@@ -134,7 +134,7 @@ def _as_at(now: Tree, then: Tree, files: Sequence[Path]) -> Tree:
 
 
 def _changes(now: Tree, after: Registry) -> tuple[Change, ...]:
-    """What the rollback changes; empty where today's files are too broken to compare."""
+    """The values that the rollback changes; empty where today's files are too broken to compare."""
     before, _ = read_registry(now)
     return changes(every_view(before), every_view(after)) if before is not None else ()
 

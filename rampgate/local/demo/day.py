@@ -142,7 +142,7 @@ def trace_event(turn: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def opik_trace(turn: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """As `POST /v1/private/traces/batch` takes it."""
+    """A trace in the form that `POST /v1/private/traces/batch` accepts."""
     return {
         "id": turn["trace_id"],
         "project_name": turn["project"],

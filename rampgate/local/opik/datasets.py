@@ -57,7 +57,7 @@ def insert(store: Store, name: str, value: dict[str, Any]) -> str:
 
 
 def live_count(store: Store, dataset: str, version: int | None = None) -> int:
-    """How many items a version has; None: the latest."""
+    """The number of items in a version; None: in the latest."""
     return int(
         store.value(
             "SELECT count(*) FROM dataset_items WHERE dataset_id = ? AND since <= coalesce(?, since)"

@@ -39,7 +39,7 @@ class Store:
     def page(
         self, page: int, size: int, columns: str, source: str, parameters: Sequence[Any], order: str = "id DESC"
     ) -> tuple[int, list[tuple[Any, ...]]]:
-        """How many rows `source` (all behind FROM) has, and those of one page, counted from 1."""
+        """The number of rows in `source` (the SQL behind FROM), and the rows of one page, counted from 1."""
         rows = f"SELECT {columns} FROM {source} ORDER BY {order} LIMIT ? OFFSET ?"
         total = self.value(f"SELECT count(*) FROM {source}", parameters)
         return int(total), self.rows(rows, [*parameters, size, (page - 1) * size])
@@ -56,7 +56,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing. Don't await inside: requests share the connection."""
+        """Commit all or nothing. Don't await inside, because requests share the connection."""
         self._connection.execute("BEGIN")
         try:
             yield

@@ -232,7 +232,7 @@ class KafkaCluster(Closing):
 
 
 def kept_checkpoint() -> Path:
-    """Where the checkpoint of this Kafka is kept once its tool has made one."""
+    """The cached checkpoint of this Kafka, which exists once its tool has made one."""
     return cache_folder() / "kafka-storage" / f"{KAFKA.folder_name}.checkpoint"
 
 

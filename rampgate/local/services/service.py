@@ -1,4 +1,4 @@
-"""What all services have: a folder, a start that waits until it answers, signals, an end that leaves nothing."""
+"""The base of all services: a folder, a start that waits until it answers, signals, an end that leaves nothing."""
 
 from __future__ import annotations
 
