@@ -54,14 +54,14 @@ def still_serving(root: Path, since: datetime, config_hash: str) -> Finding:
     message = (
         f"nothing of this version is used: the registry of {since:%Y-%m-%d %H:%M:%S} UTC ({config_hash}) keeps serving"
     )
-    return _warning(root, message, "repair what stands above or put back the earlier files, then refresh")
+    return _warning(root, message, "repair what is listed above or put back the earlier files, then refresh")
 
 
 def still_serving_stricter(root: Path, config_hash: str) -> Finding:
     """Returns the warning beside errors that a new day brought to the serving files: an allowed exception has ended."""
     message = f"these files were valid and go on serving ({config_hash}); what was allowed until now no longer holds"
     return _warning(
-        root, message, "repair what stands above, then refresh; a process that starts takes no such version"
+        root, message, "repair what is listed above, then refresh; a process that starts takes no such version"
     )
 
 

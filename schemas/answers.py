@@ -15,7 +15,7 @@ class Answer(BaseModel):
 
 
 class Coverage(Answer):
-    """The join's coverage of one vertical (PF-9 FR-11): turns whose time lies in the window, by what they have.
+    """The join's coverage of one vertical (PF-9 FR-11): turns of the window, by what they have.
 
     `rate` is both_present / (both_present + missing_trace + missing_signal), null where there is no turn.
     """

@@ -50,17 +50,17 @@ class StoredDeadLetter:
 
     @property
     def place(self) -> str:
-        """Where the letter lies."""
+        """Returns the place of the letter in the dead-letter topic."""
         return f"{self.record.topic}/{self.record.partition}/{self.record.offset}"
 
     @property
     def came_from(self) -> str:
-        """Where its record lay."""
+        """Returns the place of the original record; "" where it is not known."""
         return f"{self.topic}/{self.partition}/{self.offset}" if self.topic else ""
 
     @property
     def lost(self) -> bool:
-        """Whether it stands for a record that Kafka had dropped already: there are no bytes to replay."""
+        """Tells whether Kafka had already dropped the record, so that there are no bytes to replay."""
         return self.record.value is None and (not self.topic or self.timestamp <= 0)
 
     @property
@@ -69,13 +69,14 @@ class StoredDeadLetter:
 
     @property
     def replay_headers(self) -> list[tuple[str, bytes]]:
-        """The original headers, and the two that let a worker count: attempts so far, and the record's name."""
+        """Returns the original headers, and the two by which a worker counts: attempts so far, and the record's
+        name."""
         ours = [(ATTEMPTS, str(self.attempts).encode()), (REPLAY_ID, self.replay_id.encode())]
         return self.original_headers + ours
 
     @property
     def identity(self) -> str:
-        """The same for two letters of one failure (a redelivery doubles them), whatever their places.
+        """Returns the same text for two letters of one failure (a redelivery doubles them), whatever their places.
 
         The content is part of it, so that a producer that sends one replay id on many records can't hide any.
         """
@@ -86,7 +87,7 @@ class StoredDeadLetter:
 
 
 def parse_dead_letter(record: Record) -> StoredDeadLetter:
-    """Never raises: what a header lacks or garbles stays empty."""
+    """Reads a dead letter. Never raises: a missing or garbled header gives an empty field."""
     texts: dict[str, str] = {}
     for name, content in record.headers or ():
         if name.startswith(PREFIX):

@@ -128,7 +128,7 @@ def fitted(
 def attempts_of(headers: Headers | list[tuple[str, bytes]] | None) -> int:
     """How often this record has failed before: the header `rampgate.attempts`, 0 without a usable one.
 
-    Anyone may send such a header, with any content or none; a bad one must not break the letter it would stand on.
+    Anyone may send such a header, with any content or none; a bad one must not break its letter.
     """
     for name, content in headers or ():
         if name == ATTEMPTS and content and len(content) <= MOST_DIGITS and content.isdigit():

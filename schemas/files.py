@@ -35,7 +35,7 @@ def _of_these_times(day: date) -> date:
 
 Day = Annotated[date, BeforeValidator(_day), AfterValidator(_of_these_times)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]
-"""One line without space around it: `ux_quality ` would name another judge, and nobody would see why."""
+"""One line without space around it: `ux_quality ` would name another judge, and a reader would not see why."""
 Prose = Annotated[StrictStr, Field(min_length=1, max_length=100_000, pattern=r"\S")]
 Path = Annotated[
     StrictStr, Field(pattern=r"^[A-Za-z_][\w-]*(\[-?\d+\])*(\.[A-Za-z_][\w-]*(\[-?\d+\])*)*$", max_length=500)

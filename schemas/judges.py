@@ -1,8 +1,8 @@
-"""Judge rule files as their models (PC5 §5.2; PF-9 §5.2, §5.3): provenance, filters, and the rule itself. Unknown
+"""Defines the models of judge rule files (PC5 §5.2; PF-9 §5.2, §5.3): provenance, filters, and the rule itself. Unknown
 fields are errors.
 
-The models say which fields and types a file may have. What values may be beside other files is for the linter
-(`evalcore.lint.checks`).
+The models state which fields and types a file may have. The linter (`evalcore.lint.checks`) checks values against those
+of other files.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Enforcement(StrEnum):
 
 
 def judge_id(name: str) -> str:
-    """The one spelling of a judge's id: kebab and snake case name the same judge."""
+    """Returns the one spelling of a judge's id: kebab and snake case name the same judge."""
     return name.strip().replace("-", "_").lower()
 
 
@@ -283,7 +283,7 @@ class VerticalRuleFile(Provenance):
 
 
 def score_range(rule: RuleFile) -> tuple[float, float]:
-    """The scale a judge scores on: as declared, else 1 to 5 for INTEGER and 0 to 1 for FLOAT and BOOLEAN."""
+    """Returns the scale of a judge: as declared, else 1 to 5 for INTEGER and 0 to 1 for FLOAT and BOOLEAN."""
     if rule.score_range is not None:
         return float(rule.score_range[0]), float(rule.score_range[1])
     return (1.0, 5.0) if rule.score_type is ScoreType.INTEGER else (0.0, 1.0)

@@ -19,7 +19,8 @@ _SOLID = re.compile(r"[!-~]+")
 
 
 def _endpoint(url: str) -> str:
-    """ValueError for what no request could be sent to, or for a place where it would decide more than a name."""
+    """Checks an address. Raises ValueError where no request could be sent to it, and for a place in which a request
+    would decide more than a name."""
     if not _SOLID.fullmatch(url):
         raise ValueError("is no address: signs other than those of ASCII, and spaces, have to be percent-encoded")
     try:
@@ -47,8 +48,8 @@ Endpoint = Annotated[StrictStr, Field(min_length=1, max_length=2_000), AfterVali
 
 
 def address(url: str, agent_id: str, agent_version: str) -> str:
-    """The address for one version. What a request says is percent-encoded whole, so that it stays one part of the path
-    or one value of the query. Raises ValueError for a name that no encoding keeps from being read as a step in the
+    """Returns the address for one version. Names are percent-encoded whole, so that each stays one part of the path or
+    one value of the query. Raises ValueError for a name that no encoding keeps from being read as a step in the
     path, or that is no text."""
     names = {"agent_id": agent_id, "agent_version": agent_version}
     for name, said in names.items():
@@ -154,7 +155,7 @@ class CandidateEndpoint(FileModel):
 
 class SampleSection(FileModel):
     """What pre_ramp and pre_full judge (PC5 §5.5): golden set and production traces, at pre_full adversarial items as
-    well. Golden and adversarial items need a candidate: nobody else has outputs for them."""
+    well. Golden and adversarial items need a candidate, which alone has outputs for them."""
 
     scope: Literal["version", "agent"] = "version"
     """Whose production part it is: traces of the version that asks, from any environment; or any version's traces of
@@ -174,7 +175,7 @@ class SampleSection(FileModel):
 
 def _unfolded(thresholds: Any) -> Any:
     """`judge.milestone: value` beside `judge: value` (the dotted form of PC5 FR-6, AC-5) as one entry per judge. What
-    is said twice is left as it stands, to be refused."""
+    is stated twice stays unchanged, to be refused."""
     if not isinstance(thresholds, dict):
         return thresholds
     out: dict[Any, Any] = {key: dict(value) if isinstance(value, dict) else value for key, value in thresholds.items()}
@@ -214,7 +215,7 @@ class ManifestFile(FileModel):
 
 
 class ManifestBase(ManifestFile):
-    """`configs/manifest-base.yaml`: what the resolved manifest takes over as it stands. Categories come from the prompt
+    """`configs/manifest-base.yaml`: what the resolved manifest takes over unchanged. Categories come from the prompt
     components; here they are the fallback of a repository that has none (PF-9 §10.3)."""
 
     categories: dict[Text, Category] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 
 class State(StrEnum):
-    """Where every consumed record ends."""
+    """The state in which every consumed record ends."""
 
     DONE = "done"
     SUPERSEDED = "superseded"
@@ -75,7 +75,7 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
     ),
     Cause.UNKNOWN_SCHEMA: Explanation(
         "Valid JSON, but none of the forms this topic takes.",
-        "Look at the value: it was meant for another topic, or is in an envelope nobody told us of. Mend the producer.",
+        "Look at the value: it was meant for another topic, or is in an unknown envelope. Mend the producer.",
     ),
     Cause.MISSING_TRACE: Explanation(
         "A user signal whose turn had no trace in Opik, nor on the traces topic, within missing_trace_seconds.",
@@ -114,7 +114,7 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
 
 
 def markdown() -> str:
-    """The table as the documentation has it; a test compares."""
+    """Returns the table of the documentation; a test compares them."""
     lines = ["| cause | what happened | what to do |", "| --- | --- | --- |"]
     lines += [f"| `{cause}` | {said.means} | {said.do} |" for cause, said in EXPLANATIONS.items()]
     return "\n".join(lines) + "\n"

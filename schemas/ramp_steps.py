@@ -11,7 +11,7 @@ Id = Annotated[StrictStr, Field(min_length=1, max_length=512)]
 Number = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Percent = Annotated[float, Field(strict=True, ge=0, le=100, allow_inf_nan=False)]
 JUDGES = 100
-"""More in one request is no request."""
+"""Judges that one request may list for a gate."""
 
 
 class RampModel(BaseModel):
@@ -19,7 +19,7 @@ class RampModel(BaseModel):
 
 
 class EvalGates(RampModel):
-    """Judge ids, or `judge.dimension`, by gate (PC6 §5.6). The safety judges run whether they stand here or not."""
+    """Judge ids, or `judge.dimension`, by gate (PC6 §5.6). The safety judges run whether listed or not."""
 
     pre_ramp: list[Id] = Field(default_factory=list, max_length=JUDGES)
     pre_full: list[Id] = Field(default_factory=list, max_length=JUDGES)

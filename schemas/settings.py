@@ -1,4 +1,4 @@
-"""What several rooms read from settings and flags: the way to Kafka, secrets in files, durations and moments.
+"""Reads what several rooms take from settings and flags: the way to Kafka, secrets in files, durations and moments.
 
 A person types a duration as `90`, `90s`, `15m`, `24h` or `7d`. No message quotes what a secret's file holds.
 """
@@ -23,7 +23,8 @@ class KafkaAccess:
 
 
 def read_secret(path: Path) -> str:
-    """The file's text without space around it. ValueError, without a word of the text, where there is none."""
+    """Returns the file's text without space around it. Raises ValueError, without a word of the text, where there is
+    none."""
     try:
         text = path.read_text().strip()
     except OSError as error:
@@ -40,7 +41,7 @@ _FORM = re.compile(r"\s*(\d{1,12})\s*([smhd]?)\s*")
 
 
 def parse_seconds(text: str) -> int:
-    """Whole seconds, at least 1. Raises ValueError with what would be right."""
+    """Reads a duration as whole seconds, at least 1. Raises ValueError with what would be right."""
     match = _FORM.fullmatch(text)
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
     if seconds < 1:
@@ -49,7 +50,8 @@ def parse_seconds(text: str) -> int:
 
 
 def parse_moment(text: str) -> int:
-    """Milliseconds since 1970, from how long ago (`2h`, `7d`) or an ISO 8601 time (UTC where it names no zone).
+    """Returns milliseconds since 1970, read from how long ago (`2h`, `7d`) or an ISO 8601 time (UTC where it names no
+    zone).
 
     Raises ValueError with what would be right.
     """

@@ -11,7 +11,7 @@ PRODUCED = ("verdicts", "dead-letters", "ramp-commands")
 
 
 def consumed() -> tuple[str, ...]:
-    """The topics we consume, without the prefix: those of the declared signals, traces and ramp steps."""
+    """Returns the topics we consume, without the prefix: those of the declared signals, traces and ramp steps."""
     return (*(signal.topic for signal in DECLARED.values()), "traces", "ramp-steps")
 
 
@@ -33,7 +33,7 @@ class Topics:
         return [self.prefix + name for name in consumed() + PRODUCED] + [self.audit]
 
     def of(self, kind: str) -> str:
-        """The topic a kind of record is consumed from."""
+        """Returns the topic from which a kind of record is consumed."""
         if kind in DECLARED:
             return self.prefix + DECLARED[kind].topic
         return self.prefix + {Kind.TRACE.value: "traces", Kind.RAMP_STEP.value: "ramp-steps"}[kind]

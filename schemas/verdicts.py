@@ -48,12 +48,12 @@ class Reason:
 
 @dataclass(frozen=True)
 class JudgeScore:
-    """What one judge came to. All numbers stand on the judge's own scale; a BOOLEAN judge's are rates of true.
+    """One judge's result at a gate. All numbers are on the judge's own scale; a BOOLEAN judge's are rates of true.
 
-    `score` counts what could not be scored at its worst value; it is None where no item was the judge's to score. `n`
-    items are in it, `unscored` of them without an answer; those that are not applicable are not. `baseline` is the mean
-    of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where it
-    passed.
+    `score` counts unscored items at their worst value; it is None where the judge had no item to score. It is made of
+    `n` items, `unscored` of them without an answer; items that are not applicable are left out. `baseline` is the mean
+    of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the
+    judge passed.
     """
 
     score: float | None
@@ -87,7 +87,7 @@ class Composition:
 
 @dataclass(frozen=True)
 class SampleFacts:
-    """What a gate looked at. `fingerprint` is the same for the same items; `scope` says whose traces they are: of the
+    """What a gate judged. `fingerprint` is the same for the same items; `scope` says whose traces they are: of the
     agent version alone, or of any version (`agent`); `frozen_at` is ISO 8601, None where nothing was drawn. `topped_up`
     of the production items are production inputs that the candidate was run on. `dataset_version` names the datasets
     that took part, "" where none did."""
@@ -104,8 +104,8 @@ class SampleFacts:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """Of one gate (PC5 §5.4). `failing_judges` are those that did not pass, whether they block or warn. `sample` is
-    what this gate looked at, None from CI."""
+    """The verdict of one gate (PC5 §5.4). `failing_judges` did not pass, whether they block or warn. `sample` is what
+    this gate judged, None from CI."""
 
     per_judge_scores: dict[str, JudgeScore]
     verdict: VerdictLevel
@@ -125,8 +125,8 @@ class EvidenceFacts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The record on `rampgate.verdicts`: exactly one for each `request_id`. What stands beside `gates` is the deciding
-    gate's. `verdict_id` is the same for the same request on the same evidence."""
+    """The record on `rampgate.verdicts`: exactly one for each `request_id`. Scores, reasons and sample beside `gates`
+    are the deciding gate's. `verdict_id` is the same for the same request on the same evidence."""
 
     request_id: str
     verdict_id: str

@@ -39,7 +39,9 @@ DeadLetterHeaders = TypedDict(
         "rampgate.headers-dropped": NotRequired[Digits],
     },
 )
-DeadLetterHeaders.__doc__ = "Our headers of a dead letter, each UTF-8 text; the record's own headers stand beside them."
+DeadLetterHeaders.__doc__ = (
+    "Our headers of a dead letter, each UTF-8 text; the record's own headers are kept with them."
+)
 
 
 VerdictHeaders = TypedDict(

@@ -76,7 +76,7 @@ def folded(text: str) -> str:
 
 
 def origins(text: str) -> list[int]:
-    """For each place of the folded text, the place of the character that stands there."""
+    """Returns, for each place of the folded text, the place of its character in the text."""
     return [at for at, character in enumerate(text) for _ in _PLAIN[ord(character)]]
 
 

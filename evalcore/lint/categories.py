@@ -193,7 +193,7 @@ def category_has_judges(files: RegistryFiles, manifest: Manifest, find: Find) ->
 @CATEGORIES.warning("PF-9 FR-7, §5.6")
 @of_manifest
 def manifest_is_resolved(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """What verticals declare stands in the manifest."""
+    """The manifest has what verticals declare."""
     there = manifest.model.categories
     fix = "run `rampgate manifest resolve` and commit what it writes"
     for entry in declared(files):

@@ -40,7 +40,7 @@ def composite_name(files: RegistryFiles, manifest: Manifest, find: Find) -> Iter
 @COMPOSITES.error()
 @of_manifest
 def composite_weights(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """Weights stand beside `weighted_mean` and nowhere else: one above zero for each member."""
+    """A `weighted_mean` has weights, one above zero for each member; any other aggregate has none."""
     for composite, declared in manifest.model.composites.items():
         path = ("composites", composite)
         weighted = declared.aggregate == "weighted_mean"

@@ -85,7 +85,7 @@ def _choices(choices: Any, path: FieldPath) -> Iterator[Problem]:
         elif type(value) is not type(choices[0]):
             yield (*path, place), f"{value!s:.60} is of another type than {choices[0]!s:.60}", "put texts in quotes"
         elif value in seen:
-            yield (*path, place), f"{value!s:.60} stands there twice", "remove one of the two"
+            yield (*path, place), f"{value!s:.60} is listed twice", "remove one of the two"
         seen.append(value)
 
 
@@ -130,10 +130,10 @@ def items_have_category(files: RegistryFiles, manifest: Manifest, find: Find) ->
 @SAMPLING.error("PC5 §5.5")
 @of_manifest
 def adversarial_has_candidate(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """Beside an adversarial set stands the endpoint of the candidate that answers it."""
+    """A manifest with an adversarial set names the endpoint of the candidate that answers it."""
     sample = manifest.model.sample
     if sample.adversarial is not None and sample.candidate is None:
-        message = "nobody would have outputs for the adversarial items, and none of them would be judged"
+        message = "without a candidate the adversarial items have no outputs, and no judge could score them"
         fix = "add `candidate: {url: …}` below sample, or remove the set"
         yield find(manifest, ("sample", "adversarial"), message, fix)
 

@@ -42,7 +42,7 @@ def _looser(files: RegistryFiles) -> Iterator[tuple[str | None, str, AnyRule, Mi
 
 @ENFORCEMENT.error()
 def looser_needs_override(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """Enforcement looser than the default of its classification stands only beside an audited override. Once that has
+    """Enforcement looser than the default of its classification needs an audited override. Once that has
     expired the judge blocks, and the file is warned about: a day that comes must not take the registry down."""
     for vertical, judge, rule, milestone in _looser(files):
         entries = [entry for _, _, about, entry in _overrides(files) if about == judge]

@@ -204,7 +204,7 @@ def floor_fits_scale(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 @SCALES.error("PC5 §5.2")
 def threshold_above_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """No threshold lies below the floor that holds beside it; a score between them could never pass."""
+    """No threshold is below the floor that holds with it; a score between them could never pass."""
     for limit in thresholds(files):
         floor = _floor_beside(limit)
         if not fits(limit.value, limit.rule) or not fits(floor, limit.rule, floor=True):
@@ -233,7 +233,7 @@ def _below_raised_floor(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 @SCALES.warning("PC5 FR-3; contracts §3")
 def limit_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """At each milestone the threshold or floor of a judge, and of each of its dimensions, lies above the lowest tenth
+    """At each milestone the threshold or floor of a judge, and of each of its dimensions, is above the lowest tenth
     of the scale, else next to nothing can fail."""
     for judge, rule in files.rules.items():
         low, high = scale_of(rule.model)

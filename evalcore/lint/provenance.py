@@ -134,7 +134,7 @@ def production_window(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 @PROVENANCE.error("PF-9 §5.3")
 def seed_is_needed(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """A provisional seed stands only while there is no JADE round or production distribution for the judge."""
+    """A provisional seed holds only while there is no JADE round or production distribution for the judge."""
     for cited in sourced(files, BaselineSource.PROVISIONAL_SEED, drift=False):
         stated = cited.calibration
         better = None

@@ -146,7 +146,7 @@ def safety_everywhere(files: RegistryFiles, find: Find) -> Iterator[Finding]:
 
 @SAFETY.warning("PC5 §5.7; PF-9 §5.2")
 def safety_floor_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """The floor of a safety judge lies above the lowest tenth of its scale: a breach of it in production takes the
+    """The floor of a safety judge is above the lowest tenth of its scale: a breach of it in production takes the
     agent off the ramp, whatever the threshold is."""
     for judge, rule in safety_rules(files):
         low, high = score_range(rule.model)
