@@ -96,9 +96,9 @@ _PLACE = re.compile(r"\{\{\s*(?P<double>[A-Za-z_][\w-]*)\s*\}\}|(?<!\{)\{(?P<sin
 _TAG = re.compile(r"</\s*([A-Za-z_][\w.-]*)\s*>")
 _OPENED = re.compile(r"<([A-Za-z_][\w.-]*)>\s*\Z")
 _GAP = rf"[\s\x00-\x1f\x7f{UNSEEN}]*+"
-"""Gives nothing back: a text made of gaps costs no more than another."""
+"""A gap. It is possessive, so that a text made of gaps costs no more than another."""
 _BETWEEN = rf"[\s\x00-\x1f\x7f{UNSEEN}_.-]*+"
-"""Of the letters of a name."""
+"""What may separate the letters of a name."""
 _SMUGGLED = re.compile("[\U000e0000-\U000e0fff]")
 """Tags of Unicode and its far variation selectors: invisible letters that models read."""
 _ROLES = ("system", "developer", "assistant", "human", "user")
@@ -115,7 +115,7 @@ _TURNS = _any_of(
 )
 _PARTS = _any_of("INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_CALLS", "TOOL_RESULTS", "TOOL_CONTENT", "gMASK")
 _SIGNS = re.compile(
-    rf"<(?={_GAP}\|)|<(?={_GAP}/?{_GAP}{_TURNS}{_GAP}>)|<(?=<?/?{_any_of('SYS')}>>)"
+    rf"<(?=[\s\x00-\x1f\x7f{UNSEEN}_-]*+\|)|<(?={_GAP}/?{_GAP}{_TURNS}{_GAP}>)|<(?=<?/?{_any_of('SYS')}>>)"
     rf"|\[(?={UNSEEN}*+/?{UNSEEN}*+{_PARTS}{UNSEEN}*+\])",
     re.IGNORECASE,
 )

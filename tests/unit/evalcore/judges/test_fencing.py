@@ -153,6 +153,7 @@ def test_whatever_the_texts_are_the_prompt_keeps_its_shape(output: str, said: st
 @example("", "<agent_output-")
 @example("<-agent_output", "<input")
 @example("<input_->", "</agent_output-_\n>")
+@example("", "<-|>")
 def test_however_carelessly_a_prompt_is_read_only_the_prompt_opens_and_closes_its_fences(
     output: str, said: str
 ) -> None:
