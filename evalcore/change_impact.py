@@ -11,7 +11,7 @@ from typing import Any
 
 from evalcore.manifest.discovery import Component
 from evalcore.registry.files import RegistryFiles
-from schemas.judges import Classification, judge_id
+from schemas.judges import judge_id
 from schemas.manifests import Category, ManifestFile, Override
 
 MANIFEST_FILES = ("evaluation_manifest.yaml", "manifest-base.yaml")
@@ -33,7 +33,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Touched:
-    """`everything`: what no vertical is untouched by, such as the global judges."""
+    """What a change touches. `everything`: it touches all verticals, as the global judges do."""
 
     categories: frozenset[str] = frozenset()
     judges: frozenset[str] = frozenset()
@@ -50,8 +50,8 @@ class Touched:
 
 
 def touched(names: Iterable[str], before: Version, after: Version | None = None) -> Touched:
-    """What changed files are about. With the version `after` the change, what they declare there counts as well, and
-    of a manifest only what differs; without it all of a manifest."""
+    """Returns what changed files are about. With the version `after` the change, their new content counts as well, and
+    of a manifest only its differences; without that version a manifest counts as a whole."""
     found = Touched()
     for file in names:
         for version in (before,) if after is None else (before, after):
@@ -59,7 +59,8 @@ def touched(names: Iterable[str], before: Version, after: Version | None = None)
     if after is not None and before.manifest is not None and after.manifest is not None:
         found |= differing(before.manifest, after.manifest)
     if after is not None:
-        versions = [set(one.files.overrides.model.overrides if one.files.overrides else ()) for one in (before, after)]
+        both = (before.files.overrides, after.files.overrides)
+        versions = [set(overrides.model.overrides if overrides else ()) for overrides in both]
         found |= _excepted(versions[0] ^ versions[1])
     return found
 
@@ -91,16 +92,16 @@ def _of_file(file: str, version: Version, compared: bool) -> Touched:
 
 
 def _excepted(overrides: Iterable[Override]) -> Touched:
-    """An exception for one vertical is that vertical's; any other is for all who use the judge."""
+    """Returns what overrides are about: one of a vertical is about that vertical, any other about its judge."""
     listed = list(overrides)
     return Touched(
-        judges=frozenset(judge_id(one.judge) for one in listed if one.vertical is None),
-        verticals=frozenset(one.vertical for one in listed if one.vertical is not None),
+        judges=frozenset(judge_id(entry.judge) for entry in listed if entry.vertical is None),
+        verticals=frozenset(entry.vertical for entry in listed if entry.vertical is not None),
     )
 
 
 def differing(before: ManifestFile, after: ManifestFile) -> Touched:
-    """What two manifests say differently. Sub-agents that join an archetype change nothing for those in it."""
+    """Returns the differences of two manifests. A sub-agent that joins an archetype changes nothing for the others."""
     rest = ("dataset", "schema_", "global_metrics", "composites", "gates", "sample")
     left = any(set(agents) - set(after.archetypes.get(name, ())) for name, agents in before.archetypes.items())
     return Touched(
@@ -115,8 +116,8 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[st
 
 
 def affected_verticals(about: Touched, version: Version) -> dict[str, list[str]]:
-    """Vertical -> why it is one, for each vertical of this version that uses what is touched. All words in it come from
-    this version, none from files that are only proposed."""
+    """Returns vertical -> reasons, for each vertical of this version that uses what is touched. The reasons quote this
+    version alone, never files that are only proposed."""
     files = version.files
     found: dict[str, list[str]] = {}
     for vertical in sorted(known_verticals(files)):
@@ -137,7 +138,7 @@ def known_verticals(files: RegistryFiles) -> set[str]:
 
 
 def used_categories(vertical: str, version: Version) -> set[str]:
-    """Its own, and what these inherit from."""
+    """Returns the vertical's own categories, and those from which they inherit."""
     found: set[str] = set()
     waiting = own_categories(vertical, version)
     while waiting:
@@ -148,8 +149,8 @@ def used_categories(vertical: str, version: Version) -> set[str]:
 
 
 def own_categories(vertical: str, version: Version) -> set[str]:
-    """Those its extension and selection name. A registered vertical that has neither lives on the platform's, all of
-    them."""
+    """Returns the categories that the vertical's extension and selection name. A vertical that has neither uses all of
+    the platform's."""
     known = _categories(version)
     extension, selection = version.files.extensions.get(vertical), version.files.selections.get(vertical)
     if extension is None and selection is None:
@@ -160,14 +161,15 @@ def own_categories(vertical: str, version: Version) -> set[str]:
 
 
 def used_judges(vertical: str, version: Version) -> set[str]:
-    """Those of its categories, the global ones, every safety judge, and those it sets something for."""
+    """Returns the judges of the vertical's categories, the global ones, every safety judge, and those that it tunes."""
     files, manifest = version.files, version.manifest
     own = {judge for of, judge in files.vertical_rules if of == vertical}
-    safety = {j for j, rule in files.rules.items() if rule.model.classification is Classification.SAFETY_REFUSAL}
+    safety = {judge for judge, rule in files.rules.items() if rule.model.safety}
     named = {judge for name in own_categories(vertical, version) for judge in _judges(name, vertical, version)}
     if manifest is not None:
         named |= set(manifest.global_metrics.judges)
-        named |= {one for name in named if name in manifest.composites for one in manifest.composites[name].judges}
+        composites = [manifest.composites[name] for name in named if name in manifest.composites]
+        named |= {judge for composite in composites for judge in composite.judges}
     return own | safety | {judge_id(judge) for judge in named}
 
 
@@ -184,7 +186,7 @@ def _judges(name: str, vertical: str, version: Version, seen: frozenset[str] = f
     if declared is not None and declared.judges is not None:
         return set(declared.judges)
     above = _inherited(name, vertical, version) - seen
-    return {judge for one in above for judge in _judges(one, vertical, version, seen | {name})}
+    return {judge for parent in above for judge in _judges(parent, vertical, version, seen | {name})}
 
 
 def _inherited(name: str, vertical: str, version: Version) -> set[str]:

@@ -26,23 +26,23 @@ from schemas.verticals import UNKNOWN, UNREGISTERED
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}", re.ASCII)
 RESERVED: Final = frozenset({UNREGISTERED, UNKNOWN, ALONE, "platform", "all", "none", "default"})
-"""Words that mean something else where verticals are named: metrics, views, files outside a registry."""
+"""Words with another meaning in places that name verticals: metrics, views, files outside a registry."""
 _READ_AS_ELSE: Final = frozenset(
     {"null", "true", "false", "yes", "no", "on", "off", "y", "n", "con", "prn", "aux", "nul"}
 )
 STARTERS: Final = ("response_quality", "tool_compliance", "ux_quality", "fetch_legal")
-"""The quality judges of PF-9's worked example; those of them that the registry has."""
+"""The quality judges of PF-9's worked example; a vertical starts with those that the registry has."""
 PARENT: Final = "general_qa"
 ARCHETYPE: Final = "conversation"
 
 
 class Refused(ValueError):
-    """What was asked for can't be scaffolded; says why and what to do."""
+    """The request can't be scaffolded; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """As asked for; what is empty or None is chosen out of the registry."""
+    """The caller's request; what is empty or None is chosen from the registry."""
 
     name: str
     project: str | None = None
@@ -57,7 +57,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Start:
-    """All of it settled. `own` categories are new; `reused` ones exist. `parent` is None where there is none."""
+    """The request with all choices made. `own` categories are new, `reused` ones exist; `parent` is None where there is
+    none."""
 
     name: str
     project: str
@@ -72,7 +73,8 @@ class Start:
 
 
 def start(wanted: Wanted, files: RegistryFiles) -> Start:
-    """Raises Refused. Categories and judges of a vertical that is half there are those its files name."""
+    """Completes the request from the registry. Raises Refused. A vertical that has some files already keeps the
+    categories and judges that they name."""
     require_name(wanted.name, files)
     for flag, text in (("--project", wanted.project), ("--workspace", wanted.workspace), ("--ticket", wanted.ticket)):
         if text is not None:
@@ -96,7 +98,7 @@ def start(wanted: Wanted, files: RegistryFiles) -> Start:
 
 
 def verticals(files: RegistryFiles) -> set[str]:
-    """Every vertical that has a file, readable or not."""
+    """Returns every vertical that has a file, readable or not."""
     broken = {
         key.partition("/")[0]
         for kind, key in files.unread
@@ -334,7 +336,7 @@ def _number(value: Score) -> str:
 
 
 def _text(text: str) -> str:
-    """As YAML: bare where that can only be read as this text, else in quotes."""
+    """Returns the text as YAML: bare where that can only be read as this text, else in quotes."""
     return text if _PLAIN.fullmatch(text) and scalar(text) == text else json.dumps(text, ensure_ascii=False)
 
 

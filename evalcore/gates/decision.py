@@ -35,10 +35,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of the sample as a whole. `size` items, of which the gate needs `minimum`; `scored` of them must be each judge's
-    own. `coverage` is the join's rate, None where no turn has any; it is asked for at gates on traffic only, by a
-    `coverage_floor`. `production` of the items are production's, None where none are asked for. `mismatches`: what of
-    the datasets is not what the manifest says."""
+    """What is known of the sample as a whole. It has `size` items and the gate needs `minimum`; `scored` of them must
+    be each judge's own. `coverage` is the join's rate, None where no turn has any; it is asked for at gates on traffic
+    only, by a `coverage_floor`. `production` of the items are production's, None where none are asked for.
+    `mismatches`: what of the datasets is not what the manifest says."""
 
     size: int
     minimum: int
@@ -48,11 +48,11 @@ class Evidence:
     production: int | None = None
     mismatches: tuple[str, ...] = ()
     shortage: str = ""
-    """Where too few items come from; told with `insufficient_sample`."""
+    """Says where the items of too small a sample come from; a reason `insufficient_sample` quotes it."""
 
     @classmethod
     def at(cls, milestone: Milestone, gates: GateDefaults, size: int, **more: Any) -> Self:
-        """Of a sample of this size, as the manifest's `gates` ask for one at the milestone."""
+        """Makes the evidence of a sample of this size, with the manifest's minimums at the milestone."""
         minimum = gates.minimum_sample[milestone]
         return cls(size, minimum, min(gates.minimum_scored[milestone], minimum), **more)
 
@@ -76,7 +76,7 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
         for broken in rule(milestone, judged, evidence):
             gate.say(VerdictLevel.FAIL, broken.code, broken.message)
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
-    # Of a sample that is too small anyway, nobody needs to hear that each judge had too little of it.
+    # A sample that is too small is one reason; that each judge then has too few items is not told again.
     least = evidence.scored if evidence.size >= evidence.minimum else 1
     worst = {name: _stands(name, one, aggregates[name].worst, milestone, least) for name, one in judged.items()}
     best = {name: _stands(name, one, aggregates[name].best, milestone, least) for name, one in judged.items()}

@@ -1,4 +1,4 @@
-"""A gate in one call: judges, their limits, the verdict (PC5 §5.4 `evaluate_gate`). An edge: judges call their model.
+"""Evaluates a gate in one call: judges, limits, verdict (PC5 §5.4 `evaluate_gate`). An edge: judges call their model.
 
 `evaluate_gate` is for callers who hold items or traces; requests on the stream and `rampgate gate run` decide by the
 same steps, those of `evalcore.gates.gate`.
@@ -43,7 +43,7 @@ TracesOrDataset = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ScoredGate:
-    """A verdict with what it was made of: each assignment, and the judgement that came of it."""
+    """A verdict with its assignments and, in the same order, their judgements."""
 
     verdict: GateVerdict
     assignments: Sequence[Assignment] = ()
@@ -67,7 +67,7 @@ async def aevaluate_gate(
     registry: Registry | None = None,
     today: date | None = None,
 ) -> GateVerdict:
-    """The verdict of the named judges and of every inherited safety judge.
+    """Returns the verdict of the named judges and of every inherited safety judge.
 
     At pre_merge items of a dataset are judged, each by all judges; at pre_ramp and pre_full traces, as each judge's
     filter and sampling rate say. An item without an output is unscored. `model` judges; without one it is the endpoint
@@ -144,7 +144,7 @@ async def scorer_for(
     url: str | None = None,
     key: str | None = None,
 ) -> AsyncIterator[Scorer | None]:
-    """A scorer for as long as the context lasts; None where there is no model: then the gate fails closed.
+    """Yields a scorer for as long as the context lasts; None where there is no model: then the gate fails closed.
 
     A client that is made here is closed here. Raises ValueError where the key is in a file that can't be read.
     """

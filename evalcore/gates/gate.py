@@ -100,7 +100,7 @@ def prepare(
 
 
 def wrong_vertical(named: str | None, registry: Registry) -> list[str]:
-    """What is wrong with a vertical that was named, with the one that was probably meant; empty where it is registered.
+    """Returns why a named vertical is unknown, with the one that was probably meant; empty where it is registered.
 
     Its limits are not known, and the platform's may be looser.
     """

@@ -34,7 +34,7 @@ FORMS = {
     "id": (re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*"), "one word in kebab case, such as offer-discovery"),
     "version": (re.compile(r"[0-9]+(\.[0-9]+)*(-[0-9A-Za-z.]+)?"), "numbers with dots between them, such as 1.2"),
 }
-"""As in components.xsd."""
+"""Forms of attributes, as in components.xsd."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from evalcore.judges.evaluator import Prompt
 
 
 class Failure(StrEnum):
-    """Why there is no score. What a repetition may mend is tried again; `slip` once."""
+    """The reasons why there is no score. A call whose failure may pass is repeated; after a `slip` once."""
 
     TIMEOUT = "timeout"
     RATE_LIMITED = "rate_limited"
@@ -58,7 +58,7 @@ class Reply:
 class Model(Protocol):
     @property
     def source(self) -> str:
-        """Where the model is; a part of the key under which answers are kept."""
+        """Returns where the model is; a part of the key under which answers are kept."""
         ...
 
     async def complete(self, asked: Prompt) -> Reply:
@@ -71,7 +71,7 @@ ANSWER_TOKENS = 500
 
 
 class Spend:
-    """What a gate spends, and the most it may; None is no limit. Each call is paid for before it is made, so that
+    """A gate's spending and its limits; None is no limit. Each call is paid for before it is made, so that
     simultaneous calls can't overspend together."""
 
     def __init__(self, calls: int | None = None, tokens: int | None = None) -> None:

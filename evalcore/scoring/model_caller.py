@@ -159,8 +159,8 @@ class ModelCaller:
         raise AssertionError
 
     def to_blame(self, gate: GateCalls) -> CallFailed | None:
-        """Why a gate was not done when its time was over; None where the model answers. For a gate that got no place,
-        the calls of other gates tell, since they hold the places."""
+        """Returns why a gate was not done when its time was over; None where the model answers. For a gate that got no
+        place, the calls of other gates tell, since they hold the places."""
         return gate.breaker.to_blame() if gate.breaker.asked else self._everyones.silent()
 
     async def _call(self, gate: GateCalls, asked: Prompt) -> Reply:
