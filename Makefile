@@ -17,9 +17,8 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 TOOLS := .cache/tools
 PYTEST_ARGS ?=
-# So many tests run at a time, the longest folders first: the tests of a file in one process, except those in tests/fault,
-# which are long and share nothing. Each process has services of its own. Long tests wait for something much of their time.
-# 0: all in this process.
+# So many processes run tests, each with services of its own; 0: all in this process. `FilesTogether` in tests/conftest.py
+# shares out the files, the longest first and unit tests in between, since long tests wait for much of their time.
 PROCESSES ?= 3
 SPREAD = -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 # Everything that reads a lock or the project file writes one of these, so a second run does nothing.
