@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,7 @@ def worker(
     settings = logged_settings(flags)
 
     async def job() -> int:
+        gc.disable()  # for the imports, which make no garbage; `quiet_collector` takes over
         from rampgate.worker.process import serve_worker
 
         return await serve_worker(settings)
