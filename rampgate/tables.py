@@ -31,7 +31,7 @@ def coverage_table(answer: CoverageAnswer) -> Table:
 
 def conservation_table(answer: Conservation) -> Table:
     """The states that consumed records ended in, a row a signal; a difference is red."""
-    heads = (f">{state.replace('_', '-').capitalize()}" for state in State)
+    heads = (f">{state.replace('_lettered', ' letters').capitalize()}" for state in State)
     table = make_table(f"Conservation, last {answer.window_seconds:,} s", "Signal", ">Consumed", *heads, ">Difference")
     for signal, row in answer.signals.items():
         figures = (row.consumed, *(getattr(row, state) for state in State))
