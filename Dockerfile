@@ -5,7 +5,7 @@ WORKDIR /src
 RUN python -m venv /tools && python -m venv --without-pip /opt/rampgate
 COPY requirements-build.lock requirements.lock ./
 RUN /tools/bin/pip install --require-hashes -r requirements-build.lock \
- && /tools/bin/uv pip install --no-cache --python /opt/rampgate/bin/python --require-hashes -r requirements.lock
+ && /tools/bin/uv pip install --no-cache --compile-bytecode --python /opt/rampgate/bin/python --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas
 COPY evalcore evalcore

@@ -32,7 +32,11 @@ from rampgate.local.services.launch import PR_SET_PDEATHSIG
 from rampgate.local.services.process import ChildProcess
 from tests.root import ROOT
 
-STAND_INS = ("rampgate.local.model", "rampgate.local.opik", "rampgate.local.services.broker")
+FORKED = (
+    "rampgate", "rampgate.local.model", "rampgate.local.opik", "rampgate.local.prepared",
+    "rampgate.local.services.broker",
+)  # fmt: skip
+"""The modules whose processes come from the fork server."""
 IMPORTED = (
     "boto3", "confluent_kafka", "rampgate.cli", "rampgate.local.model.server", "rampgate.local.opik.server",
     "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special", "uvloop",
@@ -147,7 +151,7 @@ def warm_children() -> Iterator[None]:
             _, module, *arguments = arguments
         elif Path(program).name != "rampgate":
             return cold(child, environment, log)
-        if module not in ("rampgate", *STAND_INS):
+        if module not in FORKED:
             return cold(child, environment, log)
         return Forked(arguments, environment, log, log, module=module, folder=child.folder)
 

@@ -6,7 +6,6 @@ It ends everything with close(), or with this process, however it ends.
 from __future__ import annotations
 
 import os
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from rampgate.local.prepared import command, release
 from rampgate.local.services.dynamodb import REGION, DynamoDBLocal
 from rampgate.local.services.janitor import make_folder, remove_folder
 from rampgate.local.services.kafka import KafkaCluster
@@ -24,6 +24,7 @@ from rampgate.local.services.stack import AnyService, Name, Stack
 from schemas.topics import Topics
 
 READY_SECONDS = 90.0
+ENVIRONMENT = "environment.json"
 REAL_SERVICES = (
     "KAFKA_SECURITY",
     "OPIK_WORKSPACE",
@@ -100,7 +101,14 @@ class DevStack(Closing):
         return next((child for child in self.children if not child.running), None)
 
     def start(self) -> None:
+        for name in REAL_SERVICES:
+            os.environ.pop(f"RAMPGATE_{name}", None)
         stack = self.stack
+        http = None
+        if self._with_worker:
+            http = self._prepare("worker", "rampgate.worker.process", ["worker"], self._http_port)
+            if self._real:
+                self._prepare("feed", "rampgate.worker.feed", ["feed", "dynamodb"], 0)
         stack.start()
         prefix = os.environ.get("RAMPGATE_TOPIC_PREFIX", Topics().prefix)
         stack.kafka.create_topics(Topics(prefix, os.environ.get("RAMPGATE_AUDIT_TOPIC", Topics().audit)).all)
@@ -108,13 +116,10 @@ class DevStack(Closing):
         judge = environment["RAMPGATE_MODEL_URL"] = self._model or stack.model.url
         if self._real:
             environment |= self._table(stack.dynamodb)
-        http = None
-        if self._with_worker:
-            http = self._child("worker", ["worker"], environment, self._http_port)
-            if self._real:
-                self._child("feed", ["feed", "dynamodb"], environment, 0)
-            for child in self.children:
-                self._await(child)
+        for child in self.children:
+            release(child.folder / ENVIRONMENT, environment | {"RAMPGATE_HTTP": child_address(child)})
+        for child in self.children:
+            self._await(child)
         self.addresses = {
             "kafka": stack.kafka.bootstrap,
             "redis": stack.redis.url,
@@ -130,8 +135,6 @@ class DevStack(Closing):
 
         The children read no settings file, because they run in folders of their own.
         """
-        for name in REAL_SERVICES:
-            os.environ.pop(f"RAMPGATE_{name}", None)
         paths = {
             name: path for name, path in os.environ.items() if name.startswith("RAMPGATE_") and name.endswith("_FILE")
         }
@@ -155,8 +158,8 @@ class DevStack(Closing):
             "RAMPGATE_THUMBS_TABLE": name,
         }
 
-    def _child(self, name: str, arguments: list[str], environment: Mapping[str, str], port: int) -> str:
-        """Start `rampgate <arguments>`; return the URL of its HTTP side."""
+    def _prepare(self, name: str, module: str, arguments: list[str], port: int) -> str:
+        """Start `rampgate <arguments>` as far as it goes without addresses; return the URL of its HTTP side."""
         if port and accepts(port):
             raise ServiceUnavailable(name, f"port {port} is taken", "name a free one, or none")
         if not port:
@@ -164,9 +167,10 @@ class DevStack(Closing):
             self._reserved.append(port)
         if self._folder is None:
             self._folder = make_folder("rampgate-dev-")
-        own = {**environment, "RAMPGATE_HTTP": f"127.0.0.1:{port}"}
-        command = [sys.executable, "-m", "rampgate", *arguments]
-        child = ChildProcess(name, command, self._folder / name, environment=own, remedy="read the log above")
+        folder = self._folder / name
+        own = {"RAMPGATE_HTTP": f"127.0.0.1:{port}"}
+        waiting = command(folder / ENVIRONMENT, module, arguments)
+        child = ChildProcess(name, waiting, folder, environment=own, remedy="read the log above")
         self.children.append(child)
         child.start()
         return f"http://127.0.0.1:{port}"
