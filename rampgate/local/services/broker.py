@@ -9,6 +9,7 @@ made when a client asks about it), keeps about 5 MB a partition and takes anothe
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
 import signal
 import sys
@@ -23,6 +24,9 @@ from rampgate.local.services.topics import touch_topics
 
 PARTITIONS = 4
 """Partitions of every topic of the mock, which takes no other number."""
+PRODUCER = 0
+"""librdkafka's `RD_KAFKA_PRODUCER`."""
+FIRST_ASSIGNMENT_MS = 1
 REMEDY = "install the wheel that carries it: pip install 'rampgate[local]'"
 
 
@@ -76,21 +80,39 @@ class MockBroker(Service):
         return self._port_file.exists()
 
 
+def start_cluster(brokers: int, topics: Iterable[str]) -> str:
+    """Start a mock cluster that lives as long as this process; return its bootstrap address.
+
+    Goes by librdkafka's C interface, because a setting can't name the pause before a new group's first assignment:
+    three seconds, which everything that consumes would wait.
+    """
+    from confluent_kafka import cimpl
+
+    library = ctypes.CDLL(cimpl.__file__)  # finds librdkafka's functions too, which the extension is linked with
+    library.rd_kafka_conf_new.restype = library.rd_kafka_new.restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_new.restype = ctypes.c_void_p
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    error = ctypes.create_string_buffer(512)
+    configuration = ctypes.c_void_p(library.rd_kafka_conf_new())
+    owner = library.rd_kafka_new(PRODUCER, configuration, error, ctypes.c_size_t(len(error)))
+    if owner is None:
+        raise ServiceUnavailable(MockBroker.name, error.value.decode(), REMEDY)
+    cluster = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(ctypes.c_void_p(owner), brokers))
+    library.rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, FIRST_ASSIGNMENT_MS)
+    for topic in topics:
+        library.rd_kafka_mock_topic_create(cluster, topic.encode(), PARTITIONS, 1)
+    return str(library.rd_kafka_mock_cluster_bootstraps(cluster).decode())
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Serve until TERM or Ctrl-C. Write the port file in one step once the topics exist."""
-    from confluent_kafka import Producer
-
     parser = argparse.ArgumentParser(prog="python -m rampgate.local.services.broker", description=__doc__)
     parser.add_argument("--port-file", type=Path, required=True, help="takes the bootstrap address, host:port[,...]")
     parser.add_argument("--topics", default="", help="topics to make at once, separated by commas")
     parser.add_argument("--brokers", type=int, default=1)
     options = parser.parse_args(arguments)
 
-    owner = Producer({"test.mock.num.brokers": options.brokers, "bootstrap.servers": ""})  # the mock lives in it
-    brokers = owner.list_topics(timeout=10).brokers.values()
-    address = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-    for topic in filter(None, options.topics.split(",")):
-        owner.list_topics(topic, timeout=10)
+    address = start_cluster(options.brokers, filter(None, options.topics.split(",")))
     whole = options.port_file.with_suffix(".part")
     whole.write_text(address)
     whole.replace(options.port_file)
