@@ -26,6 +26,7 @@ STAMP_BASE := $(VENV)/.stamp-base
 STAMP_RUN := $(VENV)/.stamp-runtime
 STAMP_DEV := $(VENV)/.stamp-dev
 INSTALL = sh scripts/install.sh $(VENV)
+OURS = $(INSTALL) --no-deps --no-build-isolation --editable . && $(PY) -m compileall -q schemas evalcore agents streams rampgate
 PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
@@ -50,13 +51,13 @@ $(STAMP_BASE): requirements-build.lock scripts/make_venv.sh
 
 $(STAMP_RUN): $(STAMP_BASE) requirements.lock pyproject.toml
 	@$(INSTALL) --require-hashes -r requirements.lock
-	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(OURS)
 	@touch $@
 	@echo "ready: $(BIN)/rampgate"
 
 $(STAMP_DEV): $(STAMP_BASE) requirements-dev.lock pyproject.toml
 	@$(INSTALL) --require-hashes -r requirements-dev.lock
-	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(OURS)
 	@touch $@ $(STAMP_RUN)
 	@echo "ready: $(BIN)/rampgate, with the tools for tests"
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from runpy import run_module
 
 LOOK_SECONDS = 0.01
 
@@ -41,9 +42,7 @@ def main() -> None:
         time.sleep(LOOK_SECONDS)
     os.environ.update(json.loads(Path(file).read_text()))
     sys.argv = ["rampgate", *arguments]
-    from rampgate.cli import main as run
-
-    run()
+    run_module("rampgate", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
