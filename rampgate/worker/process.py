@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from importlib.metadata import version
 
 from evalcore import reloading
@@ -23,7 +22,6 @@ from rampgate.worker.health import WorkerHealth
 from rampgate.worker.worker import Worker
 
 TERMINAL = "/dev/tty"
-IDLE_AFTER_SECONDS = 3.0
 
 
 def on_hangup(refresh: Callable[[], None], stop: Callable[[], None]) -> None:
@@ -74,7 +72,6 @@ async def serve_worker(settings: Settings) -> int:
         beside = [
             asyncio.create_task(health.run(), name="health"),
             asyncio.create_task(registry.run(settings.registry_ttl_seconds), name="registry"),
-            asyncio.create_task(warm_up(), name="warm-up"),
         ]
         try:
             return await worker.run()
@@ -85,13 +82,6 @@ async def serve_worker(settings: Settings) -> int:
             await listening.close()
     finally:
         await parts.close()
-
-
-async def warm_up() -> None:
-    """Import, in a thread and after the first records, what only a gate's decision needs, so that neither the start nor
-    the first gate waits for it."""
-    await asyncio.sleep(IDLE_AFTER_SECONDS)
-    await asyncio.to_thread(import_module, "scipy.special")
 
 
 def quiet_collector() -> None:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -33,6 +34,7 @@ from streams.redis.lease import Leasing
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
+COMPUTES_WITH = "scipy.special"
 UNCLAIMED_SECONDS = 30.0
 """A decision that no record of ours waits for any more is given up after this time."""
 OWNERSHIP_CHECK_SECONDS = 0.1
@@ -98,6 +100,7 @@ class RampRequests:
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
         self._decisions: dict[str, Decision] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._imported: asyncio.Task[object] | None = None
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
         self._keep(
@@ -224,6 +227,7 @@ class RampRequests:
         """The verdict; a defect of ours fails this request, closed, and no other."""
         began = self._clock.now_ms()
         try:
+            await asyncio.shield(self._import())
             return await self._decide(request)
         except Unavailable:
             raise
@@ -232,6 +236,13 @@ class RampRequests:
             now = self._clock.now_ms()
             moment = Moment(datetime.fromtimestamp(now / 1000, UTC).isoformat(), (now - began) / 1000)
             return refused(request, [Reason(Code.JUDGE_UNAVAILABLE, BROKE)], moment)
+
+    def _import(self) -> asyncio.Task[object]:
+        """Import what decisions compute with, in a thread and at the first one: a start, and a worker that decides
+        nothing, do without it."""
+        if self._imported is None:
+            self._imported = asyncio.create_task(asyncio.to_thread(import_module, COMPUTES_WITH), name="gate imports")
+        return self._imported
 
     async def _publish(self, request: Request, verdict: Verdict, decision: Decision) -> None:
         async with self._sending:
