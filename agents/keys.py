@@ -247,8 +247,8 @@ WITHHELD = KeyFamily(
     type="string",
     life="until a worker with writing on has written what was withheld",
     growth="one",
-    owner="streams.maintenance",
-    holds="`1`: turns may have signals that were withheld while writing was off",
+    owner="agents.join.step",
+    holds="the last step that withheld signals, or the last round that wrote such: there may be more",
 )
 DRAINING = KeyFamily(
     "draining",

@@ -13,7 +13,7 @@ from faust.types import TP
 
 from agents.join.due_turns import revisit
 from agents.join.step_data import Report
-from agents.join.turn import Mark, decode_turn
+from agents.join.turn import decode_turn, has_withheld
 from agents.keys import DRAINING, FOREVER, WATERMARK, WITHHELD
 from agents.policy import Policy
 from agents.ports import Change, Ports, Unauthorized, Unavailable
@@ -27,6 +27,8 @@ from streams.stopping import heed_cancel
 log = structlog.get_logger(__name__)
 DUE_AT_ONCE = 500
 LEASE_MS = 60_000
+DRAIN_LEASE_MS = 15_000
+"""After so long another worker goes on with what was withheld, where the one that wrote it has died."""
 COLLECT_EVERY = 10
 """Seconds between collections of garbage, where the collector is off."""
 
@@ -101,31 +103,33 @@ class Maintenance:
         return False
 
     async def withheld(self) -> bool:
-        """While writing is off, leave a marker. While it is on and there is a marker, write what was withheld."""
+        """While writing is on and there is a marker, write what was withheld.
+
+        The marker goes after a round that found nothing more, so whoever dies on the way leaves it to the next worker.
+        Each round makes the marker its own: one that a step has left since (`agents.join.step.record`), or that came
+        back with an older copy of the state, is not its own and stays.
+        """
+        if not self._policy.write or self._replaying():
+            return False
         marker = WITHHELD.key()
-        leave = Change(sets={marker: (b"1", FOREVER)})
-        if not self._policy.write:
-            await self._store.apply(leave)
-            return False
-        if self._replaying() or not any(await self._store.read([marker])):
-            return False
-        lease = self._store.lease(DRAINING.key(), LEASE_MS)
-        if not await lease.acquire():
+        lease = self._store.lease(DRAINING.key(), DRAIN_LEASE_MS)
+        if not any(await self._store.read([marker])) or not await lease.acquire():
             return False
         try:
-            await self._store.apply(Change(sets={marker: (b"", self._ports.clock.now_ms())}))
+            await self._store.apply(Change(sets={marker: (lease.value, FOREVER)}))
             written = 0
             async for page in self._store.turns():
-                ids = [response_id for response_id, encoded in page if has_withheld(encoded)]
+                ids = [response_id for response_id, encoded in page if has_withheld(decode_turn(encoded))]
                 for start in range(0, len(ids), DUE_AT_ONCE):
                     part = ids[start : start + DUE_AT_ONCE]
                     self._observe(await revisit(part, self._ports, self._policy, self._topics))
                     written += len(part)
-                await lease.acquire()  # if another worker has taken it, both write the same
-            log.info("withheld_written", turns=written)
-        except BaseException:
-            await self._store.apply(leave)
-            raise
+                    await lease.acquire()  # if another worker has taken it, both write the same
+            if written:
+                log.info("withheld_written", turns=written)
+            else:
+                gone = {marker: (b"", self._ports.clock.now_ms())}
+                await self._store.apply(Change(checks={marker: lease.value}, sets=gone))
         finally:
             await lease.release()
         return False
@@ -140,9 +144,3 @@ class Maintenance:
             beat += 1
             if beat % COLLECT_EVERY == 0 and not gc.isenabled():
                 gc.collect()
-
-
-def has_withheld(encoded: bytes) -> bool:
-    """True where a signal of the encoded turn is withheld."""
-    turn = decode_turn(encoded)
-    return any(signal.mark == Mark.WITHHELD for _, signal in turn.signals())

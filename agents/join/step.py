@@ -9,6 +9,7 @@ wrongly by now.
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +33,8 @@ from agents.join.counting import (
 from agents.join.dead_letters import FindRecord, letters_for, send_letters
 from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
 from agents.join.step_data import PreparedTurns, Refused, Report, RetryState
-from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn
-from agents.keys import FOREVER, WATERMARK, Key, turn_ids, turn_key, turn_keys
+from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
+from agents.keys import FOREVER, WATERMARK, WITHHELD, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, StateLost, Unavailable, Write
 from schemas.dead_letters import DeadLetter, Record
@@ -456,6 +457,10 @@ async def record(context: StepContext, ports: Ports) -> bool:
         checks[key] = snapshot.stored
         last = max([turn.time, *[signal.time for _, signal in turn.signals()]])
         sets[key] = (stored, max(last + lookback, now) + HOUR)
+    if not policy.write and any(has_withheld(one.turn) for one in context.turns.values() if one.touched):
+        # In the same change as the signals, so that no crash parts them; unlike every other marker, so that a worker
+        # which has just written all that was withheld before does not delete it with its own.
+        sets[WITHHELD.key()] = (uuid.uuid4().hex.encode(), FOREVER)
     count_moves(change, moves, now, lookback)
     count_tallies(change, context.tallies, now, lookback)
     stale = await ports.store.apply(change)

@@ -151,6 +151,11 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
         return any(signal.value for _, signal in self.signals())
 
 
+def has_withheld(turn: Turn) -> bool:
+    """Whether one of its signals is withheld."""
+    return any(signal.mark == Mark.WITHHELD for _, signal in turn.signals())
+
+
 def score_of(declared: UserSignal, code: int) -> float | None:
     """The score for a code as turns hold it; None where there is none. Codes are the signal's values, but for an
     implied signal: 1 for its absence, 2 for its presence."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from prometheus_client import write_to_textfile
 
-from agents.keys import FOREVER, WITHHELD
-from agents.ports import Change
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
@@ -56,9 +54,6 @@ async def run_sweep(
                 TOPICS_SECONDS,
             )
             since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
-            if not settings.write:
-                # As a worker does: whoever finds writing switched on writes what was withheld (PF-9 §10.3).
-                await parts.store.apply(Change(sets={WITHHELD.key(): (b"1", FOREVER)}))
         about = await dynamo.items()
         sweep = make_sweep(parts, dynamo, max(since, parts.clock.now_ms() - parts.policy.lookback), asked.dry_run)
         aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")

@@ -44,6 +44,30 @@ def test_off_counts_everything_and_writes_nothing_then_on_writes_it_all(make_rig
     check(rig, traffic)
 
 
+def test_a_worker_killed_while_it_writes_what_was_withheld_leaves_the_rest_to_the_next(make_rig: Make) -> None:
+    """SIGKILL in the middle of it: the next worker finishes it, and nothing stays withheld."""
+    traffic = Traffic(52, 3_000, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
+    print(f"seed {traffic.seed}: {len(traffic.messages)} records")
+    rig = make_rig()
+    rig.opik.load(traffic)
+    worker = rig.worker(write="false")
+    rig.send(traffic.messages)
+    rig.wait("all joined", rig.drained)
+    assert worker.terminate() == 0
+    everything = withheld(rig)
+    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=1.0, times=1_000)
+    worker = rig.worker(write="true")
+    rig.wait("it is in the middle of it", lambda: 0 < withheld(rig) < everything, 60, 0.02)
+    worker.kill()
+    left = withheld(rig)
+    print(f"{left} of {everything} signals are withheld after the kill")
+    assert left > 0
+    rig.opik.heal()
+    rig.worker(write="true")
+    rig.wait("the next worker writes the rest", lambda: withheld(rig) == 0, 60)
+    check(rig, traffic)
+
+
 def recount(rig: Rig, traffic: Traffic) -> None:
     print(f"seed {traffic.seed}: {len(traffic.messages)} records of {len(traffic.turns)} turns")
     rig.send(traffic.messages)

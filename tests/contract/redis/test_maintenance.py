@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ class Worker:
         self.world.clock.ms = far() - 3_600_000
         self.world.store = self.store  # type: ignore[assignment]
         self.world.ports = replace(self.world.ports, store=self.store)
+        self.world.start = lambda batch: None  # type: ignore[method-assign]  # `withhold` gives the first watermarks
         self.reports: list[Any] = []
         self.rewound: list[TP] = []
         self.fatal = self.reports.append
@@ -77,7 +78,6 @@ class Worker:
         assert traces
         world.send(Kind.THUMBS, *(thumb(one, "up", now) for one in response_ids))
         await world.run(Kind.THUMBS)
-        await self.maintenance.withheld()
         world.switch(write=True)
         assert world.scores.log == []
 
@@ -93,9 +93,8 @@ class Worker:
 
 
 @pytest.fixture
-async def worker(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
+async def worker(redis_url: str) -> AsyncIterator[Worker]:
     made = Worker(redis_url)
-    monkeypatch.setattr(made.world, "start", lambda batch: None)
     yield made
     await made.store.close()
 
@@ -108,9 +107,10 @@ async def test_what_was_withheld_is_written_once_writing_is_on_and_only_then(wor
     assert await worker.marked()
     await worker.maintenance.withheld()
     assert {one: worker.world.score(one) for one in "abc"} == dict.fromkeys("abc", 1.0)
-    assert not await worker.marked()
     assert not await worker.held()
     written = len(worker.world.scores.log)
+    await worker.maintenance.withheld()
+    assert not await worker.marked(), "another round found nothing more"
     await worker.maintenance.withheld()
     assert len(worker.world.scores.log) == written
 
@@ -139,6 +139,81 @@ async def test_a_failure_leaves_the_marker_and_gives_the_lease_back_so_that_it_i
     worker.world.ports = ports
     await worker.maintenance.withheld()
     assert worker.world.score("a") == 1.0
+
+
+async def test_the_marker_stands_until_all_is_written_so_that_a_kill_leaves_the_rest_to_the_next_worker(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "DUE_AT_ONCE", 1)
+    await worker.withhold("a", "b", "c")
+    ports = worker.world.ports
+    stood = []
+
+    class Watching:
+        async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
+            found = await ports.scores.write(writes)
+            stood.append(await worker.marked())
+            return found
+
+    worker.world.ports = replace(ports, scores=Watching())
+    await worker.maintenance.withheld()
+    assert stood == [True, True, True]
+    assert await worker.marked(), "what another server answered in the middle of it is looked for once more"
+    await worker.maintenance.withheld()
+    assert not await worker.marked()
+
+
+def after_all_turns(worker: Worker, monkeypatch: pytest.MonkeyPatch, then: Callable[[], Awaitable[None]]) -> None:
+    """The next round has gone through all turns when `then` happens."""
+    turns = worker.store.turns
+
+    async def and_then() -> AsyncIterator[list[tuple[str, bytes]]]:
+        async for page in turns():
+            yield page
+        monkeypatch.undo()
+        await then()
+
+    monkeypatch.setattr(worker.store, "turns", and_then)
+
+
+async def test_what_a_worker_that_is_still_switched_off_withholds_meanwhile_is_written_in_the_next_round(
+    worker: Worker, redis_url: str
+) -> None:
+    """After its turn was passed by."""
+    other = Worker(redis_url)
+    try:
+        await worker.withhold("a")
+        await worker.maintenance.withheld()
+        with pytest.MonkeyPatch.context() as patched:
+            after_all_turns(worker, patched, lambda: other.withhold("late"))
+            await worker.maintenance.withheld()
+        assert worker.world.score("late") is None
+        assert await worker.marked()
+        await worker.maintenance.withheld()
+        assert worker.world.score("late") == 1.0
+    finally:
+        await other.store.close()
+
+
+async def test_what_comes_back_withheld_with_an_older_copy_of_the_state_is_written_in_the_next_round(
+    worker: Worker,
+) -> None:
+    """Marker and turns as they were before the first round, after the turns were passed by."""
+    await worker.withhold("a")
+    older = {key: await worker.store.redis.dump(key) for key in await worker.store.redis.keys()}
+
+    async def put_back() -> None:
+        for key, blob in older.items():
+            await worker.store.redis.restore(key, 3_600_000, blob, replace=True)
+
+    await worker.maintenance.withheld()
+    with pytest.MonkeyPatch.context() as patched:
+        after_all_turns(worker, patched, put_back)
+        await worker.maintenance.withheld()
+    assert await worker.marked()
+    written = len(worker.world.scores.log)
+    await worker.maintenance.withheld()
+    assert len(worker.world.scores.log) > written
 
 
 async def test_one_worker_at_a_time_writes_what_was_withheld(worker: Worker) -> None:

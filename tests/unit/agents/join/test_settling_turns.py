@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.join.counting import CONSUMED
+from agents.keys import WITHHELD
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import DAY, MINUTE, NOW, SECOND, change, found_trace, reroll, thumb, trace
 from tests.unit.agents.join.world import World, given_up
@@ -73,6 +74,28 @@ async def test_what_was_withheld_is_written_once_the_flag_is_on() -> None:
     await world.revisit("r", "q", "w")
     assert len(world.scores.log) == puts, "once is enough"
     world.balance()
+
+
+async def test_a_step_that_withholds_leaves_a_marker_of_its_own_in_the_same_change() -> None:
+    """Nothing else tells a worker that there is something to write, so no crash may come between the two; and the
+    marker of one step is not taken for that of another."""
+    world = World()
+    world.switch(write=False)
+    await world.tell(Kind.TRACE, trace("r"), trace("q"))
+    assert await world.store.read([WITHHELD.key()]) == [b""], "nothing is withheld yet"
+    markers = []
+    for response_id in "rq":
+        await world.tell(Kind.THUMBS, thumb(response_id, "up"))
+        markers += await world.store.read([WITHHELD.key()])
+    assert all(markers)
+    assert len(set(markers)) == 2
+
+
+async def test_with_the_flag_on_no_marker_is_left() -> None:
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    await world.tell(Kind.THUMBS, thumb("r", "up"))
+    assert await world.store.read([WITHHELD.key()]) == [b""]
 
 
 async def test_a_withdrawal_while_the_flag_is_off_is_carried_out_when_it_goes_on() -> None:
