@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import cast
 
 import structlog
 from faust.types import TP
@@ -90,17 +90,29 @@ class Maintenance:
         return len(ids) == DUE_AT_ONCE
 
     async def watermarks(self) -> bool:
-        """Notice a lost state, even if no record comes on any partition."""
-        consumer: Any = self._consumption.consumer
-        if not consumer.flow_active:
-            return False
-        held = [partition for partition in sorted(consumer.assignment()) if consumer.stands(partition) is not None]
-        marks = await self._store.read([WATERMARK.key(partition.topic, partition.partition) for partition in held])
-        for partition, mark in zip(held, marks, strict=True):
-            # Read once more, since a batch may have noticed first: a rebuild that has begun must not begin anew.
-            if not mark and not any(await self._store.read([WATERMARK.key(partition.topic, partition.partition)])):
-                await self._consumption.rewind(TP(partition.topic, partition.partition))
+        """Notice a state that was lost, or replaced by an older copy, even if no record comes on any partition."""
+        consumer = self._consumption.consumer
+        for partition in await self._behind(sorted(consumer.assignment()) if consumer.flow_active else ()):
+            # Look once more, since a batch may have noticed first: a rebuild that has begun must not begin anew.
+            for tp, (mark, settled) in (await self._behind([partition])).items():
+                log.warning("state_behind", topic=tp.topic, partition=tp.partition, watermark=mark, settled=settled)
+                await self._consumption.rewind(tp)
         return False
+
+    async def _behind(self, partitions: Iterable[TP]) -> dict[TP, tuple[int | None, int]]:
+        """The partitions whose state lacks records that this worker has settled, with watermark and settled offset.
+
+        A batch is settled after it is recorded, and the watermark of one state only rises: what was settled before the
+        watermark is read lies below it, unless a rewind has come between.
+        """
+        stand = self._consumption.consumer.unsettled_from
+        before = {TP(*tp): at for tp in partitions if (at := stand(tp)) is not None}
+        marks = await self._store.read([WATERMARK.key(tp.topic, tp.partition) for tp in before])
+        found: dict[TP, tuple[int | None, int]] = {}
+        for (tp, settled), mark in zip(before.items(), marks, strict=True):
+            if (stand(tp) or 0) >= settled and (not mark or int(mark) < settled):
+                found[tp] = (int(mark) if mark else None, settled)
+        return found
 
     async def withheld(self) -> bool:
         """While writing is on and there is a marker, write what was withheld.

@@ -162,6 +162,25 @@ def test_pc5_ac4_a_request_right_after_redis_was_emptied_waits_for_the_whole_sam
             passed(gates.one_each(asked)[asked[-1]])
 
 
+def test_a_gate_after_an_older_snapshot_of_redis_waits_for_the_rest_and_not_for_another_record(
+    make_rig: Make, model: Model
+) -> None:
+    """Redis comes back with a state from before the traces of the version, and nothing but the request is consumed."""
+    with RedisServer(persistent=False) as redis_server:
+        gates = GateRig(make_rig, model, redis_server=redis_server)
+        gates.rig.worker()
+        gates.joined("v1")
+        gates.rig.state.save()
+        snapshot = redis_server.folder / "dump.rdb"
+        older = snapshot.read_bytes()
+        gates.joined("v2")
+        redis_server.kill()
+        snapshot.write_bytes(older)
+        redis_server.start()
+        gates.ask(step("r-1", deadline_seconds=600))
+        passed(gates.one_each(["r-1"], 60.0)["r-1"])
+
+
 def test_pc5_ac4_requests_that_two_producers_repeat_get_one_verdict_each(make_rig: Make, model: Model) -> None:
     """On every partition, so that two workers have the same request at once."""
     gates = GateRig(make_rig, model)

@@ -39,6 +39,7 @@ class Worker:
         self.rewound: list[TP] = []
         self.fatal = self.reports.append
         self.replaying = self.unknown = False
+        self.settled = dict.fromkeys(PLACES, 0)
         self.flow_active = True
 
     @property
@@ -58,8 +59,8 @@ class Worker:
     def assignment(self) -> set[TP]:
         return set(PLACES)
 
-    def stands(self, tp: TP) -> int | None:
-        return None if self.unknown else 0
+    def unsettled_from(self, tp: TP) -> int | None:
+        return None if self.unknown else self.settled[tp]
 
     async def rewind(self, tp: TP) -> None:
         self.rewound.append(tp)
@@ -81,8 +82,8 @@ class Worker:
         world.switch(write=True)
         assert world.scores.log == []
 
-    async def mark(self, *partitions: int) -> None:
-        marks = {WATERMARK.key("rampgate.thumbs", number): (b"0", FOREVER) for number in partitions}
+    async def mark(self, *partitions: int, at: int = 0) -> None:
+        marks = {WATERMARK.key("rampgate.thumbs", number): (b"%d" % at, FOREVER) for number in partitions}
         assert await self.store.apply(Change(sets=marks)) == []
 
     async def marked(self) -> bool:
@@ -257,6 +258,46 @@ async def test_a_state_that_a_batch_made_anew_meanwhile_is_not_made_anew_again(
     monkeypatch.setattr(worker.store, "read", and_then_there)
     await worker.maintenance.watermarks()
     assert len(reads) == 2
+    assert worker.rewound == []
+
+
+async def test_a_watermark_below_what_was_settled_is_of_an_older_state_which_is_read_on_from_there(
+    worker: Worker,
+) -> None:
+    """A failover, or a server that comes back with an older snapshot; and no record comes any more."""
+    await worker.mark(0, 1, at=50)
+    worker.settled = {PLACES[0]: 50, PLACES[1]: 51}
+    await worker.maintenance.watermarks()
+    assert worker.rewound == [PLACES[1]]
+
+
+async def test_a_partition_that_is_read_again_already_stands_below_its_watermark_and_is_left_alone(
+    worker: Worker,
+) -> None:
+    await worker.mark(0, 1, at=50)
+    worker.settled = {PLACES[0]: 50, PLACES[1]: 20}
+    await worker.maintenance.watermarks()
+    assert worker.rewound == []
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_partition_that_went_back_while_its_watermark_was_read_does_not_go_back_again(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, later: bool
+) -> None:
+    """At the first look or at the second."""
+    await worker.mark(0, 1, at=50)
+    worker.settled = {PLACES[0]: 50, PLACES[1]: 51}
+    read, reads = worker.store.read, []
+
+    async def and_then_rewound(keys: Sequence[str]) -> list[bytes]:
+        found = await read(keys)
+        reads.append(keys)
+        if len(reads) > later:
+            worker.settled[PLACES[1]] = 50
+        return found
+
+    monkeypatch.setattr(worker.store, "read", and_then_rewound)
+    await worker.maintenance.watermarks()
     assert worker.rewound == []
 
 
