@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 import redis.asyncio as aioredis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import MasterDownError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 
 from agents.keys import DUE, TURN, Key
 from agents.ports import Change, Unavailable
@@ -100,6 +100,7 @@ return ARGV[1]
 
 _pack = msgspec.msgpack.Encoder().encode
 PAGE = 2_000
+TRIED_AGAIN = (RedisConnectionError, TimeoutError, NoScriptError, ReadOnlyError, MasterDownError)
 
 
 class RedisStore:
@@ -223,7 +224,29 @@ class RedisStore:
         A command that fails may have been carried out. That does no harm, since every change checks what was read.
         Raises Unavailable.
         """
+
+        async def attempt() -> Any:
+            try:
+                return await command()
+            except ResponseError as error:
+                if not demoted(error):
+                    raise
+                await self._reconnect()
+                raise ReadOnlyError(str(error)) from error
+
         try:
-            return await self._retry.call(command, (RedisConnectionError, TimeoutError, NoScriptError))
+            return await self._retry.call(attempt, TRIED_AGAIN)
         except (RedisError, TimeoutError) as error:
             raise Unavailable(f"Redis: {error}") from error
+
+    async def _reconnect(self) -> None:
+        """Give every connection up, those in use once they are free: the address may lead to another server by now."""
+        pool = self._redis.connection_pool
+        await pool.update_active_connections_for_reconnect()
+        await pool.disconnect(inuse_connections=False)
+
+
+def demoted(error: ResponseError) -> bool:
+    """Whether this is what a server says that was the master when we connected and is a replica now. Where a script
+    writes, Redis before 7 says it in the middle of a sentence."""
+    return isinstance(error, ReadOnlyError | MasterDownError) or "READONLY" in str(error)

@@ -45,6 +45,10 @@ class TcpProxy:
     def open_connections(self) -> int:
         return len(self._links) // 2
 
+    def lead_to(self, host: str, port: int) -> None:
+        """Lead new connections to another server; open ones stay where they are."""
+        self._target = (host, port)
+
     def delay(self, seconds: float) -> None:
         """Delay each piece of data, in both directions."""
         self._delay = seconds

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis as sync_redis
+from redis.exceptions import ResponseError
 
 from agents.ports import Change, Unavailable
 from rampgate.local.services.ports import release_port, reserve_port
@@ -105,6 +106,67 @@ async def test_a_connection_that_was_cut_is_made_again_without_a_word(cut: tuple
     await store.apply(Change(sets={"a": (b"1", far())}))
     proxy.cut()
     assert await store.read(["a"]) == [b"1"]
+
+
+async def test_a_master_that_was_demoted_is_left_for_the_one_that_its_address_leads_to_now() -> None:
+    """A failover that keeps connections, several of them: no caller sees more than a slower answer."""
+    with RedisServer() as old, RedisServer() as new, TcpProxy("127.0.0.1", old.port) as proxy:
+        store = RedisStore(f"redis://{proxy.address}/0", "rg:", timeout=2.0)
+        try:
+            await asyncio.gather(*(store.apply(Change(sets={f"a{n}": (b"1", far())})) for n in range(5)))
+            with sync_redis.Redis.from_url(old.url) as client:
+                client.replicaof("127.0.0.1", str(new.port))
+            proxy.lead_to("127.0.0.1", new.port)
+            steps = [Change(sets={f"b{n}": (b"2", far())}) for n in range(5)]
+            assert await asyncio.gather(*map(store.apply, steps)) == [[]] * 5
+            assert await store.read(["b0"]) == [b"2"]
+            with sync_redis.Redis.from_url(new.url) as client:
+                assert len(list(client.scan_iter("rg:b*"))) == 5, "the new master has them"
+        finally:
+            await store.close()
+
+
+async def test_a_replica_that_stays_one_is_unavailable_within_bounds_and_used_again_once_it_is_a_master() -> None:
+    with RedisServer() as server, RedisServer() as other, sync_redis.Redis.from_url(server.url) as client:
+        store = RedisStore(server.url, "rg:", tries=2)
+        step = Change(sets={"a": (b"1", far())}, counts={"k": (far(), {"a": 1})})
+        try:
+            client.replicaof("127.0.0.1", str(other.port))
+            for _ in range(2):
+                with pytest.raises(Unavailable, match="read only"):
+                    await store.apply(step)
+            client.replicaof("NO", "ONE")
+            assert await store.read(["a"]) == [b""]
+            assert await store.counts(["k"]) == [{}], "nothing of a refused step is there"
+            assert await store.apply(step) == []
+        finally:
+            await store.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-READONLY You can't write against a read only replica.",
+        "ERR Error running script (call to f_1): @user_script:9: -READONLY You can't write against a replica.",
+    ],
+)
+async def test_a_refusal_by_a_replica_is_known_by_its_words_and_another_is_not_tried_again(said: str) -> None:
+    store, tries = RedisStore("redis://127.0.0.1:1", "rg:", tries=3), 0
+
+    async def command(refusal: str) -> str:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise ResponseError(refusal)
+        return "done"
+
+    try:
+        assert await store.call(lambda: command(said)) == "done"
+        tries = 0
+        with pytest.raises(Unavailable, match="WRONGTYPE"):
+            await store.call(lambda: command("WRONGTYPE Operation against a key holding the wrong kind of value"))
+    finally:
+        await store.close()
 
 
 async def test_scripts_that_the_server_forgot_are_sent_again(redis_url: str) -> None:
