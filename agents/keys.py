@@ -258,6 +258,14 @@ DRAINING = KeyFamily(
     owner="streams.maintenance",
     holds="the worker that writes what was withheld now",
 )
+PROBE = KeyFamily(
+    "probe",
+    type="string",
+    life="a minute",
+    growth="one",
+    owner="streams.redis.fitness",
+    holds="nothing of use: each worker writes it every second to see whether Redis takes writes",
+)
 REPLAYED = KeyFamily(
     "replay:<identity>",
     type="string",

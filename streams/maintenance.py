@@ -21,6 +21,7 @@ from schemas.dead_letters import clean
 from schemas.topics import Topics
 from streams.app import Consumption
 from streams.metrics import Metrics
+from streams.redis.fitness import Evicting
 from streams.redis.lease import LeasingStore
 from streams.stopping import heed_cancel
 
@@ -34,7 +35,10 @@ COLLECT_EVERY = 10
 
 
 class Maintenance:
-    """Runs jobs at intervals and waits for parts that are unavailable. `observe` gets the report of each step."""
+    """Runs jobs at intervals and waits for parts that are unavailable. `observe` gets the report of each step.
+
+    `refuse_evicting` raises Evicting where Redis may evict keys; see `streams.redis.fitness`.
+    """
 
     def __init__(
         self,
@@ -45,10 +49,11 @@ class Maintenance:
         metrics: Metrics,
         observe: Callable[[Report], None],
         replaying: Callable[[], bool],
+        refuse_evicting: Callable[[], Awaitable[None]],
     ) -> None:
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
         self._metrics, self._observe, self._replaying = metrics, observe, replaying
-        self._store = cast(LeasingStore, ports.store)
+        self._store, self._refuse_evicting = cast(LeasingStore, ports.store), refuse_evicting
 
     async def run(self) -> None:
         """Run all jobs until cancelled."""
@@ -56,6 +61,7 @@ class Maintenance:
             group.create_task(self._every(0.25, self.due), name="due")
             group.create_task(self._every(1.0, self.watermarks), name="watermarks")
             group.create_task(self._every(5.0, self.withheld), name="withheld")
+            group.create_task(self._every(60.0, self.eviction), name="eviction")
             group.create_task(self.pulse(), name="pulse")
 
     async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
@@ -68,7 +74,7 @@ class Maintenance:
                 log.warning("maintenance_waiting", job=getattr(job, "__name__", ""), reason=clean(str(error)))
                 heed_cancel()
                 await asyncio.sleep(min(seconds * 4, 5.0))
-            except Unauthorized as error:
+            except (Unauthorized, Evicting) as error:
                 self._consumption.fatal(error)
                 return
             except Exception:
@@ -144,6 +150,11 @@ class Maintenance:
                 await self._store.apply(Change(checks={marker: lease.value}, sets=gone))
         finally:
             await lease.release()
+        return False
+
+    async def eviction(self) -> bool:
+        """Notice that somebody lets Redis evict keys while the worker runs."""
+        await self._refuse_evicting()
         return False
 
     async def pulse(self) -> None:

@@ -19,6 +19,7 @@ from rampgate.worker.worker import Worker
 from schemas.answers import Check, Health
 from schemas.dead_letters import clean
 from streams.kafka.offsets import KafkaOffsets
+from streams.redis.fitness import probe
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -78,7 +79,7 @@ class WorkerHealth:
             await asyncio.sleep(pause if self._checks[name].ok else retry)
 
     async def _redis(self) -> str:
-        await self._parts.store.redis.ping()
+        await probe(self._parts.store)
         return ""
 
     async def _opik(self) -> str:

@@ -24,6 +24,7 @@ from streams.kafka.topics import wait_for_topics
 from streams.maintenance import Maintenance
 from streams.pipeline import TooManyBad
 from streams.rebuild import Rebuild
+from streams.redis.fitness import Evicting, refuse_evicting
 
 log = structlog.get_logger(__name__)
 GATE_TOPICS = ("ramp-steps", "verdicts")
@@ -61,8 +62,12 @@ class Worker:
             verticals=sorted(parts.verticals),
         )
         wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters", *(GATE_TOPICS if self.gates else ()))]
-        if not await self._unless_stopped(wait_for_topics(parts.access, wanted)):
-            return 0
+        try:
+            if not await self._unless_stopped(self._wait_for_parts(wanted)):
+                return 0
+        except Evicting as error:
+            log.error("worker_must_stop", reason=str(error))
+            return 2
         observe = partial(parts.metrics.observe_report, registered=parts.verticals)
         in_flight = parts.tuning.records_in_flight
         start_offsets = StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
@@ -79,7 +84,14 @@ class Worker:
             gates=self.gates.requests if self.gates is not None else None,
         )
         maintenance = Maintenance(
-            consumption, parts.ports, parts.policy, parts.topics, parts.metrics, observe, self.replaying
+            consumption,
+            parts.ports,
+            parts.policy,
+            parts.topics,
+            parts.metrics,
+            observe,
+            self.replaying,
+            partial(refuse_evicting, parts.store),
         )
         task: asyncio.Task[None] | None = None
         if self.gates is not None:
@@ -114,13 +126,19 @@ class Worker:
             crashed.cancel()
         if consumption.failure.done():
             error = consumption.failure.result()
-            expected = isinstance(error, Unauthorized | TooManyBad | Unavailable)
+            expected = isinstance(error, Unauthorized | TooManyBad | Unavailable | Evicting)
             log.error("worker_must_stop", reason=str(error), exc_info=None if expected else error)
             return 2
         if not self._stop.is_set():
             log.error("worker_must_stop", reason="the Kafka consumer stopped by itself; its log says why")
             return 2
         return 0
+
+    async def _wait_for_parts(self, topics: list[str]) -> None:
+        """Return once the topics are there. Raises Evicting; a Redis that is away now is asked again by maintenance."""
+        with suppress(Unavailable):
+            await refuse_evicting(self.parts.store)
+        await wait_for_topics(self.parts.access, topics)
 
     async def _unless_stopped(self, job: Coroutine[Any, Any, Any]) -> bool:
         """Tells whether the job ended before a stop was requested."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from schemas.outcomes import Kind
 from streams import maintenance
 from streams.maintenance import Maintenance
 from streams.metrics import Metrics
+from streams.redis.fitness import Evicting, refuse_evicting
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import far
 from tests.unit.agents.builders import thumb, trace
@@ -48,6 +50,7 @@ class Worker:
         return Maintenance(
             consumption,  # type: ignore[arg-type]  # as much of a Consumption as is asked
             world.ports, world.policy, world.topics, Metrics(), self.reports.append, lambda: self.replaying,
+            partial(refuse_evicting, self.store),
         )  # fmt: skip
 
     # As much of a consumption and of its consumer as is asked.
@@ -328,6 +331,19 @@ async def test_as_many_as_are_looked_at_at_once_mean_that_there_may_be_more(
     await worker.store.apply(Change(due=dict.fromkeys("abc", worker.world.clock.ms - 1)))
     assert await worker.maintenance.due()
     assert not await worker.maintenance.due()
+
+
+async def test_somebody_who_lets_redis_evict_keys_meanwhile_stops_the_worker(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, refusal = worker.maintenance, Evicting("it evicts")
+
+    async def refuse() -> None:
+        raise refusal
+
+    monkeypatch.setattr(ours, "_refuse_evicting", refuse)
+    await asyncio.wait_for(ours._every(60.0, ours.eviction), 30.0)
+    assert worker.reports == [refusal], "told as fatal"
 
 
 async def test_a_part_that_is_away_does_not_end_what_a_worker_does_besides_its_batches(
