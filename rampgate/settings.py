@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from rampgate.console import Failure
-from schemas.settings import read_secret
+from schemas.settings import SENTINEL_SCHEMES, read_secret, read_sentinel_url
 
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 __all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
@@ -240,7 +240,9 @@ class Settings(BaseModel):
     @field_validator("redis")
     @classmethod
     def _redis_url(cls, value: str) -> str:
-        return usable_url(value, "redis", "rediss", "unix")
+        if read_sentinel_url(value) is not None:
+            return value
+        return usable_url(value, "redis", "rediss", "unix", *SENTINEL_SCHEMES)
 
     @field_validator("model_url")
     @classmethod

@@ -1,4 +1,5 @@
-"""Reads what several rooms take from settings and flags: the way to Kafka, secrets in files, durations and moments.
+"""Reads what several rooms take from settings and flags: the ways to Kafka and to Redis, secrets in files, durations
+and moments.
 
 A person types a duration as `90`, `90s`, `15m`, `24h` or `7d`. No message quotes what a secret's file holds.
 """
@@ -10,6 +11,8 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,74 @@ class KafkaAccess:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     ca_file: str | None = None
+
+
+SENTINEL_SCHEMES: Final = ("redis+sentinel", "rediss+sentinel")
+SENTINEL_PORT = 26379
+UNUSABLE = (
+    "must be redis+sentinel://user:password@host:port,host:port/service/db, the service as the Sentinels name it; "
+    "special signs in a user's name or password have to be percent-encoded"
+)
+
+
+@dataclass(frozen=True)
+class SentinelUrl:
+    """What a URL that names Sentinels says; they say where the master is, which may change while we run.
+
+    `redis+sentinel://user:password@host:port,host:port/service/db`, with TLS `rediss+sentinel://`. User and password
+    are the servers'; with `?sentinel_auth=true` the Sentinels ask for the same. `service` is the master's name there.
+    Port 26379 and database 0 may be left out.
+    """
+
+    sentinels: tuple[tuple[str, int], ...]
+    service: str
+    database: int = 0
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: bool = False
+    sentinel_auth: bool = False
+
+
+def read_sentinel_url(url: str) -> SentinelUrl | None:
+    """Returns what the URL says; None for the URL of one server. Raises ValueError, without a word of the URL, since it
+    may hold a password."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in SENTINEL_SCHEMES:
+        return None
+    try:
+        return _read(scheme, rest)
+    except ValueError:
+        raise ValueError(UNUSABLE) from None
+
+
+def _read(scheme: str, rest: str) -> SentinelUrl:
+    place, _, query = rest.partition("?")
+    authority, _, path = place.partition("/")
+    login, _, hosts = authority.rpartition("@")
+    user, _, password = login.partition(":")
+    service, _, database = path.partition("/")
+    options = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    asked = options.pop("sentinel_auth", "false")
+    if not service or not (database or "0").isdigit() or "@" in login or "#" in rest:
+        raise ValueError
+    if options or asked not in ("true", "false"):
+        raise ValueError
+    return SentinelUrl(
+        tuple(_host(one) for one in hosts.split(",")),
+        unquote(service),
+        int(database or 0),
+        unquote(user) or None,
+        unquote(password) or None,
+        scheme == "rediss+sentinel",
+        asked == "true",
+    )
+
+
+def _host(text: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    if not parts.hostname or parts.path or parts.port == 0:
+        raise ValueError
+    return parts.hostname, parts.port or SENTINEL_PORT
 
 
 def read_secret(path: Path) -> str:

@@ -23,5 +23,5 @@ MetricsOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and do nothing")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask")]
 KafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated")]
-RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL")]
+RedisOption = Annotated[str | None, typer.Option("--redis", help="Redis URL, of a server or of Sentinels")]
 OpikOption = Annotated[str | None, typer.Option("--opik", help="Opik URL")]

@@ -13,12 +13,12 @@ from functools import partial
 from typing import Any, cast
 
 import msgspec
-import redis.asyncio as aioredis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import MasterDownError, NoScriptError, ReadOnlyError, RedisError, ResponseError
 
 from agents.keys import DUE, TURN, Key
 from agents.ports import Change, Unavailable
+from streams.redis.clients import client_of, close_client
 from streams.redis.lease import RedisLease
 from streams.retry import Retry
 
@@ -111,9 +111,7 @@ class RedisStore:
         self._prefix = prefix
         self._bytes = prefix.encode()
         self._retry = Retry(first=0.1, tries=tries)
-        self._redis: Any = aioredis.Redis.from_url(
-            url, socket_timeout=timeout, socket_connect_timeout=timeout, health_check_interval=30
-        )
+        self._redis: Any = client_of(url, timeout)
         self._read = self._redis.register_script(READ)
         self._apply = self._redis.register_script(APPLY)
         self._claim = self._redis.register_script(CLAIM)
@@ -129,7 +127,7 @@ class RedisStore:
         return self._prefix
 
     async def close(self) -> None:
-        await self._redis.aclose()
+        await close_client(self._redis)
 
     async def read(self, keys: Sequence[Key]) -> list[bytes]:
         if not keys:

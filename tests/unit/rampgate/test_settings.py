@@ -213,6 +213,13 @@ def test_http_takes_any_address_with_a_port(http: str) -> None:
         "redis://[canary",
         "",
         "redis://h:canary",
+        "redis+sentinel://:can/ary@h:1/main",
+        "redis+sentinel://:canary#1@h:1/main",
+        "redis+sentinel://canary@h:1",
+        "redis+sentinel://h:canary/main",
+        "redis+sentinel://h:1,:2/main/canary",
+        "rediss+sentinel://h/main?sentinel_auth=canary",
+        "rediss+sentinel://h/main?canary=1",
     ],
 )
 def test_a_redis_url_that_can_not_be_used_is_told_without_its_password(url: str) -> None:
@@ -223,7 +230,15 @@ def test_a_redis_url_that_can_not_be_used_is_told_without_its_password(url: str)
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://h", "rediss://u:p%2Fw@h:6379/1", "unix:///run/redis.sock", "redis://[::1]:1/0"]
+    "url",
+    [
+        "redis://h",
+        "rediss://u:p%2Fw@h:6379/1",
+        "unix:///run/redis.sock",
+        "redis://[::1]:1/0",
+        "redis+sentinel://h/main",
+        "rediss+sentinel://u:p%2Fw@h:26379,[::1]:26380/main/1?sentinel_auth=true",
+    ],
 )
 def test_every_form_of_redis_url_is_taken(url: str) -> None:
     assert load_settings({"redis": url}).redis == url
@@ -233,6 +248,8 @@ def test_no_error_quotes_a_value_and_no_view_shows_a_secret(monkeypatch: pytest.
     secrets = ("OPIK_API_KEY", "TOKEN", "MODEL_KEY")
     for name in secrets:
         monkeypatch.setenv(f"RAMPGATE_{name}", "canary-secret")
+    monkeypatch.setenv("RAMPGATE_REDIS", "rediss+sentinel://user:canary%2Fsecret@h:1,i:2/main")
+    assert "canary" not in json.dumps(shown_settings(load_settings()))
     monkeypatch.setenv("RAMPGATE_REDIS", "rediss://user:canary%2Fsecret@h:1/0")
     monkeypatch.setenv("RAMPGATE_OPIK", "https://user:canary-secret@opik/api")
     found = load_settings()
