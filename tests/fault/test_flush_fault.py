@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import redis
 
+from rampgate.local.services.proxy import TcpProxy
 from rampgate.local.services.redis import RedisServer
 from tests.fault.checking import check
 from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.held import Held
 from tests.fault.oracle import foretell
 from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
@@ -138,6 +140,33 @@ def test_an_older_snapshot_comes_back_and_no_record_comes_any_more(rig: Rig, own
     check(rig, traffic, seconds=30.0)
     (worker,) = rig.workers
     assert worker.logged("state_behind")
+
+
+def test_a_failover_to_a_replica_that_lags_under_load(
+    make_rig: Make, own_redis: RedisServer, faulty_opik: FaultyOpik
+) -> None:
+    """The replica is promoted without the master's latest writes; the master becomes its replica and keeps the worker's
+    connections. The worker leaves it, notices what the new master lacks, and ends as if nothing had been."""
+    traffic = Traffic(49, 2_000, now_ms())
+    with RedisServer() as replica, TcpProxy("127.0.0.1", own_redis.port) as proxy:
+        rig = make_rig(
+            redis_server=replica, redis_url=f"redis://{proxy.address}/0", opik=faulty_opik, batch_records=100
+        )
+        rig.state.replicaof("127.0.0.1", str(own_redis.port))
+        rig.wait("the replica is in step", lambda: rig.state.info("replication")["master_link_status"] == "up")
+        sent = run_up(rig, traffic, 0.3)
+        load = rig.sending(traffic.messages[sent:], per_second=1_500)
+        rig.wait("under load", lambda: rig.finished() > sent, 30, 0.01)
+        rig.state.replicaof("NO", "ONE")
+        promoted_with = rig.finished()
+        with redis.Redis.from_url(own_redis.url) as master:
+            late = Held(rig.kafka, master, rig.prefix)
+            rig.wait("the master has what the replica lacks", lambda: late.finished() > promoted_with + 100, 30, 0.01)
+            master.replicaof("127.0.0.1", str(replica.port))
+        proxy.lead_to("127.0.0.1", replica.port)
+        load.join(60)
+        check(rig, traffic)
+        assert rig.workers[0].running
 
 
 def copy_of(state: redis.Redis) -> dict[bytes, tuple[int, bytes]]:
