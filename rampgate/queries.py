@@ -25,7 +25,7 @@ from streams.dead_letters.states import DeadLetterStates
 from streams.queries.audit import Audit
 from streams.queries.conservation import conservation
 from streams.queries.coverage import coverage
-from streams.queries.turn_view import PURPOSES, TurnNotFound, view_turn
+from streams.queries.turn_view import PURPOSES, TurnNotFound, view_turn, without_text
 
 T = TypeVar("T")
 LONGEST_ID = 512
@@ -84,7 +84,8 @@ class Queries:
         return await self._bounded("Redis", job)
 
     async def turn(self, response_id: str, purpose: str | None, caller: str) -> TurnView:
-        """PS-5's `reconstruct`. A read for evaluation is audited, found or not, before its answer leaves."""
+        """PS-5's `reconstruct`. A read for evaluation is audited, found or not, before its answer leaves; any other is
+        answered without the user's and the agent's words."""
         purpose = purpose or "feedback"
         if purpose not in PURPOSES:
             raise BadQuery(f"{purpose[:32]!r} is none of {', '.join(PURPOSES)}", "purpose")
@@ -96,8 +97,9 @@ class Queries:
             if purpose == "eval":
                 await self._record_read(caller, response_id, None)
             raise
-        if purpose == "eval":
-            await self._record_read(caller, response_id, view)
+        if purpose != "eval":
+            return without_text(view)
+        await self._record_read(caller, response_id, view)
         return view
 
     async def dead_letters(self, query: DeadLetterQuery, limit: int) -> DeadLetterList:

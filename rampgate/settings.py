@@ -29,6 +29,7 @@ from rampgate.console import Failure
 from schemas.settings import SENTINEL_SCHEMES, read_secret, read_sentinel_url
 
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
+_CALLER = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 __all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
 DAY = 86_400.0
 PREFIX = "RAMPGATE_"
@@ -127,6 +128,13 @@ class Settings(BaseModel):
     http: str = "127.0.0.1:8350"
     token: SecretStr | None = None
     token_file: Path | None = None
+    tokens_file: Path | None = Field(
+        None, description="A caller's name and its own token on each line: the audit names callers by their tokens"
+    )
+    http_hosts: str = Field(
+        "", description="Names by which HTTP is asked, comma-separated; loopback and the address itself always count"
+    )
+    http_probes: str | None = Field(None, description="address:port of /livez and /readyz alone, besides `http`")
     model_url: str | None = None
     model_key: SecretStr | None = None
     model_key_file: Path | None = None
@@ -209,9 +217,11 @@ class Settings(BaseModel):
     def _strip_slash(cls, value: str) -> str:
         return value.rstrip("/")
 
-    @field_validator("http")
+    @field_validator("http", "http_probes")
     @classmethod
-    def _address_and_port(cls, value: str) -> str:
+    def _address_and_port(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         host, _, port = value.rpartition(":")
         if not host or not port.isdigit() or int(port) > 65_535:
             raise ValueError("must be address:port, for example 127.0.0.1:8350 (port 0 takes a free one)")
@@ -271,6 +281,30 @@ class Settings(BaseModel):
     @property
     def brokers(self) -> list[str]:
         return [broker.strip() for broker in self.kafka.split(",") if broker.strip()]
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names of `http_hosts`, in small letters, without ports."""
+        return frozenset(name.strip().lower() for name in self.http_hosts.split(",") if name.strip())
+
+    def callers(self) -> dict[str, str]:
+        """The names of `tokens_file`'s callers, by their tokens. Raises SettingsError, without a word of the file."""
+        if self.tokens_file is None:
+            return {}
+        try:
+            lines = [line.split() for line in read_secret(self.tokens_file).splitlines() if line.strip()]
+        except ValueError as error:
+            raise SettingsError(f"tokens_file: {error}") from error
+        for number, words in enumerate(lines, 1):
+            if len(words) != 2 or not _CALLER.fullmatch(words[0]):
+                raise SettingsError(
+                    f"tokens_file: {self.tokens_file}: caller {number}: a line is a name (letters, digits, . _ -) and "
+                    "a token, with a space between"
+                )
+        callers = {token: name for name, token in lines}
+        if len(callers) != len(lines):
+            raise SettingsError(f"tokens_file: {self.tokens_file}: two callers have the same token")
+        return callers
 
 
 def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None) -> Settings:

@@ -65,7 +65,8 @@ class JudgeOpinion(Answer):
 
 class TurnView(Answer):
     """PF-9 §5.10's joined view of a turn. `feedback_scores` has the user's signals only, `judge_scores` the judges';
-    `trace` is the trace as Opik returns it. None where the trace's metadata lacks the key."""
+    `trace` is the trace as Opik returns it. None where the trace's metadata lacks the key. Only a read for `eval`,
+    which is audited, has the words of user, agent and judges: the whole `trace`, `frames`, the judges' reasons."""
 
     response_id: str
     user_id: str | None = None

@@ -51,7 +51,7 @@ def conservation(window: WindowOption = None, as_json: JsonOption = False, redis
 
 def turn(
     response_id: Annotated[str, typer.Argument(help="The turn's response id")],
-    purpose: Annotated[str, typer.Option(help="feedback or eval; a read for eval is audited")] = "feedback",
+    purpose: Annotated[str, typer.Option(help="feedback, or eval: with all texts, and audited")] = "feedback",
     as_json: JsonOption = False,
     redis: RedisOption = None,
     opik: OpikOption = None,

@@ -8,7 +8,7 @@ its parameters, asks, and responds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -18,7 +18,7 @@ from evalcore.gates.history import ASKED_BY
 from rampgate.console import BadQuery
 from rampgate.http.overview import render
 from rampgate.http.scrape import Scrape
-from rampgate.http.security import authorization, caller_of
+from rampgate.http.security import SHARED, Admission, admitted, caller_of
 from rampgate.http.wire import errors, parameters, respond
 from rampgate.queries import DeadLetterQuery, Queries
 from rampgate.registry.serving import ServedRegistry
@@ -34,20 +34,28 @@ SERVED = frozenset({"loaded", "unchanged"})
 @dataclass(frozen=True)
 class Side:
     """Everything that a process serves over HTTP. `live` and `ready` answer at once, from the last checks. Without
-    `queries`, as in the feed, there are only probes and metrics."""
+    `queries`, as in the feed, there are only probes and metrics. `callers` maps tokens to names, besides `token`, which
+    many may share; `hosts` are the names by which this process is asked."""
 
     metrics: Metrics
     live: Callable[[], Health]
     ready: Callable[[], Health]
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     queries: Queries | None = None
     registry: ServedRegistry | None = None
     verdicts: Callable[[Mapping[str, str]], Sequence[Mapping[str, Any]]] | None = None
+    callers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hosts: frozenset[str] = frozenset()
+
+    @property
+    def admission(self) -> Admission:
+        shared = {self.token: SHARED} if self.token is not None else {}
+        return Admission(self.hosts, {**shared, **self.callers})
 
 
-def make_app(side: Side) -> web.Application:
-    app = web.Application(middlewares=[authorization(side.token), errors], client_max_size=MAX_BODY)
-    for endpoint in ENDPOINTS:
+def make_app(side: Side, *, only_probes: bool = False) -> web.Application:
+    app = web.Application(middlewares=[admitted(side.admission), errors], client_max_size=MAX_BODY)
+    for endpoint in [probe_routes] if only_probes else ENDPOINTS:
         app.add_routes(endpoint(side))
     return app
 

@@ -12,6 +12,10 @@ from agents.traces import RESERVED, is_judge_score
 from schemas.answers import JudgeOpinion, TurnView
 
 PURPOSES = ("feedback", "eval")
+NO_TEXT = frozenset(
+    ("id", "project_id", "project_name", "start_time", "end_time", "duration", "created_at", "last_updated_at")
+) | {"span_count", "llm_span_count", "total_estimated_cost"}
+"""Fields of Opik's trace in which nobody's words can stand."""
 
 
 class TurnNotFound(LookupError):
@@ -79,6 +83,18 @@ def joined(response_id: str, turn: Turn, project: str, trace: dict[str, Any]) ->
         judge_scores=sorted(judges, key=lambda judge: judge.judge_id),
         trace={name: value for name, value in trace.items() if value is not None} | {"project_name": project},
         frames=frames if isinstance(frames, list) else [],
+    )
+
+
+def without_text(view: TurnView) -> TurnView:
+    """The view as it may be read without an audit record: labels, scores and times. A judge's reason may quote the
+    user, and any other field of the trace, its metadata too, may hold what was said."""
+    return view.model_copy(
+        update={
+            "judge_scores": [judge.model_copy(update={"reason": None}) for judge in view.judge_scores],
+            "trace": {name: value for name, value in view.trace.items() if name in NO_TEXT},
+            "frames": [],
+        }
     )
 
 

@@ -93,7 +93,8 @@ def show_turn(view: TurnView) -> None:
     for name in ("input", "output"):
         if name in view.trace:
             table.add_row(name, plain(orjson.dumps(view.trace[name]).decode(), 1_000))
-    table.add_row("frames", str(len(view.frames)))
+    if view.frames:
+        table.add_row("frames", str(len(view.frames)))
     Console().print(table)
 
 
