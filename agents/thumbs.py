@@ -14,7 +14,7 @@ from agents.dynamodb import VALUES, of_change, unwrap
 from agents.join.fast_path import prepare
 from agents.join.step import signal_agent
 from agents.policy import Policy
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import Record
 from schemas.events import PLAIN_THUMBS, STREAM_RECORDS, ExactThumb, PlainThumb, StreamRecord
 from schemas.outcomes import Cause, FilterReason
 from schemas.signals import THUMBS
@@ -109,12 +109,17 @@ def keep(thumb: SignalEvent, out: Decoded[SignalEvent], earliest: int) -> Signal
     return thumb
 
 
+_FIELDS = frozenset((*PlainThumb.__annotations__, *StreamRecord.__annotations__))
+
+
 def unknown(event: Any) -> str:
+    """Return what an event of no known form is. Only names of our forms are shown: a user's words can be a name too."""
+    kind = type(event).__name__
     if isinstance(event, dict):
-        kind = f"an object with {', '.join(sorted(map(str, event))[:8]) or 'no fields'}"
-    else:
-        kind = type(event).__name__
-    return clean(f"neither a DynamoDB stream record nor a plain thumb: {kind}")
+        known = sorted(_FIELDS.intersection(event))
+        fields = [*known, *([f"{len(event) - len(known)} unknown"] if len(event) > len(known) else [])]
+        kind = f"an object with {', '.join(fields) or 'no fields'}"
+    return f"neither a DynamoDB stream record nor a plain thumb: {kind}"
 
 
 AGENT = signal_agent(THUMBS, decode, prepare)

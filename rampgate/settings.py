@@ -28,6 +28,7 @@ from pydantic import (
 from rampgate.console import Failure
 from schemas.settings import SENTINEL_SCHEMES, read_secret, read_sentinel_url
 
+_URL_QUERY = re.compile(r"(?<=://)([^\s?#\"']*\?)[^\s\"']+")
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 _CALLER = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 __all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
@@ -81,13 +82,15 @@ def usable_url(value: str, *schemes: str) -> str:
         parts = urlsplit(value)
         usable = parts.scheme in schemes and bool(parts.hostname or parts.path) and parts.port != 0
     except ValueError:
-        usable = False
+        parts, usable = urlsplit(""), False
     if not usable:
         named = " or ".join(f"{scheme}://" for scheme in schemes)
         raise ValueError(
             f"must be a URL that begins with {named}; special signs in a user's name or password have to be "
             "percent-encoded"
         )
+    if parts.query and "https" in schemes:
+        raise ValueError("has a query (?…), which logs would show: a key is a setting of its own, best by its _file")
     return value
 
 
@@ -104,8 +107,10 @@ def json_object(key: str, text: str) -> dict[str, Any]:
 
 
 def hide_password(text: str) -> str:
-    """The text with the credentials of every URL in it hidden, except a user's name that comes with a password."""
-    return _URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
+    """The text with the credentials of every URL in it hidden, except a user's name that comes with a password. A URL's
+    query is hidden too, since some services take their key there."""
+    text = _URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
+    return _URL_QUERY.sub(r"\1***", text)
 
 
 class Settings(BaseModel):
@@ -336,7 +341,7 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
     override(values, given)
     origin |= {name: "--" + name.replace("_", "-") for name in given}
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         lines = []
         for item in error.errors():
@@ -345,6 +350,13 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
             hint = "; no such setting, see `rampgate settings`" if item["type"] == "extra_forbidden" else ""
             lines.append(f"{where}: {'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{hint}")
         raise SettingsError("\n".join(lines)) from error
+    for name, value in given.items():
+        if name in _SECRETS or (isinstance(value, str) and _URL_PASSWORD.search(value)):
+            raise SettingsError(
+                f"{origin[name]}: {name}: every user of this machine can read a command line, so no password may stand "
+                f"there: give it in {PREFIX}{name.upper()}, in a file, or in rampgate.toml"
+            )
+    return settings
 
 
 def override(values: dict[str, Any], higher: dict[str, Any]) -> None:

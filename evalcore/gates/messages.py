@@ -59,7 +59,7 @@ def _step(verdict: Verdict) -> str:
 
 
 def _lines(gate: GateVerdict) -> Iterable[str]:
-    named = f"Failing judges at {gate.milestone}: {', '.join(gate.failing_judges)}"
+    named = f"Failing judges at {gate.milestone}: {', '.join(map(_name, gate.failing_judges))}"
     return [*([named] if gate.failing_judges else []), *(_line(reason) for reason in gate.reasons)]
 
 
@@ -97,7 +97,9 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
     }
     if response.over:
         return event
-    details = {**ramp_command(response), "vertical": breach.vertical, "n": breach.n}
+    names = {"agent_id": _name(breach.agent_id), "agent_version": _name(breach.agent_version)}
+    vertical = _name(breach.vertical) if breach.vertical else None
+    details = {**ramp_command(response), **names, "vertical": vertical, "n": breach.n}
     return event | {
         "client": SOURCE,
         "payload": {
@@ -105,8 +107,8 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
             "source": SOURCE,
             "severity": "critical",
             "timestamp": breach.detected_at,
-            "component": breach.agent_id,
-            "group": breach.vertical or "platform",
+            "component": names["agent_id"],
+            "group": vertical or "platform",
             "class": "safety_floor_breach",
             "custom_details": {name: value for name, value in details.items() if name not in ("command", "to_percent")},
         },
@@ -120,10 +122,10 @@ def slack_message(response: Response) -> dict[str, str]:
 def annotation(response: Response) -> dict[str, Any]:
     """Returns the body of Grafana's `POST /api/annotations`."""
     breach = response.breach
-    tags = [SOURCE, "regression", breach.judge_id, breach.agent_id]
+    tags = [SOURCE, "regression", breach.judge_id, _name(breach.agent_id)]
     return {
         "time": round(datetime.fromisoformat(breach.detected_at).timestamp() * 1000),
-        "tags": tags + ([breach.vertical] if breach.vertical else []),
+        "tags": tags + ([_name(breach.vertical)] if breach.vertical else []),
         "text": summary(response),
     }
 
@@ -149,9 +151,10 @@ def log_line(response: Response) -> str:
 
 
 def summary(response: Response) -> str:
-    """Returns the breach or its end in a sentence or two."""
+    """Returns the breach or its end in a sentence or two, on one line whatever the names hold."""
     breach = response.breach
-    where = f"{breach.agent_id} {breach.agent_version}" + (f" in {breach.vertical}" if breach.vertical else "")
+    where = f"{_name(breach.agent_id)} {_name(breach.agent_version)}"
+    where += f" in {_name(breach.vertical)}" if breach.vertical else ""
     if response.event is Event.LAPSED:
         was = f"{breach.judge_id} was below its floor of {breach.floor:g} for {where}"
         return f"{was} and has {breach.n} live scores left: closed, the next breach is a new one"

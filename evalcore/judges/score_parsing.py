@@ -75,7 +75,9 @@ def _value(score: Any, judge: Judge) -> float | None:
 
 
 def _short(score: Any) -> str:
-    """Returns the beginning of the score: an answer's whole text is no error message."""
+    """Returns a number as it is and the kind of anything else, whose words may be the turn's."""
+    if isinstance(score, str | list | dict):
+        return {str: "of a text", list: "of a list", dict: "of an object"}[type(score)]
     text = json.dumps(score)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 

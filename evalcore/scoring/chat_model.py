@@ -17,13 +17,12 @@ import httpx
 
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import CallFailed, Failure, Reply
-from schemas.dead_letters import clean
+from schemas.foreign_words import foreign_words
 from schemas.settings import read_secret
 
 KEY = "RAMPGATE_MODEL_KEY"
 FILE = f"{KEY}_FILE"
 PATH = "/chat/completions"
-LONGEST_MESSAGE = 200
 _FORMAT_WORDS = ("response_format", "json_schema", "structured output")
 
 
@@ -67,7 +66,7 @@ class ChatModel:
     """`url` is what OpenAI's clients call the base URL, such as https://api.openai.com/v1. One call is one request."""
 
     def __init__(self, client: Client, url: str, key: str | None = None) -> None:
-        self._client, self._key = client, key
+        self._client = client
         self.source = url.rstrip("/").removesuffix(PATH)
         self._url = self.source + PATH
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
@@ -94,10 +93,7 @@ class ChatModel:
 
     def _failure(self, response: Response) -> CallFailed:
         status = response.status_code
-        message = _message(response)
-        if self._key:  # before the cut, which would leave a part of it
-            message = message.replace(self._key, "***")
-        told = f"the model's server answers {status}: {message[:LONGEST_MESSAGE]}"
+        told = f"the model's server answers {status}: {foreign_words(_message(response))}"
         return CallFailed(kind_of(status), told, retry_after(response.headers))
 
 
@@ -151,7 +147,7 @@ def said(content: Any, refusal: Any, finish: Any) -> str:
     if finish == "content_filter":
         raise CallFailed(Failure.SLIP, "the model's answer was cut by a content filter")
     if not isinstance(content, str) or not content.strip():
-        raise CallFailed(Failure.SLIP, f"the model ended without a text ({clean(str(finish), 40)})")
+        raise CallFailed(Failure.SLIP, f"the model ended without a text ({foreign_words(str(finish))})")
     return content
 
 

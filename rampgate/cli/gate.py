@@ -99,10 +99,6 @@ def run_command(
     ] = None,
     dataset_version: Annotated[int | None, typer.Option(help="the file's version there, compared likewise")] = None,
     candidate: Annotated[str | None, typer.Option(help="URL that takes POST {input, metadata} -> {output}")] = None,
-    candidate_key: Annotated[
-        str | None,
-        typer.Option(help="bearer token of the candidate, instead of RAMPGATE_CANDIDATE_KEY", show_default=False),
-    ] = None,
     candidate_calls: Annotated[int, typer.Option(min=1, help="calls to the candidate at once")] = 8,
     candidate_seconds: Annotated[float, typer.Option(min=0.1, help="seconds for one call")] = 60.0,
     candidate_tries: Annotated[int, typer.Option(min=1, help="most calls for one item")] = 3,

@@ -12,7 +12,7 @@ import httpx
 import structlog
 
 from evalcore.scoring.chat_model import retry_after
-from schemas.dead_letters import clean
+from schemas.foreign_words import foreign_words
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
 log = structlog.get_logger(__name__)
@@ -87,7 +87,7 @@ class Notifier:
             raise TryAgain(type(error).__name__) from None  # the error's own text may name the path
         if answer.is_success:
             return
-        why = f"{answer.status_code} {clean(answer.text, 120)}".rstrip()
+        why = f"{answer.status_code} {foreign_words(answer.text)}".rstrip()
         if answer.status_code in RETRIED_STATUSES:
             raise TryAgain(why, retry_after(answer.headers))
         raise Undelivered(why)

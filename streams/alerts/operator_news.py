@@ -68,7 +68,8 @@ def _failed(record: Record) -> Verdict | None:
     try:
         verdict = from_json(orjson.loads(record.value or b""))
     except (ValueError, TypeError, ValidationError) as error:
-        log.error("no_verdict", partition=record.partition, offset=record.offset, reason=clean(str(error), 200))
+        wrong = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else "no JSON"
+        log.error("no_verdict", partition=record.partition, offset=record.offset, reason=wrong)
         return None
     return verdict if verdict.verdict is VerdictLevel.FAIL else None
 

@@ -130,7 +130,7 @@ class CandidateAnswers:
         self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep
     ) -> list[CandidateAnswer]:
         """Answers in the order of the items. Raises Unavailable while earlier answers can't be read."""
-        who = f"{step.agent_id} {step.agent_version} at {endpoint.url}"
+        who = f"{step.agent_id} {step.agent_version} at {endpoint.url.partition('?')[0]}"  # a query may hold a key
         try:
             url = address(endpoint.url, step.agent_id, step.agent_version)
         except ValueError as error:

@@ -21,6 +21,7 @@ import orjson
 import structlog
 
 from agents.ports import Refusal, Unauthorized, Unavailable, Write
+from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
 
@@ -38,7 +39,7 @@ class ApiError(Exception):
     """Opik's answer is an error: its status, headers and body (JSON, or else text)."""
 
     def __init__(self, status_code: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(f"{status_code}: {body}")
+        super().__init__(f"Opik answers {status_code}")  # without the body, which may quote what was sent
         self.status_code, self.body, self.headers = status_code, body, headers or {}
 
 
@@ -78,7 +79,7 @@ class OpikClient:
         try:
             found = [orjson.loads(line) for line in content.split(b"\n") if line.strip()]
         except orjson.JSONDecodeError as error:
-            raise ApiError(200, f"no lines of JSON: {error}") from error
+            raise ApiError(200, f"no lines of JSON: {error.msg}") from error
         if found and "id" not in found[-1]:
             raise ApiError(500, found[-1])  # an error may end the lines
         return found
@@ -194,13 +195,13 @@ def hint(headers: Mapping[str, str]) -> float:
 
 
 def reason(error: ApiError) -> str:
-    """What Opik says about its error, in either form in which it says it."""
+    """What Opik says about its error, in either form in which it says it, as far as it may be shown."""
     body = error.body
+    text = body
     if isinstance(body, dict):
         errors = body.get("errors")
         text = "; ".join(map(str, errors)) if isinstance(errors, list) else body.get("message")
-        return str(text or body)[:300]
-    return str(body)[:300]
+    return foreign_words(str(text)) if text else "no reason"
 
 
 async def or_none(call: Awaitable[T]) -> T | None:

@@ -19,7 +19,7 @@ from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
 from schemas.signals import DECLARED
-from streams.opik.client import ApiError, OpikClient, Query, cursor_pages, numbered_pages, or_none, persist
+from streams.opik.client import ApiError, OpikClient, Query, cursor_pages, numbered_pages, or_none, persist, reason
 
 T = TypeVar("T")
 PAGE = 2_000
@@ -125,7 +125,7 @@ class OpikTraces:
         try:
             return await or_none(self._call(ask, self._single))
         except ApiError as error:
-            raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {error.body}") from error
+            raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {reason(error)}") from error
 
     async def authorized(self) -> None:
         """Return where Opik takes our key. Raises Unauthorized, or Unavailable where it can't be asked; tries once."""
@@ -133,7 +133,7 @@ class OpikTraces:
             await persist(lambda: self._client.send("POST", "auth", b""), seconds=0.0)
         except ApiError as error:
             if error.status_code == 404 and "workspace" in str(error.body).lower():
-                raise Unauthorized(f"Opik has no such workspace: {error.body}") from error
+                raise Unauthorized(f"Opik has no such workspace: {reason(error)}") from error
             # Only 401 and 403 refuse the key: not every release of Opik has this endpoint.
 
     async def projects(self) -> list[str]:
@@ -182,7 +182,7 @@ class OpikTraces:
             async for page in cursor_pages(ask, limit):
                 yield page
         except ApiError as error:
-            raise Unavailable(f"Opik refuses a search: {error.status_code}: {error.body}") from error
+            raise Unavailable(f"Opik refuses a search: {error.status_code}: {reason(error)}") from error
 
     async def _call(self, call: Callable[[], Awaitable[T]], limiter: AsyncLimiter | None = None) -> T:
         async with limiter or self._limiter:

@@ -87,6 +87,7 @@ def messages() -> list[Message]:
     thumb = {"event_id": "e", "response_id": "r0", "user_id": "u", "value": "down", "occurred_at": at}
     bad: list[Any] = [thumb | {"occurred_at": USER_TEXT}, thumb | {"value": USER_TEXT}, {"said": USER_TEXT}, USER_TEXT]
     bad += [thumb | {"sequence": USER_TEXT}, thumb | {"response_id": {USER_TEXT: USER_TEXT}}]
+    bad += [{USER_TEXT: 1}, {"dynamodb": {USER_TEXT: {}}, USER_TEXT: 1}]
     raw = [json.dumps(event).encode() for event in bad] + [USER_TEXT.encode(), b'{"a": "' + USER_TEXT.encode()]
     out += [Message("thumbs", b"r0", value) for value in raw]
     out += [Message("thumbs", rid.encode(), json.dumps(thumb | {"response_id": rid}).encode()) for rid in turns]
@@ -96,7 +97,8 @@ def messages() -> list[Message]:
 
 def test_a_running_worker_tells_no_secret_and_no_users_words(start: Callable[..., tuple[Rig, WorkerProcess]]) -> None:
     rig, worker = start()
-    rig.opik.fault(match={"path": "feedback-scores"}, status=503, times=1)
+    quoting = {"errors": [f"not stored: {USER_TEXT}"]}
+    rig.opik.fault(match={"path": "feedback-scores"}, status=503, body=quoting, times=1)
     rig.send(messages())
     rig.wait("every record settled", rig.drained, 60)
     rig.wait("scores in Opik", lambda: len(rig.opik.writes()) >= 6, 20)
@@ -107,7 +109,7 @@ def test_a_running_worker_tells_no_secret_and_no_users_words(start: Callable[...
     for path in ("/turns/nobody", "/coverage?window=x", "/turns/%00"):
         no_leak(path, asked(url + path, TOKEN))
     letters = rig.dead_letters()
-    assert len(letters) == 10
+    assert len(letters) == 12
     assert all(b"canary" in letter["value"] for letter in letters), "the bytes are kept: a replay needs them"
     for letter in letters:
         no_leak("a dead letter's header", json.dumps({k: v for k, v in letter.items() if k not in ("key", "value")}))

@@ -52,7 +52,6 @@ class Options:
     dataset_name: str | None
     dataset_version: int | None
     candidate: str | None
-    candidate_key: str | None
     candidate_calls: int
     candidate_seconds: float
     candidate_tries: int
@@ -80,7 +79,7 @@ def decide(options: Options) -> int:
     _check_options(at, options)
     reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
     reports.check()
-    settings = load_settings({"configs": options.configs, "candidate_key": options.candidate_key})
+    settings = load_settings({"configs": options.configs})
     configure_logs("error", "console")
     registry = registry_of(settings, options.vertical)
     today = disk.today()

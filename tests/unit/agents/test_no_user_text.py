@@ -56,6 +56,34 @@ def test_no_field_of_any_form_is_quoted() -> None:
     assert seen > 60
 
 
+def named_badly() -> list[tuple[Any, Any]]:
+    """(a codec, an event) with the text as the name of a field, at every level."""
+    inner = change("r")
+    inner["dynamodb"]["NewImage"] = {TEXT: {"S": "up"}, "Thumbs": {TEXT: "up"}}
+    forms: list[tuple[Any, Any]] = [(thumbs, thumb("r")), (rerolls, reroll("r")), (traces, trace("r"))]
+    out: list[tuple[Any, Any]] = [(thumbs, inner), (thumbs, change("r") | {"dynamodb": {TEXT: TEXT}})]
+    for codec, event in [*forms, (thumbs, change("r"))]:
+        out += [(codec, {TEXT: 1}), (codec, {TEXT: TEXT, f"{TEXT} 2": {}}), (codec, {TEXT: {TEXT: [TEXT]}})]
+        out += [(codec, event | {name: {TEXT: TEXT}}) for name in event]
+    return out
+
+
+def test_no_name_of_a_field_is_quoted_since_a_name_can_be_a_users_words_too() -> None:
+    seen = 0
+    for codec, event in named_badly():
+        for bad in codec.decode([Rec(json.dumps(event).encode())], NOW, Policy()).bad:
+            seen += 1
+            assert "canary" not in bad.detail, bad.detail
+            assert "refund" not in bad.detail, bad.detail
+    assert seen > 30
+
+
+def test_names_of_our_own_forms_are_shown_and_others_counted() -> None:
+    raw = json.dumps({"eventID": "1", "value": "up", TEXT: 1, "more": 2}).encode()
+    (bad,) = thumbs.decode([Rec(raw)], NOW, Policy()).bad
+    assert bad.detail.endswith("an object with eventID, value, 2 unknown")
+
+
 def test_what_is_no_text_is_shown_for_the_person_who_mends_it() -> None:
     (bad,) = thumbs.decode(
         [Rec(json.dumps(thumb("r") | {"occurred_at": "2026-13-45T00:00:00Z"}).encode())], NOW, Policy()

@@ -23,6 +23,8 @@ SECRET = "canary-secret"
         {"redis": f"redis://:{SECRET}@h:1/0"},
         {"redis": f"redis://user:a/{SECRET}@h:1/0"},
         {"opik": f"https://{SECRET}@opik/api"},
+        {"url": f"https://model/v1?key={SECRET}&v=1"},
+        {"event": f"asking 'https://model/v1?api-version=1&key={SECRET}' again"},
         {"urls": (f"https://u:p@{SECRET}@h", "x")},
         {"event": f"connecting to redis://:{SECRET}@h:1 and https://u:{SECRET}@g"},
         {"exception": f"Traceback…\n  ConnectError: https://u:{SECRET}@h\n"},

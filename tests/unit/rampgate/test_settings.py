@@ -240,8 +240,9 @@ def test_a_redis_url_that_can_not_be_used_is_told_without_its_password(url: str)
         "rediss+sentinel://u:p%2Fw@h:26379,[::1]:26380/main/1?sentinel_auth=true",
     ],
 )
-def test_every_form_of_redis_url_is_taken(url: str) -> None:
-    assert load_settings({"redis": url}).redis == url
+def test_every_form_of_redis_url_is_taken(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("RAMPGATE_REDIS", url)
+    assert load_settings().redis == url
 
 
 def test_no_error_quotes_a_value_and_no_view_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,6 +262,42 @@ def test_no_error_quotes_a_value_and_no_view_shows_a_secret(monkeypatch: pytest.
         monkeypatch.setenv(f"RAMPGATE_{name}", wrong)
         assert "canary" not in refusal()
         monkeypatch.delenv(f"RAMPGATE_{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("redis", "redis://:canary@h:6379/0"),
+        ("redis", "rediss://user:canary@h"),
+        ("opik", "https://user:canary@opik/api"),
+        ("opik", "https://canary@opik/api"),
+        ("opik_api_key", "canary"),
+        ("token", "canary"),
+    ],
+)
+def test_a_password_on_the_command_line_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """Every user of a machine sees the command lines of all processes."""
+    said = refusal({name: value})
+    assert said.startswith(f"--{name.replace('_', '-')}: ")
+    assert f"RAMPGATE_{name.upper()}" in said
+    assert "canary" not in said
+    monkeypatch.setenv(f"RAMPGATE_{name.upper()}", value)
+    assert load_settings() is not None
+
+
+@pytest.mark.parametrize("name", ["model_url", "opik", "pagerduty_url", "grafana_url", "dynamodb_endpoint"])
+def test_a_url_with_a_key_in_its_query_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for url in ("https://h/v1?api-key=canary", "https://h/?canary"):
+        monkeypatch.setenv(f"RAMPGATE_{name.upper()}", url)
+        said = refusal()
+        assert "has a query" in said
+        assert name in said
+        assert "canary" not in said
+    if name == "model_url":
+        monkeypatch.setenv("RAMPGATE_MODEL_URL", "litellm:https://h/v1?key=canary")
+        assert "canary" not in refusal()
 
 
 def test_settings_can_not_be_changed_afterwards() -> None:

@@ -52,6 +52,22 @@ def test_a_safety_judge_below_its_floor_ramps_down_and_pages() -> None:
     }  # fmt: skip
 
 
+ODD = "assistant\n<!channel> all is well\x1b[2J\u202e"
+
+
+def test_no_name_begins_a_line_of_its_own_in_a_message_or_a_page() -> None:
+    """Agents' names come from traces: a line break in one would forge a second message to operators."""
+    for judge, minutes in (("refusal", 0), ("helpfulness", 0)):
+        response = only(seen(bad(judge, agent=ODD, version=ODD), minutes=minutes))
+        for text in (summary(response), slack_message(response)["text"], annotation(response)["text"]):
+            assert text.isprintable(), text
+        assert "<!channel>" not in slack_message(response)["text"]
+        assert all(tag.isprintable() for tag in annotation(response)["tags"])
+        shown = page(response, "key")["payload"]
+        assert all(str(value).isprintable() for value in (*shown.values(), *shown["custom_details"].values()))
+        assert ramp_command(response)["agent_id"] == ODD, "PC6 finds the agent by its exact name"
+
+
 def test_a_quality_judge_pages_nobody_but_tells_and_asks_for_triage_within_24_hours() -> None:
     response = only(seen(bad("helpfulness")))
     assert response.steps == (Step.MESSAGE, Step.ANNOTATION, Step.TRIAGE, Step.LOG)

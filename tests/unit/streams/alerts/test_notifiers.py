@@ -20,12 +20,13 @@ class Server:
     url: str = ""
     statuses: list[int] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    text: str = "said the server"
     taken: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.Response:
         self.taken.append((request.path, request.headers, await request.json()))
         status = self.statuses.pop(0) if self.statuses else 202
-        return web.Response(status=status, text="said the server", headers=self.headers)
+        return web.Response(status=status, text=self.text, headers=self.headers)
 
 
 @pytest.fixture
@@ -88,6 +89,13 @@ async def test_the_whole_is_bounded_in_time_also_where_a_server_asks_for_more(
     with pytest.raises(Undelivered, match=r"gave up after 0\.3 s"):
         await notifier(client, seconds=0.3).post(Address(server.url), {})
     assert len(server.taken) == 1, "it ended in the pause that the server had asked for"
+
+
+async def test_what_a_service_quotes_of_a_message_is_not_told(server: Server, client: httpx.AsyncClient) -> None:
+    server.statuses, server.text = [400], "invalid text: canary words; invalid token canary-token"
+    with pytest.raises(Undelivered, match="400 invalid text: …; invalid token …") as told:
+        await notifier(client).post(Address(server.url), {"text": "canary words"})
+    assert "canary" not in str(told.value)
 
 
 async def test_nobody_there_is_told_without_the_address_that_may_be_a_secret(client: httpx.AsyncClient) -> None:

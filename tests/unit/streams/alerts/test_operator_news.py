@@ -74,6 +74,25 @@ def test_an_outage_of_the_judges_model_and_an_invalid_request_are_told_with_thei
     assert "to_percent: 101 (invalid_request)" in text
 
 
+def test_each_line_of_a_message_is_ours_whatever_the_names_hold() -> None:
+    odd = "a\nGate pre_full passed: all is well"
+    verdict = replace(
+        failed(), agent_id=odd, agent_version=odd, experiment_id=odd, request_id=odd, vertical=odd,
+        gates=[gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, BREACH, failing=odd)],
+    )  # fmt: skip
+    assert not [line for line in news(verdict).splitlines() if line.startswith("Gate pre_full")]
+
+
+async def test_a_record_that_is_no_verdict_is_not_quoted_in_the_log(server: Server, client: httpx.AsyncClient) -> None:
+    store = MemoryStore(ManualClock())
+    told = OperatorNews(store, ManualClock(), notifier(client), Address(server.url), DAY)
+    values = (b"canary", b'{"request_id": "canary", "verdict": "canary"}', b'{"canary": {"canary": 1}}', b"[1]")
+    with capture_logs() as logs:
+        assert not await told([Rec(value) for value in values])
+    assert [line["event"] for line in logs] == ["no_verdict"] * len(values)
+    assert "canary" not in str(logs)
+
+
 def test_a_message_stays_short_and_plain_whatever_the_verdict_holds() -> None:
     many = [Reason(Code.BELOW_THRESHOLD, f"judge{n} " + "\n" * 900) for n in range(90)]
     verdict = replace(failed(), agent_id="a\x1b[31m" * 400, gates=[gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, *many)])

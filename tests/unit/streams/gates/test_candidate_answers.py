@@ -54,6 +54,15 @@ def outputs(found: list[CandidateAnswer]) -> list[Any]:
     return [one.why if isinstance(one, Failed) else one["output"] for one in found]
 
 
+async def test_a_key_in_a_candidate_s_address_is_sent_and_never_told() -> None:
+    endpoint = CandidateEndpoint(url="http://agents/run?key=canary-key&v={agent_version}", tries=1)
+    agent = Agent(lambda text: (418, None))
+    said = " ".join(outputs(await answers(agent).to(ITEMS[:1], endpoint, step())))
+    assert agent.asked[0][0] == "http://agents/run?key=canary-key&v=v2"
+    assert "http://agents/run" in said
+    assert "canary" not in said
+
+
 async def test_answers_come_in_the_order_of_the_items_and_nobody_sees_an_expected_output() -> None:
     agent = Agent()
     assert outputs(await answers(agent, key="s3cret").to(ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from agents.ports import Unauthorized
 from streams.opik.client import LONGEST_PAUSE, ApiError, OutOfTries, hint, persist, reason
 
+SAID = "score name canary words of a user is not valid"
+
 
 class Script:
     """A call that gives these answers in turn (the last for ever), a clock that only sleeping moves, and a record."""
@@ -184,13 +186,21 @@ async def test_a_cancelled_call_is_not_tried_again() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"errors": ["a", "b"]}, "a; b"),
+        ({"errors": ["invalid id", "missing name"]}, "invalid id; missing name"),
         ({"code": 400, "message": "bad"}, "bad"),
-        ({"other": 1}, "{'other': 1}"),
-        ("plain", "plain"),
-        (None, "None"),
-        ("x" * 1_000, "x" * 300),
+        ({"other": 1}, "no reason"),
+        ("wrong", "wrong"),
+        (None, "no reason"),
+        ("bad " * 1_000, ("bad " * 50)[:199] + "…"),
     ],
 )
 def test_opiks_words_are_found_in_any_shape_of_error(body: Any, words: str) -> None:
     assert reason(refused(400, body)) == words
+
+
+@pytest.mark.parametrize("body", [{"errors": [SAID]}, {"message": SAID}, {SAID: SAID}, SAID, [SAID]])
+def test_what_opik_quotes_of_a_request_is_not_shown(body: Any) -> None:
+    """Opik names the score, the project or the reason that it refuses; each may hold what a user said."""
+    error = refused(400, body)
+    for text in (reason(error), str(error), repr(error)):
+        assert "canary" not in text
