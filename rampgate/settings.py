@@ -13,7 +13,7 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from rampgate.console import Failure
-from schemas.settings import SENTINEL_SCHEMES, read_secret, read_sentinel_url
+from schemas.settings import SENTINEL_SCHEMES, in_the_clear, is_loopback, read_secret, read_sentinel_url
 
 _URL_QUERY = re.compile(r"(?<=://)([^\s?#\"']*\?)[^\s\"']+")
 _URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
@@ -36,7 +36,15 @@ DAY = 86_400.0
 PREFIX = "RAMPGATE_"
 _NOT_SETTINGS = ("settings", "cache")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
-_SECRETS = ("opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token")
+_SECRETS = (
+    "opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token",
+    "redis_password",
+)  # fmt: skip
+_CARRIED = {
+    "redis": "redis_password", "opik": "opik_api_key", "model_url": "model_key", "pagerduty_url": "pagerduty_key",
+    "grafana_url": "grafana_token",
+}  # fmt: skip
+"""A URL, and the secret that is sent to it."""
 
 
 class SettingsError(Failure, ValueError):
@@ -120,10 +128,15 @@ class Settings(BaseModel):
 
     kafka: str = "127.0.0.1:9092"
     kafka_security: KafkaSecurity = KafkaSecurity()
+    allow_plaintext: bool = Field(
+        False, description="Send keys and passwords unencrypted to other machines; Kafka's is in kafka_security"
+    )
     group: str = "rampgate"
     topic_prefix: str = "rampgate."
     audit_topic: str = "ps5.query_audit"
     redis: str = "redis://127.0.0.1:6379/0"
+    redis_password: SecretStr | None = Field(None, description="Takes the place of one in the URL")
+    redis_password_file: Path | None = None
     redis_prefix: str = "rg:"
     opik: str = "http://127.0.0.1:5173/api"
     opik_workspace: str = "default"
@@ -151,6 +164,9 @@ class Settings(BaseModel):
     )
     candidate_key: SecretStr | None = Field(None, description="Bearer token of the candidate that gates run")
     candidate_key_file: Path | None = None
+    candidate_origins: str = Field(
+        "", description="Where a manifest may have candidates run, as https://host:port, comma-separated; and loopback"
+    )
     gates_at_once: int = Field(
         32,
         ge=1,
@@ -283,6 +299,44 @@ class Settings(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _no_secret_in_the_clear(self) -> Self:
+        if self.allow_plaintext:
+            return self
+        for name, secret in _CARRIED.items():
+            url: str | None = getattr(self, name)
+            carries = url is not None and (getattr(self, secret) is not None or _URL_PASSWORD.search(url) is not None)
+            if carries and in_the_clear(str(url).removeprefix("litellm:")):
+                raise ValueError(
+                    f"{name}: a key or password would be sent in the clear to another machine; use https:// or "
+                    "rediss://, or, knowingly, set allow_plaintext"
+                )
+        if self.slack_webhook is not None and in_the_clear(self.slack_webhook.get_secret_value()):
+            raise ValueError("slack_webhook: the address is a secret itself and would be sent in the clear; use https")
+        return self
+
+    @property
+    def redis_url(self) -> str:
+        """The URL of Redis, with its password."""
+        if self.redis_password is None:
+            return self.redis
+        scheme, _, rest = self.redis.partition("://")
+        user, _, place = rest.rpartition("@")
+        password = quote(self.redis_password.get_secret_value(), safe="")
+        return f"{scheme}://{user.partition(':')[0]}:{password}@{place}"
+
+    def candidate_refusal(self, url: str) -> str | None:
+        """Why no candidate is asked at this address; None for one that may be asked. Manifests have many authors, and a
+        candidate gets users' inputs and a key."""
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}".lower()
+        allowed = {one.strip().rstrip("/").lower() for one in self.candidate_origins.split(",") if one.strip()}
+        if origin not in allowed and not is_loopback(parts.hostname or ""):
+            return f"{origin} is not among RAMPGATE_CANDIDATE_ORIGINS"
+        if self.candidate_key is not None and in_the_clear(url) and not self.allow_plaintext:
+            return f"the candidate's key would be sent in the clear to {origin}: use https, or set allow_plaintext"
+        return None
+
     @property
     def brokers(self) -> list[str]:
         return [broker.strip() for broker in self.kafka.split(",") if broker.strip()]
@@ -345,7 +399,7 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
     except ValidationError as error:
         lines = []
         for item in error.errors():
-            name = str(item["loc"][0]) if item["loc"] else ""
+            name = str(item["loc"][0]) if item["loc"] else _named(item["msg"])
             where = origin.get(name, name or "settings")
             hint = "; no such setting, see `rampgate settings`" if item["type"] == "extra_forbidden" else ""
             lines.append(f"{where}: {'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{hint}")
@@ -357,6 +411,12 @@ def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None)
                 f"there: give it in {PREFIX}{name.upper()}, in a file, or in rampgate.toml"
             )
     return settings
+
+
+def _named(message: str) -> str:
+    """The setting that an error about several begins with, empty for none."""
+    name = message.removeprefix("Value error, ").partition(":")[0]
+    return name if name in Settings.model_fields else ""
 
 
 def override(values: dict[str, Any], higher: dict[str, Any]) -> None:

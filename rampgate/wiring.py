@@ -157,7 +157,7 @@ def make_parts(settings: Settings) -> Parts:
         policy=make_policy(settings, verticals),
         verticals=verticals,
         access=access,
-        store=RedisStore(settings.redis, settings.redis_prefix),
+        store=RedisStore(settings.redis_url, settings.redis_prefix),
         producer=Producer(access, max_bytes=max(settings.max_record_bytes, 1_048_576)),
         records=KafkaRecords(access),
         metrics=Metrics(),

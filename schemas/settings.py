@@ -6,6 +6,7 @@ A person types a duration as `90`, `90s`, `15m`, `24h` or `7d`. No message quote
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import time
 from dataclasses import dataclass, field
@@ -13,6 +14,33 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+ENCRYPTED = frozenset({"https", "rediss", "rediss+sentinel", "unix"})
+
+
+def in_the_clear(url: str) -> bool:
+    """Tells whether what is sent to a URL leaves this machine and can be read on the way."""
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() in ENCRYPTED:
+        return False
+    places = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    hosts = {host_of(place) for place in places.split(",")} - {""}
+    return not all(map(is_loopback, hosts))
+
+
+def host_of(place: str) -> str:
+    """Returns the host of `host:port`, without the brackets of an IPv6 address."""
+    if place.startswith("["):
+        return place[1:].partition("]")[0]
+    return place if place.count(":") > 1 else place.partition(":")[0]
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether a host is this machine by its name or address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 @dataclass(frozen=True)

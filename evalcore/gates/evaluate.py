@@ -29,12 +29,14 @@ from evalcore.scoring.items import items_of
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from schemas.judges import Milestone
+from schemas.settings import in_the_clear
 from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 if TYPE_CHECKING:
     import httpx
 
 
+IN_THE_CLEAR = "RAMPGATE_ALLOW_PLAINTEXT"
 __all__ = ["ScoredGate", "TracesOrDataset", "aevaluate_gate", "evaluate_gate", "score_gate", "scorer_for"]
 
 TracesOrDataset = Sequence[Mapping[str, Any]]
@@ -146,27 +148,36 @@ async def scorer_for(
 ) -> AsyncIterator[Scorer | None]:
     """Yields a scorer for as long as the context lasts; None where there is no model: then the gate fails closed.
 
-    A client that is made here is closed here. Raises ValueError where the key is in a file that can't be read.
+    A client that is made here is closed here. Raises ValueError where the key is in a file that can't be read, and
+    where the environment's address would have it sent in the clear to another machine.
     """
     limits = limits or CallLimits()
     cache = cache or MemoryScoreCache()
     if model is not None:
         yield Scorer(model, cache, limits)
         return
-    from evalcore.scoring.chat_model import make_client
-    from evalcore.scoring.opik_model import model_at
+    from evalcore.scoring.bounded_answer import BoundedClient
+    from evalcore.scoring.opik_model import LITELLM, model_at
 
-    url = url or os.environ.get("RAMPGATE_MODEL_URL")
+    given, url = url, url or os.environ.get("RAMPGATE_MODEL_URL")
     if not url:
         yield None
         return
     key = key or model_key()
-    used = client or make_client(limits.at_once, limits.call_seconds)
+    if key and given is None and in_the_clear(url.removeprefix(LITELLM)) and not _allowed():
+        raise ValueError(
+            f"RAMPGATE_MODEL_URL: the key would be sent in the clear; use https, or set {IN_THE_CLEAR}=true"
+        )
+    used = client or BoundedClient(limits.at_once, limits.call_seconds)
     try:
         yield Scorer(model_at(url, used, key), cache, limits)
     finally:
         if client is None:
             await used.aclose()
+
+
+def _allowed() -> bool:
+    return os.environ.get(IN_THE_CLEAR, "").strip().lower() in ("true", "1", "yes", "on")
 
 
 def _milestone(word: str) -> Milestone:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import httpx
 
 from evalcore.judges.evaluator import Prompt
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from schemas.foreign_words import foreign_words
 from schemas.settings import read_secret
@@ -36,13 +37,6 @@ def model_key() -> str | None:
         return read_secret(Path(file))
     except ValueError as error:
         raise ValueError(f"{FILE}: {error}") from error
-
-
-def make_client(connections: int, seconds: float) -> httpx.AsyncClient:
-    """Makes a client for at most `connections` calls at once; the caller closes it. It follows no redirects: they would
-    carry prompts and key elsewhere."""
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    return httpx.AsyncClient(timeout=httpx.Timeout(seconds), limits=limits, follow_redirects=False)
 
 
 class Response(Protocol):
@@ -86,6 +80,8 @@ class ChatModel:
     async def _post(self, body: bytes) -> Response:
         try:
             return await self._client.post(self._url, content=body, headers=self._headers)
+        except TooLong as error:
+            raise CallFailed(Failure.SLIP, f"the model's answer has more than {LONGEST_ANSWER >> 20} MB") from error
         except httpx.TimeoutException as error:
             raise CallFailed(Failure.TIMEOUT, f"the model gave no answer in time ({type(error).__name__})") from error
         except (httpx.HTTPError, OSError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from aiohttp import web
 from rampgate.http.connections import SECONDS_FOR_A_REQUEST, Connections
 from rampgate.http.routes import Side, make_app
 from rampgate.settings import Settings, SettingsError
+from schemas.settings import is_loopback
 
 log = structlog.get_logger(__name__)
 
@@ -110,10 +110,3 @@ def split(address: str) -> tuple[str, int]:
     """The host, without brackets, and the port of address:port."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

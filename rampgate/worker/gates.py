@@ -76,7 +76,7 @@ class Gates:
         in_opik = self.parts.opik.traces.get
         traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.guard)
         key = revealed(settings.candidate_key)
-        answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock)
+        answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock, settings.candidate_refusal)
         datasets = partial(read_whole, settings, verticals=verticals)
         return FrozenSamples(ports.store, traces, policy, clock, datasets, answers)
 

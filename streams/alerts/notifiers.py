@@ -12,7 +12,7 @@ import httpx
 import structlog
 
 from evalcore.scoring.chat_model import retry_after
-from schemas.foreign_words import foreign_words
+from schemas.foreign_words import LONGEST_READ, foreign_words
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 
 log = structlog.get_logger(__name__)
@@ -80,14 +80,25 @@ class Notifier:
         """Post once. Raises TryAgain where a repetition may help, else Undelivered."""
         try:
             client = await self._client()
-            answer = await client.post(
-                address.url, json=dict(body), headers=dict(address.headers), timeout=self._timeout
-            )
+            async with client.stream(
+                "POST", address.url, json=dict(body), headers=dict(address.headers), timeout=self._timeout
+            ) as answer:
+                if answer.is_success:
+                    return
+                said = await head(answer)
         except (httpx.HTTPError, OSError) as error:
             raise TryAgain(type(error).__name__) from None  # the error's own text may name the path
-        if answer.is_success:
-            return
-        why = f"{answer.status_code} {foreign_words(answer.text)}".rstrip()
+        why = f"{answer.status_code} {foreign_words(said)}".rstrip()
         if answer.status_code in RETRIED_STATUSES:
             raise TryAgain(why, retry_after(answer.headers))
         raise Undelivered(why)
+
+
+async def head(answer: httpx.Response) -> str:
+    """The beginning of an answer's text. No more is read, however much is sent."""
+    read = b""
+    async for part in answer.aiter_raw(LONGEST_READ):
+        read += part
+        if len(read) >= LONGEST_READ:
+            break
+    return read[:LONGEST_READ].decode(errors="replace")

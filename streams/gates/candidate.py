@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +21,8 @@ from agents.keys import CANDIDATE_ANSWER, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.golden import CandidateAnswer, Failed
-from evalcore.scoring.chat_model import Client, make_client, retry_after
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
+from evalcore.scoring.chat_model import Client, retry_after
 from evalcore.scoring.items import identity
 from schemas.manifests import CandidateEndpoint, address
 from schemas.ramp_steps import RampStep
@@ -30,7 +31,6 @@ from streams.retry import RETRIED_STATUSES, Retry, TryAgain
 LONGEST_PAUSE: Final = 20.0
 GIVEN_UP_AFTER: Final = 10
 """Items that failed before any was answered: the others are not asked."""
-LONGEST_ANSWER: Final = 4 * 1024 * 1024
 LARGEST_KEPT: Final = 256 * 1024
 """Bytes of an answer that is kept; a larger one is asked for again."""
 
@@ -82,6 +82,8 @@ class CandidateClient:
         try:
             async with asyncio.timeout(self._limits.seconds):
                 response = await self._client.post(self._url, content=body, headers=self._headers)
+        except TooLong:
+            return Failed(f"the candidate's answer has more than {LONGEST_ANSWER >> 20} MB")
         except (TimeoutError, httpx.TimeoutException) as error:
             raise TryAgain(f"the candidate gave no answer in {self._limits.seconds:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
@@ -94,8 +96,6 @@ class CandidateClient:
 
 
 def _read(content: bytes) -> CandidateAnswer:
-    if len(content) > LONGEST_ANSWER:
-        return Failed(f"the candidate's answer has more than {LONGEST_ANSWER >> 20} MB")
     try:
         found = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -110,7 +110,7 @@ async def ask_candidate(
 ) -> dict[str, CandidateAnswer]:
     """The candidate's answers by the items' ids, none of them kept. Raises nothing but CancelledError."""
     limits = limits or CandidateLimits()
-    client = make_client(limits.at_once, limits.seconds)
+    client = BoundedClient(limits.at_once, limits.seconds)
     try:
         found = await asyncio.gather(*map(CandidateClient(client, url, key, limits).answer, items))
     finally:
@@ -120,10 +120,13 @@ async def ask_candidate(
 
 class CandidateAnswers:
     """Candidates' answers for gates on the stream, each asked for once and kept in Redis. `key` is sent as a bearer
-    token. The caller closes the client."""
+    token. `refusal` says why an address may not be asked, None where it may. The caller closes the client."""
 
-    def __init__(self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock) -> None:
-        self._client, self._key = client, key
+    def __init__(
+        self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock,
+        refusal: Callable[[str], str | None] = lambda url: None,
+    ) -> None:  # fmt: skip
+        self._client, self._key, self._refusal = client, key, refusal
         self._store, self._policy, self._clock = store, policy, clock
 
     async def to(
@@ -135,6 +138,9 @@ class CandidateAnswers:
             url = address(endpoint.url, step.agent_id, step.agent_version)
         except ValueError as error:
             return [Failed(f"{who}: {error}")] * len(items)
+        refused = self._refusal(url)
+        if refused is not None:
+            return [Failed(f"{who}: not asked: {refused}")] * len(items)
         keys = [_key(url, step, item) for item in items]
         known = [key for key in keys if key is not None]
         held = dict(zip(known, await self._store.read(known), strict=True))

@@ -6,22 +6,15 @@ A call takes a third of the event loop's time that httpx takes (DECISIONS.md has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import aiohttp
 import httpx
 
+from evalcore.scoring.bounded_answer import BoundedAnswer, bounded
 from streams.retry import reason_of
 
-
-@dataclass(frozen=True)
-class Response:
-    """An answer of the model. `headers` finds names in any case."""
-
-    status_code: int
-    headers: Mapping[str, str]
-    content: bytes
+PIECE = 65_536
 
 
 class ModelClient:
@@ -32,10 +25,12 @@ class ModelClient:
         self._connections, self._seconds = connections, seconds
         self._made: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> Response:
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> BoundedAnswer:
         try:
             async with self._session.post(url, data=content, headers=headers, allow_redirects=False) as answer:
-                return Response(answer.status, answer.headers, await answer.read())
+                encoding = answer.headers.get("content-encoding", "")
+                read = await bounded(answer.content.iter_chunked(PIECE), encoding)
+                return BoundedAnswer(answer.status, answer.headers, read)
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -59,6 +54,8 @@ class ModelClient:
                 connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),
                 timeout=aiohttp.ClientTimeout(total=self._seconds),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                headers={"accept-encoding": "gzip"},
                 trust_env=True,
             )
         return self._made

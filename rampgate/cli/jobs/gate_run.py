@@ -36,6 +36,7 @@ from rampgate.settings import Settings, load_settings, revealed
 from rampgate.worker.gates import call_limits
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
+from schemas.settings import in_the_clear
 from schemas.verdicts import VerdictLevel
 from streams.gates.candidate import CandidateLimits, ask_candidate
 
@@ -80,6 +81,9 @@ def decide(options: Options) -> int:
     reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
     reports.check()
     settings = load_settings({"configs": options.configs})
+    keyed = options.candidate is not None and settings.candidate_key is not None and not settings.allow_plaintext
+    if keyed and in_the_clear(str(options.candidate)):
+        raise Failure("--candidate: the key would be sent in the clear: use https, or set RAMPGATE_ALLOW_PLAINTEXT")
     configure_logs("error", "console")
     registry = registry_of(settings, options.vertical)
     today = disk.today()
@@ -211,5 +215,7 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
     if options.candidate is not None and not options.candidate.startswith(("http://", "https://")):
         raise Failure(f"--candidate: {options.candidate!r} is no http:// or https:// address")
+    if options.candidate is not None and "@" in options.candidate.split("/")[2]:
+        raise Failure("--candidate: no name or password may stand on a command line: set RAMPGATE_CANDIDATE_KEY")
     if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

@@ -36,7 +36,7 @@ def run_query(flags: dict[str, Any], query: Callable[[Queries], Awaitable[Answer
         parts = make_parts(settings.model_copy(update={"opik_retry_seconds": min(settings.opik_retry_seconds, 5.0)}))
         try:
             await parts.store.close()
-            parts.store = RedisStore(settings.redis, settings.redis_prefix, timeout=3.0, tries=2)
+            parts.store = RedisStore(settings.redis_url, settings.redis_prefix, timeout=3.0, tries=2)
             return await query(Queries(parts, TIMEOUT_SECONDS))
         finally:
             await parts.close()

@@ -14,8 +14,9 @@ import pytest
 from evalcore.judges.evaluator import Task
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Registry, build
+from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.cache import MemoryScoreCache
-from evalcore.scoring.chat_model import ChatModel, make_client
+from evalcore.scoring.chat_model import ChatModel
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_model import OpikModel
 from evalcore.scoring.runner import Scorer
@@ -46,7 +47,7 @@ async def test_both_ways_give_the_same_scores_for_every_shipped_judge(local: Run
     tasks = [Task(judge, "t", "online", TRACE) for judge in registry.all()]
     tasks = [task for task in tasks if "tool_calls" not in task.judge.rule.prompt]
     scores = []
-    async with make_client(4, 20.0) as client:
+    async with BoundedClient(4, 20.0) as client:
         for model in (ChatModel(client, local.url, KEY), OpikModel(api_base=local.url, api_key=KEY)):
             found = await Scorer(model, MemoryScoreCache(), CallLimits(at_once=4, patience=0.0)).score("g", tasks)
             assert not [one.failure for one in found if one.failure]

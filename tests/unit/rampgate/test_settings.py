@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from rampgate.settings import Settings, SettingsError, load_settings, shown_settings
 
@@ -267,7 +268,7 @@ def test_no_error_quotes_a_value_and_no_view_shows_a_secret(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("redis", "redis://:canary@h:6379/0"),
+        ("redis", "redis://:canary@127.0.0.1:6379/0"),
         ("redis", "rediss://user:canary@h"),
         ("opik", "https://user:canary@opik/api"),
         ("opik", "https://canary@opik/api"),
@@ -298,6 +299,96 @@ def test_a_url_with_a_key_in_its_query_is_refused_and_not_repeated(monkeypatch: 
     if name == "model_url":
         monkeypatch.setenv("RAMPGATE_MODEL_URL", "litellm:https://h/v1?key=canary")
         assert "canary" not in refusal()
+
+
+CARRIED = [
+    ({"REDIS": "redis://:canary@redis:6379/0"}, "REDIS"),
+    ({"REDIS": "redis://redis:6379/0", "REDIS_PASSWORD": "canary"}, "REDIS"),
+    ({"REDIS": "redis://u:canary@127.0.0.1:1,10.0.0.2:1/0"}, "REDIS"),
+    ({"REDIS": "redis://u:canary@[2001:db8::1]:1/0"}, "REDIS"),
+    ({"OPIK": "http://opik/api", "OPIK_API_KEY": "canary"}, "OPIK"),
+    ({"OPIK": "http://user:canary@opik/api"}, "OPIK"),
+    ({"MODEL_URL": "http://model:80/v1", "MODEL_KEY": "canary"}, "MODEL_URL"),
+    ({"MODEL_URL": "litellm:http://model/v1", "MODEL_KEY": "canary"}, "MODEL_URL"),
+    ({"MODEL_URL": "http://127.0.0.1.evil.example/v1", "MODEL_KEY": "canary"}, "MODEL_URL"),
+    ({"PAGERDUTY_URL": "http://pager/v2", "PAGERDUTY_KEY": "canary"}, "PAGERDUTY_URL"),
+    ({"GRAFANA_URL": "http://grafana", "GRAFANA_TOKEN": "canary"}, "GRAFANA_URL"),
+    ({"SLACK_WEBHOOK": "http://hooks/canary"}, "SLACK_WEBHOOK"),
+]
+
+
+@pytest.mark.parametrize(("environment", "name"), CARRIED)
+def test_a_secret_is_not_sent_in_the_clear_to_another_machine(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], name: str
+) -> None:
+    for key, value in environment.items():
+        monkeypatch.setenv(f"RAMPGATE_{key}", value)
+    said = refusal()
+    assert said.startswith(f"RAMPGATE_{name}: ")
+    assert "in the clear" in said
+    assert "canary" not in said
+    monkeypatch.setenv("RAMPGATE_ALLOW_PLAINTEXT", "true")
+    assert load_settings().allow_plaintext
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"REDIS": "redis://redis:6379/0"},
+        {"REDIS": "rediss://:p@redis:6379/0"},
+        {"REDIS": "unix:///run/redis.sock", "REDIS_PASSWORD": "p"},
+        {"REDIS": "redis://:p@localhost:1/0"},
+        {"REDIS": "redis://:p@[::1]:1/0"},
+        {"OPIK": "http://opik/api"},
+        {"OPIK": "https://opik/api", "OPIK_API_KEY": "k"},
+        {"MODEL_URL": "http://127.0.0.1:1/v1", "MODEL_KEY": "k"},
+        {"MODEL_URL": "litellm:", "MODEL_KEY": "k"},
+        {"PAGERDUTY_KEY": "k"},
+    ],
+)
+def test_what_is_encrypted_local_or_without_a_secret_is_taken(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    for key, value in environment.items():
+        monkeypatch.setenv(f"RAMPGATE_{key}", value)
+    assert load_settings() is not None
+
+
+@pytest.mark.parametrize(
+    ("url", "whole"),
+    [
+        ("redis://127.0.0.1:1/0", "redis://:a%2Fb%40c@127.0.0.1:1/0"),
+        ("rediss://user@h:1/0", "rediss://user:a%2Fb%40c@h:1/0"),
+        ("rediss://user:old@h/0?x=1", "rediss://user:a%2Fb%40c@h/0?x=1"),
+    ],
+)
+def test_redis_password_comes_from_a_setting_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, whole: str
+) -> None:
+    (tmp_path / "password").write_text("a/b@c\n")
+    monkeypatch.setenv("RAMPGATE_REDIS", url)
+    monkeypatch.setenv("RAMPGATE_REDIS_PASSWORD_FILE", str(tmp_path / "password"))
+    found = load_settings()
+    assert found.redis_url == whole
+    assert "a/b@c" not in repr(found)
+    assert "a%2Fb" not in json.dumps(shown_settings(found))
+
+
+def test_a_candidate_is_asked_where_the_settings_allow_it_and_nowhere_else() -> None:
+    found = Settings(candidate_origins="https://agents.example, http://canary:8000/")
+    assert found.candidate_refusal("https://agents.example/run/v1") is None
+    assert found.candidate_refusal("http://canary:8000/run?v=1") is None
+    assert found.candidate_refusal("http://127.0.0.1:9/run") is None
+    for url in (
+        "http://agents.example/run",
+        "https://agents.example:444/run",
+        "https://agents.example.evil/run",
+        "http://169.254.169.254/latest/meta-data",
+    ):
+        assert "CANDIDATE_ORIGINS" in str(found.candidate_refusal(url)), url
+    keyed = Settings(candidate_origins="http://canary:8000", candidate_key=SecretStr("k"))
+    assert "in the clear" in str(keyed.candidate_refusal("http://canary:8000/run"))
+    assert keyed.model_copy(update={"allow_plaintext": True}).candidate_refusal("http://canary:8000/run") is None
 
 
 def test_settings_can_not_be_changed_afterwards() -> None:

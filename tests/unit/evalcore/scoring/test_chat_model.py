@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from evalcore.judges.evaluator import Prompt, Task
 from evalcore.judges.llm_judge import render
+from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
-from evalcore.scoring.chat_model import ChatModel, make_client, retry_after
+from evalcore.scoring.chat_model import ChatModel, retry_after
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.opik_model import OpikModel, failure, model_at
@@ -190,7 +191,7 @@ class Counted(ChatModel):
         return time.monotonic() + CALL * self.calls
 
 
-@pytest.mark.parametrize("make", [make_client, ModelClient])
+@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
 @pytest.mark.parametrize(
     ("behaviour", "failed", "calls"),
     [
@@ -225,7 +226,7 @@ async def test_a_judge_fails_closed_however_its_model_fails(
     assert model.calls == calls
 
 
-@pytest.mark.parametrize("make", [make_client, ModelClient])
+@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
 async def test_nobody_listening_and_a_wrong_key_are_unscored(local: Running, make: Make) -> None:
     limits = CallLimits(patience=0.0)
     async with make(2, 60.0) as client:
@@ -253,7 +254,7 @@ def test_errors_of_opiks_model_layer_are_told_apart_alike(name: str, status: int
     assert "secret" not in failure(error).message
 
 
-@pytest.mark.parametrize("make", [make_client, ModelClient])
+@pytest.mark.parametrize("make", [BoundedClient, ModelClient])
 async def test_clients_follow_no_redirects_and_give_up_in_time(make: Make) -> None:
     async def move(request: web.Request) -> web.Response:
         seen.append(request.path)

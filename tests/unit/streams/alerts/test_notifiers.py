@@ -91,6 +91,13 @@ async def test_the_whole_is_bounded_in_time_also_where_a_server_asks_for_more(
     assert len(server.taken) == 1, "it ended in the pause that the server had asked for"
 
 
+async def test_of_an_error_without_end_only_the_beginning_is_read(server: Server, client: httpx.AsyncClient) -> None:
+    server.statuses, server.text = [400], "bad " * 10_000_000
+    with pytest.raises(Undelivered) as told:
+        await notifier(client).post(Address(server.url), {})
+    assert len(str(told.value)) < 300
+
+
 async def test_what_a_service_quotes_of_a_message_is_not_told(server: Server, client: httpx.AsyncClient) -> None:
     server.statuses, server.text = [400], "invalid text: canary words; invalid token canary-token"
     with pytest.raises(Undelivered, match="400 invalid text: …; invalid token …") as told:

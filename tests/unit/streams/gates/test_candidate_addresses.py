@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evalcore.scoring.chat_model import make_client
+from evalcore.scoring.bounded_answer import BoundedClient
 from schemas.manifests import CandidateEndpoint, address
 from streams.gates.candidate import CandidateClient
 from streams.gates.model_client import ModelClient
@@ -76,7 +76,7 @@ def test_an_address_may_name_no_version_at_all() -> None:
 @pytest.mark.parametrize(
     "version", ["v1", "../../admin", "a%2Fb", "%2e%2e", "x?y=1&z#f", "v 1", "é", "a\\b", "@evil", "..;"]
 )
-@pytest.mark.parametrize("make", [lambda: ModelClient(4, 5.0), lambda: make_client(4, 5.0)])
+@pytest.mark.parametrize("make", [lambda: ModelClient(4, 5.0), lambda: BoundedClient(4, 5.0)])
 async def test_no_client_reads_an_encoded_name_as_a_part_of_the_path(version: str, make: Any) -> None:
     with candidate() as fake:
         client = make()

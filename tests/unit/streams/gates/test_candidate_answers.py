@@ -63,6 +63,14 @@ async def test_a_key_in_a_candidate_s_address_is_sent_and_never_told() -> None:
     assert "canary" not in said
 
 
+async def test_a_candidate_at_an_address_that_is_not_allowed_is_not_asked() -> None:
+    agent, clock = Agent(), ManualClock()
+    asking = CandidateAnswers(agent, "s3cret", MemoryStore(clock), Policy(), clock, lambda url: f"{url} is not allowed")
+    found = outputs(await asking.to(ITEMS, ENDPOINT, step()))
+    assert agent.asked == []
+    assert found == ["assistant v2 at http://agents/{agent_version}: not asked: http://agents/v2 is not allowed"] * 6
+
+
 async def test_answers_come_in_the_order_of_the_items_and_nobody_sees_an_expected_output() -> None:
     agent = Agent()
     assert outputs(await answers(agent, key="s3cret").to(ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]

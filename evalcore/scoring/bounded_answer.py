@@ -1,0 +1,81 @@
+"""Reads the answer of a model or a candidate up to a bound: another's server does not decide how much memory we take.
+
+A compressed answer is bounded as it is read and as it is inflated. An edge: it speaks HTTP.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import httpx
+
+LONGEST_ANSWER: Final = 4 * 1024 * 1024
+"""Bytes of one answer."""
+_INFLATES = frozenset({"gzip", "deflate"})
+_ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
+
+
+class TooLong(httpx.TransportError):
+    """The answer has more bytes than are read; another try would not mend it."""
+
+
+@dataclass(frozen=True)
+class BoundedAnswer:
+    """`headers` finds names in any case."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+async def bounded(parts: AsyncIterable[bytes], encoding: str, most: int = LONGEST_ANSWER) -> bytes:
+    """Returns the content of an answer, whose `parts` come as they were sent, in this Content-Encoding.
+
+    Raises TooLong as soon as there is more, and httpx's DecodingError for an encoding that was not asked for.
+    """
+    read = bytearray()
+    async for part in parts:
+        read += part
+        if len(read) > most:
+            raise TooLong(f"more than {most} bytes")
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return bytes(read)
+    if encoding not in _INFLATES:
+        raise httpx.DecodingError("the answer has an encoding that was not asked for")
+    try:
+        content = zlib.decompressobj(_ZLIB_OR_GZIP).decompress(bytes(read), most + 1)
+    except zlib.error as error:
+        raise httpx.DecodingError("the answer is not what its encoding says") from error
+    if len(content) > most:
+        raise TooLong(f"more than {most} bytes once inflated")
+    return content
+
+
+class BoundedClient:
+    """Posts over httpx, at most `connections` requests at once. Follows no redirects: they would carry prompts and key
+    elsewhere. Raises httpx's errors. The caller closes it."""
+
+    def __init__(self, connections: int, seconds: float) -> None:
+        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+        timeout = httpx.Timeout(seconds)
+        self._client = httpx.AsyncClient(
+            timeout=timeout, limits=limits, follow_redirects=False, headers={"accept-encoding": "gzip"}
+        )
+
+    async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> BoundedAnswer:
+        async with self._client.stream("POST", url, content=content, headers=headers) as answer:
+            content = await bounded(answer.aiter_raw(), answer.headers.get("content-encoding", ""))
+            return BoundedAnswer(answer.status_code, answer.headers, content)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
