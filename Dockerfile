@@ -1,5 +1,5 @@
 # Two stages: the first installs from the locks with their hashes, the second has no compiler, installer or shell habits.
-FROM python:3.12.11-slim-bookworm AS build
+FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 RUN python -m venv /tools && python -m venv --without-pip /opt/rampgate
@@ -15,7 +15,7 @@ COPY rampgate rampgate
 RUN /tools/bin/uv build --no-build-isolation --python /tools/bin/python --wheel --out-dir /dist \
  && /tools/bin/uv pip install --no-cache --python /opt/rampgate/bin/python --no-deps --compile-bytecode /dist/*.whl
 
-FROM python:3.12.11-slim-bookworm
+FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="rampgate" \

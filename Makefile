@@ -32,7 +32,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
 .PHONY: help setup setup-dev demo test check lint format types contract unit stream faults slow nightly mutants bench lock \
-	docs tools jars secrets compose-check clean
+	audit docs tools jars secrets compose-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -129,6 +129,9 @@ lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
 	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
 	@! grep -nE '[a-z]+://|^ *--(index|extra-index|find-links)' requirements.lock requirements-dev.lock \
 		requirements-build.lock || { echo "a lock names a host" >&2; exit 1; }
+
+audit: $(STAMP_BASE) ## what the image installs, listed in .cache/sbom.cdx.json, and known weaknesses of it
+	@$(PY) scripts/audit_dependencies.py $(BIN)/uv requirements.lock .cache/sbom.cdx.json
 
 tools: ## promtool, into .cache/tools unless it is on PATH
 	@sh scripts/get_promtool.sh $(TOOLS)

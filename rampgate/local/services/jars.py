@@ -27,6 +27,8 @@ _SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/java/cacerts")
 CACHE_VARIABLE = "RAMPGATE_CACHE"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _MAVEN_SECONDS = 300.0
+CHECKSUMS = Path(__file__).with_name("jars.sha256")
+"""`sha256  set/file` for each file that Maven may bring."""
 _CHECKOUT = Path(__file__).resolve().parents[3]
 
 
@@ -136,6 +138,7 @@ def jar_folder(jars: JarSet) -> Path:
                     shutil.rmtree(stale, ignore_errors=True)
                 with tempfile.TemporaryDirectory(prefix=".building-", dir=cache) as building:
                     _copy_dependencies(jars, Path(building))
+                    check(jars, Path(building) / "jars")
                     (Path(building) / "jars").rename(target)
     except OSError as error:
         raise ServiceUnavailable(
@@ -177,6 +180,21 @@ def _copy_dependencies(jars: JarSet, building: Path) -> None:
     if answer.returncode != 0 or not (building / "jars" / first).exists():
         said = " | ".join(line for line in answer.stdout.splitlines() if "ERROR" in line)[:1000]
         raise ServiceUnavailable(service, f"mvn could not bring {what}: {said or answer.stdout[-1000:]}", remedy)
+
+
+def check(jars: JarSet, folder: Path) -> None:
+    """Return where the folder holds exactly the set's files. Raises ServiceUnavailable for a file that is missing, more
+    or other than its checksum says: a repository or a mirror may serve what was never released."""
+    lines = (line.split() for line in CHECKSUMS.read_text().splitlines())
+    wanted = {name.partition("/")[2]: digest for digest, name in lines if name.startswith(f"{jars.name}/")}
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    if odd:
+        raise ServiceUnavailable(
+            f"{jars.name} (jars)",
+            f"{len(odd)} files of {folder} are not those of {CHECKSUMS.name}: {', '.join(odd[:3])}",
+            "look where Maven gets them from (settings.xml, ~/.m2/repository), and remove the folder",
+        )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Stack
 
+FAKE_JARS = ("kafka_2.13-4.1.0.jar", "last.jar")
 FAKE_MAVEN = """#!/bin/sh
 for word in "$@"; do case "$word" in -DoutputDirectory=*) out="${word#*=}";; esac; done
 echo called >> "$CALLS"
@@ -92,7 +94,10 @@ def test_many_processes_that_want_the_jars_build_them_once(tmp_path: Path) -> No
     _program(programs, "mvn", FAKE_MAVEN)
     stale = tmp_path / "jars" / ".building-left-by-a-crash"
     stale.mkdir(parents=True)
-    code = "from rampgate.local.services.jars import *; f = jar_folder(KAFKA); print((f / 'last.jar').exists())"
+    sums = tmp_path / "sums"
+    sums.write_text("".join(f"{hashlib.sha256(b'').hexdigest()}  kafka/{name}\n" for name in FAKE_JARS))
+    code = "from pathlib import Path; from rampgate.local.services import jars; "
+    code += f"jars.CHECKSUMS = Path({str(sums)!r}); f = jars.jar_folder(jars.KAFKA); print((f / 'last.jar').exists())"
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, CACHE_VARIABLE: str(tmp_path), "CALLS": str(calls)}
     crowd = [

@@ -23,7 +23,7 @@ from tests.root import ROOT
 FILE = ROOT / "docker-compose.yml"
 ONE_SHOT = {"topics", "table"}
 OWN = {"table", "worker", "feed"}
-EXACT = re.compile(r"^[a-z0-9][a-z0-9./_-]*:v?\d+\.\d+\.\d+(-[a-z0-9]+)*$")
+EXACT = re.compile(r"^[a-z0-9][a-z0-9./_-]*:v?\d+\.\d+\.\d+(-[a-z0-9]+)*(@sha256:[0-9a-f]{64})?$")
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,9 @@ def test_environment_names_are_settings_and_their_values_are_accepted(compose: d
                 assert field in Settings.model_fields, f"{name}: {key}"
                 values[field] = re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", value)
         seen |= set(values)
-        if "token_file" in values:
-            values["token_file"] = str(token)
+        for secret in ("token_file", "redis_password_file"):
+            if secret in values:
+                values[secret] = str(token)
         security = values.pop("kafka_security", None)
         if security is not None:
             values["kafka_security"] = json.loads(security)

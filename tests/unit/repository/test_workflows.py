@@ -129,7 +129,7 @@ def test_a_job_uses_githubs_own_actions_and_leaves_no_token_behind(
     workflow: str, name: str, job: dict[str, Any]
 ) -> None:
     used = [step for step in job["steps"] if "uses" in step]
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in used)
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"]) for step in used)
     checkouts = [step for step in used if step["uses"].startswith("actions/checkout@")]
     assert checkouts
     assert all(step["with"]["persist-credentials"] == "false" for step in checkouts)

@@ -1,0 +1,69 @@
+"""What comes from elsewhere is pinned by its content, listed, and looked up among known weaknesses."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scripts.audit_dependencies import pins, project
+from tests.root import ROOT
+from tests.unit.repository.test_locks import entries
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+USES = re.compile(r"^\s*(?:- )?uses: (.*)$", re.MULTILINE)
+PINNED = re.compile(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_an_action_is_pinned_by_its_commit_and_says_its_version(path: Path) -> None:
+    used = USES.findall(path.read_text())
+    assert used
+    assert [one for one in used if not PINNED.fullmatch(one)] == []
+
+
+def test_one_action_is_one_commit_everywhere() -> None:
+    used = {one for path in WORKFLOWS for one in USES.findall(path.read_text())}
+    assert len(used) == len({one.partition("@")[0] for one in used})
+
+
+def test_images_from_elsewhere_are_pinned_by_their_digest() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    images = [one["image"] for one in services.values() if "build" not in one]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert len(images) == 8
+    assert [image for image in images if not re.fullmatch(r"\S+:v?\d+\.\d+\.\d+\S*@sha256:[0-9a-f]{64}", image)] == []
+
+
+def test_valkey_is_new_enough_and_wants_a_password() -> None:
+    """8.1.7 mends weaknesses that a client can use."""
+    service = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["redis"]
+    version = re.search(r":(\d+)\.(\d+)\.(\d+)-", service["image"])
+    assert version is not None
+    assert tuple(map(int, version.groups())) >= (8, 1, 7)
+    (script,) = service["command"]
+    assert "user default off" in script
+    assert service["secrets"] == ["redis_password"]
+    assert "requirepass" not in script, "a command line shows it"
+
+
+def test_the_audit_looks_at_all_that_the_lock_installs() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    found = {re.split(r"[\[=]", pin)[0].lower().replace("_", "-") for pin in pins(lock)}
+    assert found == set(entries("requirements.lock"))
+    assert not [pin for pin in pins(lock) if "--hash" in pin or pin.endswith("\\")]
+    made = tomllib.loads(project("p", "1", ">=3.11", pins(lock)))
+    assert made["project"]["dependencies"] == pins(lock)
+
+
+def test_the_audit_runs_on_every_change_and_every_day_and_its_list_is_kept() -> None:
+    workflow = yaml.load((ROOT / ".github" / "workflows" / "audit.yml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506 # makes text of everything
+    assert {"push", "pull_request", "schedule"} <= set(workflow["on"])
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", workflow["on"]["schedule"][0]["cron"])
+    (job,) = workflow["jobs"].values()
+    assert "make audit" in [step.get("run") for step in job["steps"]]
+    kept = [step for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert [step["with"]["path"] for step in kept] == [".cache/sbom.cdx.json"]
