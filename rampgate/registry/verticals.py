@@ -7,7 +7,7 @@ from pathlib import Path
 from evalcore.registry.disk import read
 from evalcore.yaml.models import read_as
 from rampgate.settings import Settings, SettingsError, revealed
-from schemas.settings import read_secret
+from schemas.settings import in_the_clear, read_secret
 from schemas.verticals import UNKNOWN, UNREGISTERED, Vertical
 
 TAKEN = {UNKNOWN: "a signal without a trace", UNREGISTERED: "verticals without a file"}
@@ -40,9 +40,13 @@ def load_verticals(configs: Path) -> dict[str, Vertical]:
 
 
 def key_of(vertical: Vertical, settings: Settings) -> str | None:
-    """The key to the vertical's Opik project: its own, else the operator's. Raises ValueError for an unreadable
-    file."""
-    return read_secret(vertical.api_key_file) if vertical.api_key_file is not None else revealed(settings.opik_api_key)
+    """The key to the vertical's Opik project: its own, else the operator's. Raises ValueError for an unreadable file,
+    and for a key of its own that would be sent in the clear to another machine."""
+    if vertical.api_key_file is None:
+        return revealed(settings.opik_api_key)
+    if in_the_clear(settings.opik) and not settings.allow_plaintext:
+        raise ValueError("would be sent in the clear to Opik; use https://, or, knowingly, set allow_plaintext")
+    return read_secret(vertical.api_key_file)
 
 
 def workspace_of(vertical: Vertical, settings: Settings) -> str:

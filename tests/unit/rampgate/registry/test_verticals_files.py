@@ -8,8 +8,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from rampgate.registry.verticals import load_verticals
-from rampgate.settings import SettingsError
+from rampgate.registry.verticals import key_of, load_verticals
+from rampgate.settings import Settings, SettingsError
 from schemas.verticals import Vertical
 from tests.root import ROOT
 
@@ -33,6 +33,19 @@ def test_no_shipped_vertical_is_judged_twice_and_no_other_judge_can_be_named() -
     assert Vertical(name="a", project="a", live_judge="opik").live_judge == "opik"
     with pytest.raises(ValidationError):
         Vertical.model_validate({"name": "a", "project": "a", "live_judge": "both"})
+
+
+def test_a_vertical_s_own_key_is_not_sent_in_the_clear_to_another_machine(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("canary")
+    own = Vertical(name="a", project="a", api_key_file=tmp_path / "key")
+    with pytest.raises(ValueError, match="in the clear"):
+        key_of(own, Settings(opik="http://opik/api"))
+    for settings in (
+        Settings(opik="http://opik/api", allow_plaintext=True),
+        Settings(opik="https://opik/api"),
+        Settings(opik="http://127.0.0.1:5173/api"),
+    ):
+        assert key_of(own, settings) == "canary"
 
 
 def test_all_that_is_wrong_with_verticals_is_told_with_its_line(tmp_path: Path) -> None:
