@@ -49,8 +49,8 @@ $(STAMP_BASE): requirements-build.lock scripts/make_venv.sh
 		$(PIP) --require-hashes -r $(VENV)/build.lock; }
 	@touch $@
 
-$(STAMP_RUN): $(STAMP_BASE) requirements.lock pyproject.toml
-	@$(INSTALL) --require-hashes -r requirements.lock
+$(STAMP_RUN): $(STAMP_BASE) requirements-local.lock pyproject.toml
+	@$(INSTALL) --require-hashes -r requirements-local.lock
 	@$(OURS)
 	@touch $@
 	@echo "ready: $(BIN)/rampgate"
@@ -125,10 +125,11 @@ docs: setup-dev ## write the generated pages again
 
 lock: $(STAMP_BASE) ## write the locks again; UPGRADE=1 takes newer releases
 	@$(COMPILE) --all-extras pyproject.toml -o requirements-dev.lock
-	@$(COMPILE) --extra local -c requirements-dev.lock pyproject.toml -o requirements.lock
+	@$(COMPILE) -c requirements-dev.lock pyproject.toml -o requirements.lock
+	@$(COMPILE) --extra local -c requirements-dev.lock pyproject.toml -o requirements-local.lock
 	@$(COMPILE) --group build -c requirements-dev.lock -o requirements-build.lock
-	@! grep -nE '[a-z]+://|^ *--(index|extra-index|find-links)' requirements.lock requirements-dev.lock \
-		requirements-build.lock || { echo "a lock names a host" >&2; exit 1; }
+	@! grep -nE '[a-z]+://|^ *--(index|extra-index|find-links)' requirements.lock requirements-local.lock \
+		requirements-dev.lock requirements-build.lock || { echo "a lock names a host" >&2; exit 1; }
 
 audit: $(STAMP_BASE) ## what the image installs, listed in .cache/sbom.cdx.json, and known weaknesses of it
 	@$(PY) scripts/audit_dependencies.py $(BIN)/uv requirements.lock .cache/sbom.cdx.json

