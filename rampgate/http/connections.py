@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Callable
+from typing import cast
 
 import structlog
 from aiohttp import web
@@ -75,5 +76,4 @@ class Refused(asyncio.Protocol):
     """Closes its connection at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            transport.abort()
+        cast(asyncio.Transport, transport).abort()

@@ -28,6 +28,8 @@ HEADERS = {
 CHALLENGE = 'Bearer realm="rampgate", Basic realm="rampgate: the token is the password"'
 CALLER = "Rampgate-Caller"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+WHO = web.RequestKey("who", str)
+"""Whose token an admitted request has."""
 SHARED, ANYONE = "shared-token", "anyone"
 """Callers whose token, or lack of one, does not tell who they are."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
@@ -62,7 +64,7 @@ def admitted(admission: Admission) -> Middleware:
 
 
 def refusal(request: web.Request, admission: Admission) -> web.Response | None:
-    """The answer to a request that is not admitted. Else None, and `request["caller"]` says whose token it has."""
+    """The answer to a request that is not admitted. Else None, and `WHO` of the request says whose token it has."""
     if not asked_by_our_name(request, admission.hosts):
         return refuse(
             421, "misdirected_request", "this Host is none of ours; name it in RAMPGATE_HTTP_HOSTS if it should be"
@@ -70,22 +72,21 @@ def refusal(request: web.Request, admission: Admission) -> web.Response | None:
     if from_another_site(request, admission.hosts):
         return refuse(403, "cross_site", "a page of another site asked for this; ask from here, or without a browser")
     if not admission.callers:
-        request["caller"] = ANYONE
+        request[WHO] = ANYONE
         return None
     caller = caller_with(request.headers.get("Authorization"), admission.callers)
     if caller is None:
         response = refuse(401, "unauthorized", "send the header Authorization: Bearer <token>")
         response.headers["WWW-Authenticate"] = CHALLENGE
         return response
-    request["caller"] = caller
+    request[WHO] = caller
     return None
 
 
 def asked_by_our_name(request: web.Request, hosts: frozenset[str]) -> bool:
-    """Tells whether the one Host header names us: a page whose own name was made to lead here (DNS rebinding) can't
-    send such a header."""
-    given = request.headers.getall("Host", [])
-    name = host_name(given[0]) if len(given) == 1 else None
+    """Tells whether the Host header names us: a page whose own name was made to lead here (DNS rebinding) can't send
+    such a header."""
+    name = host_name(request.headers.get("Host", ""))
     if name is None:
         return False
     came_to = request.transport.get_extra_info("sockname") if request.transport is not None else None
@@ -140,4 +141,4 @@ def caller_with(header: str | None, callers: Mapping[str, str]) -> str | None:
 def caller_of(request: web.Request) -> str:
     """The caller's name in the audit: whose token it has, what it calls itself, if anything, and its address."""
     said = _NOT_A_NAME.sub("_", request.headers.get(CALLER, ""))[:64]
-    return f"{request.get('caller', ANYONE)}{f' says {said}' if said else ''}@{request.remote or 'unknown'}"
+    return f"{request.get(WHO, ANYONE)}{f' says {said}' if said else ''}@{request.remote or 'unknown'}"
