@@ -38,6 +38,8 @@ def request_refresh(settings: Settings) -> Refresh:
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         what = "refuses our token" if token is not None else "wants a token"
         raise Failure(f"{url} {what}; give the worker's own in RAMPGATE_TOKEN or RAMPGATE_TOKEN_FILE")
+    if answer.status_code == httpx.codes.MISDIRECTED_REQUEST:
+        raise Failure(f"{url}: the worker does not know itself by this name; it takes names in RAMPGATE_HTTP_HOSTS")
     try:
         return Refresh.model_validate_json(answer.content)
     except ValidationError as error:

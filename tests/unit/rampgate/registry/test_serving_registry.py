@@ -193,6 +193,19 @@ def test_a_worker_out_of_reach_is_named_with_what_to_do(http: str, said: str) ->
     assert "RAMPGATE_HTTP" in str(ran.exception)
 
 
+class Misdirected(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_error(421)
+
+
+def test_a_worker_that_is_asked_by_a_name_it_does_not_know_says_which_setting_mends_it() -> None:
+    with HTTPServer(("127.0.0.1", 0), Misdirected) as worker:
+        Thread(target=worker.handle_request, daemon=True).start()
+        ran = CliRunner().invoke(app, ["refresh", "--http", f"127.0.0.1:{worker.server_port}"])
+    assert isinstance(ran.exception, Failure)
+    assert "RAMPGATE_HTTP_HOSTS" in str(ran.exception)
+
+
 def test_what_answers_and_is_no_worker_is_said() -> None:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
         Thread(target=other.handle_request, daemon=True).start()
