@@ -34,7 +34,7 @@ WORDS = frozenset(
         projects prompt property provided provider proxy put query queue quota range rate reached read reason received
         reduce refused region reject rejected request requests required requires reset resource response retry role
         rule rules running said sampling schema scope score scores seconds second server service session short size
-        slow soon source starting state status still stopped stream string strings structured supported supports
+        slow soon source starting state status still stop stopped stream string strings structured supported supports
         system tag tags temperature temporarily text throttled time timeout timed token tokens tool tools top total
         trace traces traffic try type types unable unauthorized unauthenticated unavailable unexpected unique unknown
         unprocessable unsupported up updated upgrade upstream usage use used user users uuid valid validation value
