@@ -18,7 +18,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from agents.policy import Policy
-from schemas.dead_letters import Record, clean
+from schemas.dead_letters import Record, UnreadableRecord, clean
 from schemas.outcomes import Cause, FilterReason
 
 
@@ -94,7 +94,10 @@ def load(records: Iterable[tuple[int, Record]], policy: Policy, bad: list[Bad]) 
     for index, record in records:
         value = record.value
         if value is None:
-            bad.append(Bad(index, Cause.MALFORMED, "the value is null; an event was expected"))
+            if isinstance(record, UnreadableRecord):
+                bad.append(Bad(index, record.cause, record.reason))
+            else:
+                bad.append(Bad(index, Cause.MALFORMED, "the value is null; an event was expected"))
         elif len(value) > limit:
             bad.append(Bad(index, Cause.TOO_LARGE, f"{len(value)} bytes; at most {limit} are taken (max_record_bytes)"))
         else:

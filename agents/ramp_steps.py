@@ -32,7 +32,7 @@ from evalcore.gates.history import Line
 from evalcore.gates.requests import InvalidRequest, RampRequest, judges_of, of_step
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry.registry import Judge, Registry
-from schemas.dead_letters import Record
+from schemas.dead_letters import Record, UnreadableRecord
 from schemas.judges import Milestone
 from schemas.outcomes import Kind
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict, VerdictLevel
@@ -246,10 +246,11 @@ class RampCounting:
             report = Report()
             for one in fresh:
                 hour = arrival(one.record, now, self._lookback) // HOUR
+                by = one.record.count if isinstance(one.record, UnreadableRecord) else 1
                 for name in (CONSUMED, one.name):
                     key = (Kind.RAMP_STEP, hour, name)
-                    tallies[key] = tallies.get(key, 0) + 1
-                    report.counts[Kind.RAMP_STEP, name] = report.counts.get((Kind.RAMP_STEP, name), 0) + 1
+                    tallies[key] = tallies.get(key, 0) + by
+                    report.counts[Kind.RAMP_STEP, name] = report.counts.get((Kind.RAMP_STEP, name), 0) + by
             change = Change(checks={mark_key: mark, above_key: held})
             (_, end), *rest = joined([*spans, *((one.since, one.record.offset + 1) for one in fresh)])
             change.sets = {mark_key: (str(end).encode(), FOREVER), above_key: (written(end, rest), FOREVER)}

@@ -205,7 +205,12 @@ class Settings(BaseModel):
 
     batch_records: int = Field(2000, ge=1, le=10_000)
     batches_in_flight: int = Field(16, ge=1, le=64)
-    max_record_bytes: int = Field(1_000_000, ge=1_000)
+    max_record_bytes: int = Field(
+        1_000_000,
+        ge=1_000,
+        description="A larger record becomes a dead letter; so does a batch that would inflate to over 64 MiB, or to "
+        "over 16 times this where that is more",
+    )
     bad_records_in_a_row: int = Field(1_000, ge=1, description="This many undecodable records in a row stop the worker")
     opik_writes_in_flight: int = Field(8, ge=1)
     opik_timeout_seconds: float = Field(10.0, gt=0)

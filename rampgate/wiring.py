@@ -15,6 +15,7 @@ from schemas.topics import Topics
 from schemas.verticals import Vertical
 from streams.app import Tuning
 from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
+from streams.kafka.inflation import limit_inflation
 from streams.metrics import Metrics
 from streams.redis.state import RedisStore
 from streams.retry import WallClock
@@ -151,6 +152,7 @@ def make_parts(settings: Settings) -> Parts:
     """Parts that connect on first use. Raises SettingsError for settings or verticals that can't be used."""
     verticals = load_verticals(settings.configs)
     access = make_access(settings)
+    limit_inflation(settings.max_record_bytes)
     return Parts(
         settings=settings,
         topics=Topics(settings.topic_prefix, settings.audit_topic),

@@ -16,12 +16,14 @@ ORIGINAL_LENGTH = "rampgate.original-length"
 ORIGINAL_SHA256 = "rampgate.original-sha256"
 KEY_LENGTH = "rampgate.key-length"
 HEADERS_DROPPED = "rampgate.headers-dropped"
+FIRST_OFFSET = "rampgate.first-offset"
 CUTS = {
     ORIGINAL_LENGTH: "value of {} bytes cut to its head",
     KEY_LENGTH: "key of {} bytes cut to its head",
     HEADERS_DROPPED: "{} headers too large to carry",
+    FIRST_OFFSET: "no record but the bytes of its batch, from offset {} on",
 }
-"""Headers that say that a letter is not whole, and how that reads."""
+"""Headers that say that a letter does not hold a whole record, and how that reads."""
 HEAD_BYTES = 16_384
 MOST_DIGITS = 6
 HEADER_ROOM = 32_768
@@ -48,6 +50,37 @@ class Record(Protocol):
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> Headers: ...
+
+
+@dataclass(frozen=True)
+class UnreadableRecord:
+    """Takes the place of what Kafka has and nobody can read: of one record, or of all records from offset `first` to
+    `offset`, whose bytes are then those of their batch. Ends as a dead letter.
+
+    It has no value, so that nothing takes its bytes for an event; they are in `raw`. Where one record's headers are at
+    fault, key and headers are its own.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    cause: Cause
+    reason: str
+    raw: bytes | None
+    first: int | None = None
+    key: bytes | None = None
+    headers: Headers = ()
+    value: None = None
+    timestamp_type: int = 0  # this and what follows is here for Faust
+    checksum: None = None
+    serialized_key_size: int = -1
+    serialized_value_size: int = -1
+
+    @property
+    def count(self) -> int:
+        """How many offsets it stands for."""
+        return 1 if self.first is None else self.offset - self.first + 1
 
 
 @dataclass(frozen=True)
@@ -107,10 +140,14 @@ def fitted(
 ) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]], list[tuple[str, bytes]]]:
     """Key, value and headers of a record, cut to what a letter can carry, and headers that tell what was cut."""
     key, value, extra = record.key, record.value, []
+    if isinstance(record, UnreadableRecord):
+        value = record.raw
+        if record.first is not None:
+            extra.append((FIRST_OFFSET, str(record.first).encode()))
     kept = [(name, content) for name, content in record.headers or () if not name.startswith(PREFIX)]
     besides = len(key or b"") + headers_size(kept)
     if value is not None and len(value) > min(max_bytes, max(max_bytes + HEADER_ROOM - besides, HEAD_BYTES)):
-        extra = [
+        extra += [
             (ORIGINAL_LENGTH, str(len(value)).encode()),
             (ORIGINAL_SHA256, hashlib.sha256(value).hexdigest().encode()),
         ]

@@ -54,6 +54,7 @@ class Cause(StrEnum):
     GATE_ERROR = "gate_error"
     CONFLICTING_DUPLICATE = "conflicting_duplicate"
     INTERNAL_ERROR = "internal_error"
+    UNREADABLE = "unreadable"  # the last: turns in Redis keep a cause as its number
 
 
 class Explanation(NamedTuple):
@@ -69,7 +70,8 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
         "Mend the producer and have it send the event again; a replay fails unless a newer worker can read it.",
     ),
     Cause.TOO_LARGE: Explanation(
-        "The record is larger than max_record_bytes. Only its head, its length and its sha256 were kept.",
+        "The record is larger than max_record_bytes, and only its head, its length and its sha256 were kept; or its "
+        "batch would inflate beyond the bound, and the letter has the batch as it lay in Kafka.",
         "Have the producer leave out input and output (they are read from Opik), or raise max_record_bytes and have it "
         "send the event again. It can't be replayed.",
     ),
@@ -109,6 +111,12 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
     Cause.INTERNAL_ERROR: Explanation(
         "Our own code failed on this record. The worker's log has the error at the time of failing.",
         "Report it with the output of `rampgate dead-letters show`; replay with the release that mends it.",
+    ),
+    Cause.UNREADABLE: Explanation(
+        "Kafka has bytes that are no record: a header's name is not UTF-8, the batch is corrupt, or its compression is "
+        "broken. The detail says which; of a batch, first-offset and offset are its first and last.",
+        "Mend the producer, or the broker's disk, and have the events sent again. A record by itself can be replayed; "
+        "the names of its headers are then spelled with \\x escapes.",
     ),
 }
 

@@ -37,6 +37,11 @@ DeadLetterHeaders = TypedDict(
         "rampgate.original-sha256": NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]],
         "rampgate.key-length": NotRequired[Annotated[Digits, Field(description="Only where the key was cut.")]],
         "rampgate.headers-dropped": NotRequired[Digits],
+        "rampgate.first-offset": NotRequired[
+            Annotated[
+                Digits, Field(description="Only where a batch can't be read: its first offset; offset: its last.")
+            ]
+        ],
     },
 )
 DeadLetterHeaders.__doc__ = (

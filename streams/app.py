@@ -22,6 +22,7 @@ from agents.ports import Ports, StateLost
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from streams.gates.ramp_requests import RampRequests
+from streams.kafka.inflation import FETCH_BYTES
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import BatchConsumer, BatchTransport
@@ -41,7 +42,7 @@ class Tuning:
     session_timeout: float = 6.0
     commit_interval: float = 1.0
     group_instance_id: str | None = None
-    fetch_bytes: int = 4_194_304
+    fetch_bytes: int = FETCH_BYTES
 
     @property
     def records_in_flight(self) -> int:

@@ -37,7 +37,7 @@ from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, has_w
 from agents.keys import FOREVER, WATERMARK, WITHHELD, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, StateLost, Unavailable, Write
-from schemas.dead_letters import DeadLetter, Record
+from schemas.dead_letters import DeadLetter, Record, UnreadableRecord
 from schemas.outcomes import State
 from schemas.signals import DECLARED, UserSignal
 from schemas.topics import Topics
@@ -319,8 +319,9 @@ def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], conte
         key = (arrival(records[dropped.index], now, lookback) // HOUR, f"{State.FILTERED}:{dropped.reason}")
         counts[key] += 1
     for bad in decoded.bad:
-        key = (arrival(records[bad.index], now, lookback) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
-        counts[key] += 1
+        record = records[bad.index]
+        key = (arrival(record, now, lookback) // HOUR, f"{State.DEAD_LETTERED}:{bad.cause}")
+        counts[key] += record.count if isinstance(record, UnreadableRecord) else 1
     for (hour, name), by in counts.items():
         tally(context.tallies, kind, hour * HOUR, CONSUMED, by)
         tally(context.tallies, kind, hour * HOUR, name, by)

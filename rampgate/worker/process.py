@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib.metadata import version
 
 from evalcore import reloading
+from rampgate.console import Failure
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
 from rampgate.queries import Queries
@@ -20,6 +21,7 @@ from rampgate.wiring import make_parts
 from rampgate.worker.gates import Gates
 from rampgate.worker.health import WorkerHealth
 from rampgate.worker.worker import Worker
+from streams.kafka.inflation import unusable_codecs
 
 TERMINAL = "/dev/tty"
 
@@ -55,8 +57,9 @@ async def serve_worker(settings: Settings) -> int:
 
     HTTP listens before the topics exist, because a probe has to say that the worker waits for them, and before the
     registry is read, which may be broken: signals are joined anyway. Raises SettingsError for an HTTP address
-    that can't be had.
+    that can't be had, Failure for a codec of Kafka's that does not work.
     """
+    check_codecs()
     parts = make_parts(settings)
     parts.metrics.build_info.labels(version("rampgate")).set(1)
     try:
@@ -82,6 +85,18 @@ async def serve_worker(settings: Settings) -> int:
             await listening.close()
     finally:
         await parts.close()
+
+
+def check_codecs() -> None:
+    """Raise Failure where a codec of Kafka's does not work. Any producer may compress with any of them, and what can't
+    be inflated becomes a dead letter."""
+    broken = unusable_codecs()
+    if broken:
+        raise Failure(
+            f"Kafka's {' and '.join(broken)} can't be inflated here ({'; '.join(dict.fromkeys(broken.values()))}), so "
+            "records compressed with them could not be read. Install Rampgate with all it depends on: "
+            "pip install --force-reinstall 'aiokafka[lz4,snappy,zstd]'"
+        )
 
 
 def quiet_collector() -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import orjson
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
 from evalcore.gates.messages import ramp_command
 from evalcore.gates.regression import Response
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, Producer, client_options, started
+from streams.kafka.client import KAFKA_ERRORS, Producer, make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
 from streams.retry import reason_of
 
@@ -53,7 +53,7 @@ class RampCommands:
         count = (await partitions_of(self._access, [self._topic])).get(self._topic, 0)
         if not count:
             return False
-        async with started(AIOKafkaConsumer(**client_options(self._access), enable_auto_commit=False)) as consumer:
+        async with started(make_consumer(self._access)) as consumer:
             partitions = [TopicPartition(self._topic, number) for number in range(count)]
             spans = await spans_of(consumer, partitions, since)
             async for _, records in records_of(consumer, spans):

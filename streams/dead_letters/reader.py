@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 import orjson
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import Record
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, client_options, started
+from streams.kafka.client import KAFKA_ERRORS, make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
 from streams.retry import reason_of
 
@@ -90,9 +90,8 @@ async def read_dead_letters(
     count = (await partitions_of(access, [topic])).get(topic, 0)
     if not count:
         raise Unavailable(f"Kafka at {', '.join(access.brokers)} has no topic {topic}")
-    consumer = AIOKafkaConsumer(**client_options(access), enable_auto_commit=False, auto_offset_reset="earliest")
     try:
-        async with started(consumer):
+        async with started(make_consumer(access)) as consumer:
             spans = await spans_of(consumer, [TopicPartition(topic, number) for number in range(count)], wanted.since)
             total = sum(end - start for start, end in spans.values())
             done = 0

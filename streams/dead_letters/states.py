@@ -12,7 +12,7 @@ from agents.keys import turn_keys
 from agents.policy import Policy
 from agents.ports import Clock, Store
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter
-from schemas.dead_letters import CUTS
+from schemas.dead_letters import CUTS, FIRST_OFFSET
 from schemas.outcomes import Cause
 from schemas.signals import MergeRule, UserSignal
 from schemas.topics import Topics, consumed
@@ -76,7 +76,9 @@ class DeadLetterStates:
 def refusal(letter: StoredDeadLetter, topics: Topics) -> Status | None:
     """Why a dead letter can't be replayed whatever the state says; None where it can be."""
     why = ""
-    if letter.cut:
+    if FIRST_OFFSET in letter.cut:
+        why = "it has the bytes of a batch that could not be read, and no record"
+    elif letter.cut:
         parts = [name.removeprefix("rampgate.") for name in letter.cut if name in CUTS]
         why = f"it was too large to keep whole ({', '.join(parts)})"
     elif letter.topic == topics["dead-letters"]:

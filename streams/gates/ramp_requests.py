@@ -25,7 +25,7 @@ from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import Ended, in_time
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
 from evalcore.gates.verdict import Moment, refused
-from schemas.dead_letters import DeadLetter, Record, clean
+from schemas.dead_letters import DeadLetter, Record, UnreadableRecord, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates.verdict_log import PublishedVerdict, VerdictLog
@@ -172,6 +172,8 @@ class RampRequests:
         """Bring the record to its end; returns conservation's name for that end, once verdict or dead letter is
         durable."""
         began = time.monotonic()
+        if isinstance(record, UnreadableRecord):
+            return await self._dead_letter(record, batch, record.cause, record.reason)
         request = read(record.value)
         if isinstance(request, UnreadableRequest):
             return await self._dead_letter(record, batch, Cause.MALFORMED, request.why)

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from faust.types import TP
 
 from agents.ports import Clock, Unavailable
@@ -24,7 +24,7 @@ from evalcore.gates.requests import RampRequest
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
-from streams.kafka.client import KAFKA_ERRORS, Producer, client_options, started
+from streams.kafka.client import KAFKA_ERRORS, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.reading import spans_of
 from streams.retry import Retry, reason_of
@@ -173,8 +173,7 @@ class VerdictLog:
         await Retry(first=1.0, longest=1.0).call(self._read, KAFKA_ERRORS, noticed=noticed)
 
     async def _read(self) -> None:
-        options = client_options(self._access) | {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
-        async with started(AIOKafkaConsumer(**options, fetch_max_wait_ms=100)) as consumer:
+        async with started(make_consumer(self._access, fetch_max_wait_ms=100)) as consumer:
             partitions = await consumer._client._wait_on_metadata(self._topic)
             assigned = [TopicPartition(self._topic, number) for number in partitions]
             consumer.assign(assigned)

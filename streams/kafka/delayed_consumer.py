@@ -21,7 +21,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from agents.ports import Clock, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, client_options, stop
+from streams.kafka.client import KAFKA_ERRORS, make_consumer, stop
 from streams.kafka.reading import spans_of
 from streams.retry import Retry, reason_of
 
@@ -91,11 +91,9 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         await Retry(first=1.0, longest=1.0).call(self._follow, KAFKA_ERRORS, noticed=noticed)
 
     async def _follow(self) -> None:
-        self._consumer = consumer = AIOKafkaConsumer(
-            **client_options(self._access),
+        self._consumer = consumer = make_consumer(
+            self._access,
             group_id=self._group,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
             session_timeout_ms=round(self._session * 1000),
             heartbeat_interval_ms=round(self._session * 1000 / 6),
             fetch_max_wait_ms=LOOK_MS,

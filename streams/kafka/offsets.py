@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from faust.types import TP
 
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options
+from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options, make_consumer
 from streams.retry import Retry, reason_of
 
 log = structlog.get_logger(__name__)
@@ -32,8 +32,7 @@ class KafkaOffsets:
     """Joins no group and reads no records. Raises Unavailable when `tries` tries of SECONDS each gave no answer."""
 
     def __init__(self, access: KafkaAccess, *, tries: int = 4) -> None:
-        options = client_options(access)
-        self._consumer = Reconnecting(lambda: AIOKafkaConsumer(**options, enable_auto_commit=False))
+        self._consumer = Reconnecting(lambda: make_consumer(access))
         self._retry = Retry(tries=tries)
         self._lock = asyncio.Lock()
 

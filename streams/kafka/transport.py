@@ -10,16 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import structlog
-from aiokafka.errors import IllegalStateError
+from aiokafka.consumer import fetcher
+from aiokafka.errors import CorruptRecordException, IllegalStateError
+from aiokafka.record.memory_records import MemoryRecords
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from agents.join.step import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
+from streams.kafka.inflation import NotNow, bound_aiokafka, drain
+from streams.kafka.record_batches import ReadByHand
+from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)
 
@@ -244,11 +250,74 @@ def in_doubt(doubts: Mapping[TP, tuple[int, int]], tp: TP, base: int, last: int)
     return since <= last and base < until
 
 
+class FetchedBytes:
+    """What one fetch brought of a partition: aiokafka's `MemoryRecords`, and the bytes themselves. aiokafka skips a
+    batch of which only the beginning came, and raises; here that is left to the reading of the bytes."""
+
+    def __init__(self, data: bytes | None) -> None:
+        self.data = data or b""
+        records = MemoryRecords(self.data)
+        self.has_next, self.next_batch = records.has_next, records.next_batch
+        self.size_in_bytes = records.size_in_bytes
+        if self.data and not records.has_next():
+            self.has_next, self.next_batch = lambda: True, self._broken
+
+    def _broken(self) -> Any:
+        raise CorruptRecordException("a fetch without a whole batch")
+
+
+class FetchedRecords(fetcher.FetchResult):  # type: ignore[misc]  # aiokafka is without types
+    """What one fetch brought of a partition, unpacked bit by bit. Never raises: an `UnreadableRecord` takes the place
+    of what can't be read, so that it ends as any record does, and neither this partition nor another stops for it."""
+
+    _partition_records: Any
+
+    def getall(self, max_records: int | None = None) -> list[Any]:
+        """The next records, `max_records` at most."""
+        if not self.check_assignment(self._topic_partition) or not self.has_more():
+            return []
+        fetched, found = self._partition_records, list[Any]()
+        since, drain.spent = fetched.next_fetch_offset, 0
+        try:
+            found.extend(islice(fetched, max_records))
+        except NotNow:
+            max_records = None  # what is left is fetched again, and these were handed on by then
+        except Exception as error:
+            fetched = self._by_hand(max(since, fetched.next_fetch_offset), error)
+            found.extend(islice(fetched, None if max_records is None else max_records - len(found)))
+        self._update_position()
+        if max_records is None or len(found) < max_records:
+            self._partition_records = None
+        return found
+
+    def getone(self) -> Any:
+        return next(iter(self.getall(1)), None)
+
+    def _by_hand(self, since: int, error: Exception) -> ReadByHand:
+        """Read on in the batch at which aiokafka failed. What comes after it is fetched again."""
+        tp, drain.spent = self._topic_partition, 0
+        log.warning(
+            "read_by_hand", topic=tp.topic, partition=tp.partition, since=since, reason=clean(reason_of(error), 200)
+        )
+        by_hand = ReadByHand(self._partition_records._records.data, tp.topic, tp.partition, since)
+        self._partition_records = by_hand
+        return by_hand
+
+
+def guard_consumers() -> None:
+    """Have aiokafka's consumers of this process, Faust's and others, unpack what they fetch by these classes and
+    inflate it within bounds. aiokafka has no setting for it and finds its own by these names."""
+    if fetcher.FetchResult is not FetchedRecords:
+        fetcher.MemoryRecords, fetcher.FetchResult = FetchedBytes, FetchedRecords
+        bound_aiokafka()
+
+
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread that talks to Kafka, with shorter fetches."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         """Faust's consumer. Faust lets a fetch wait 1.5 s at the broker, and until it returns a seek has no effect."""
+        guard_consumers()
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer

@@ -23,7 +23,7 @@ from evalcore.gates.regression import Breach, Event, Response, Step
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
 from evalcore.gates.verdict import Moment, as_json, invalid, of_gates
 from evalcore.scoring.answers import Scored, collect
-from schemas.dead_letters import DeadLetter
+from schemas.dead_letters import DeadLetter, UnreadableRecord
 from schemas.judges import Enforcement, Milestone
 from schemas.outcomes import Cause
 from schemas.publish.asyncapi import CHANNELS
@@ -139,7 +139,10 @@ def test_a_required_field_is_required(name: str) -> None:
 def test_the_headers_that_are_written_are_those_that_are_published() -> None:
     whole = Rec(b"v", headers=(("rampgate.attempts", b"2"), ("other", b"1")))
     cut = Rec(b"v" * 3_000_000, key=b"k" * 2_000_000, headers=(("x", b"x" * 2_000_000),))
-    for record in (whole, cut):
+    batch = UnreadableRecord(
+        "t", 0, 7, NOW, Cause.UNREADABLE, "why", b"x" * 3_000_000, 2, b"k" * 2_000_000, (("x", b"x" * 2_000_000),)
+    )
+    for record in (whole, cut, batch):
         for cause in Cause:
             _, _, headers = DeadLetter(record, cause, "why", "thumbs.decode", NOW).encode(1_000_000)
             ours = {name: content.decode() for name, content in headers if name.startswith("rampgate.")}

@@ -1,0 +1,96 @@
+"""Every reader of a topic steps past what can't be read, on a real Kafka, and reads what comes behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from faust.types import TP
+
+from rampgate.local.services.kafka import KafkaCluster
+from schemas.dead_letters import Record, UnreadableRecord
+from schemas.settings import KafkaAccess
+from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
+from streams.gates.verdict_log import VerdictLog
+from streams.kafka.client import KafkaRecords, Producer
+from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.kafka.offsets import KafkaOffsets
+from streams.retry import WallClock
+from tests.memory_ports import ManualClock
+from tests.raw_batches import PLACEHOLDER, batch, corrupt, log_of, produce, record
+from tests.waiting import come
+
+END = 8
+
+
+@pytest.fixture
+async def access(kafka: KafkaCluster) -> KafkaAccess:
+    return KafkaAccess((kafka.bootstrap,))
+
+
+@pytest.fixture
+async def topic(kafka: KafkaCluster, topic_prefix: str) -> str:
+    """Offsets 0 and 7 are good, 1 has a header with a bad name, 2 is good, the batch from 3 to 6 is corrupt."""
+    name = f"{topic_prefix}verdicts"
+    kafka.create_topics([name], 1)
+    three = record(b"a"), record(b"b", b"k", (PLACEHOLDER, b"x")), record(b"c")
+    assert await produce(kafka.bootstrap, name, 0, batch(*three)) == 0
+    assert await produce(kafka.bootstrap, name, 0, batch(*[record(b"lost")] * 4, compression="lz4")) == 3
+    assert await produce(kafka.bootstrap, name, 0, batch(record(b"z"), compression="zstd")) == 7
+    corrupt(log_of(kafka, name), 3)
+    return name
+
+
+async def test_records_are_read_back_from_before_and_behind_it(access: KafkaAccess, topic: str) -> None:
+    records = KafkaRecords(access)
+    try:
+        found = await records.fetch([(topic, 0, offset) for offset in (0, 1, 2, 4, 7)])
+    finally:
+        await records.close()
+    assert [one and one.value for one in found] == [b"a", None, b"c", None, b"z"]
+    assert isinstance(found[1], UnreadableRecord)
+
+
+async def test_a_delayed_consumer_hands_it_in_and_goes_on(access: KafkaAccess, topic: str, topic_prefix: str) -> None:
+    seen: list[Record] = []
+
+    async def handle(records: Sequence[Record]) -> Sequence[Record]:
+        seen.extend(records)
+        return []
+
+    consumer = DelayedConsumer("news", access, f"{topic_prefix}news", {topic: handle}, WallClock(), 0.0)
+    consumer._since = 0  # a new group begins with what came since it was made
+    task = asyncio.create_task(consumer.run())
+    try:
+        await come(lambda: any(one.offset == END - 1 for one in seen), 30.0)
+        await come(lambda: set(consumer.done.values()) == {END}, 30.0)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [(one.offset, one.value) for one in seen] == [(0, b"a"), (1, None), (2, b"c"), (6, None), (7, b"z")]
+
+
+async def test_dead_letters_are_read_to_the_end(access: KafkaAccess, topic: str) -> None:
+    chunks = read_dead_letters(access, topic, DeadLetterFilter())
+    found = [letter.record.offset async for chunk in chunks for letter in chunk]
+    assert found == [0, 1, 2, 6, 7]
+
+
+async def test_the_verdicts_topic_is_read_to_its_end(access: KafkaAccess, topic: str) -> None:
+    producer = Producer(access)
+    log = VerdictLog(access, producer, topic, ManualClock(1_900_000_000_000), 10**12)
+    try:
+        await log.start()
+        await log.caught_up()
+    finally:
+        await log.close()
+        await producer.close()
+
+
+async def test_questions_about_offsets_are_answered(access: KafkaAccess, topic: str) -> None:
+    offsets = KafkaOffsets(access)
+    try:
+        assert await offsets.bounds([TP(topic, 0)]) == {TP(topic, 0): (0, END)}
+    finally:
+        await offsets.close()
