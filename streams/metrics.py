@@ -285,6 +285,9 @@ class Metrics(MetricSet):
             "rampgate_feed_behind_seconds",
             "Age of the oldest stream record not yet published; the stream forgets records after 86,400 s.",
         )
+        self.feed_shards_waiting = self._gauge(
+            "rampgate_feed_shards_waiting", "Shards of the stream that may be read and that no feed reads yet."
+        )
         self.feed_gaps = self._counter(
             "rampgate_feed_gaps_total", "Times the feed's place in a shard was gone: records may be lost, sweep them."
         )

@@ -54,7 +54,7 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
     """
     parts = make_parts(settings)
     pace = Pace(once=once)
-    dynamo = make_dynamo(settings, pace.shards + 2)
+    dynamo = make_dynamo(settings, pace.polls + 2)
     feed = make_feed(parts, dynamo, pace)
     loop = asyncio.get_running_loop()
     job = asyncio.create_task(_feed(parts, feed), name="feed")
@@ -133,14 +133,14 @@ class FeedHealth:
         """A gap is shown for a day. It doesn't make the feed unready: that would stop what still works."""
         feed = self._feed
         troubled = {name: reader.trouble for name, reader in feed.readers.items() if reader.trouble}
-        shards = f"{len(feed.readers)} shards read, {feed.behind_seconds:.0f} s behind"
+        shards = f"{len(feed.readers)} shards read, {len(feed.waiting)} waiting, {feed.behind_seconds:.0f} s behind"
         if not feed.readers and feed.held_elsewhere:
             shards = "standing by: another feed reads the stream"
         recent = [gap for gap in self._gaps if gap["at_ms"] > self._parts.clock.now_ms() - DAY_MS]
         gaps = f"the latest of {len(recent)} today: {recent[0]['reason']}; run rampgate sweep" if recent else "none"
         return _health(
             stream=Check(ok=bool(feed.arn) and not feed.trouble, detail=feed.trouble or feed.arn or "looking for it"),
-            shards=Check(ok=not troubled, detail=next(iter(troubled.values()), shards)),
+            shards=Check(ok=not troubled and not feed.waiting, detail=next(iter(troubled.values()), shards)),
             gaps=Check(ok=True, detail=gaps),
         )
 

@@ -1,6 +1,6 @@
 """The feed: publishes a table's DynamoDB stream on the thumbs topic, in order per item (contracts §1).
 
-Several shards are read at once, parents before children. Feeds share the shards of a stream by leases in Redis; a feed
+All open shards are read, parents before children. Feeds share the shards of a stream by leases in Redis; a feed
 that holds no lease stands by. Each record is published at least once: consumers take a repeated sequence number as a
 duplicate. Where records may be lost on their way from the table, the feed reports a gap: in the log, as a metric, and
 in Redis, where people and `/readyz` see it.
@@ -21,15 +21,14 @@ from agents.ports import Clock, Unavailable
 from schemas.dead_letters import clean
 from streams.dynamodb.client import Busy, Described, Gone, Misconfigured
 from streams.dynamodb.ledger import LeaseLost, Ledger, ShardLease, label
-from streams.dynamodb.shard_reader import Pages, Sender, ShardReader
+from streams.dynamodb.shard_reader import STALE_MS, Pages, Sender, ShardReader
 from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
 from streams.metrics import Metrics
 from streams.retry import Retry
 from streams.stopping import pause
 
 log = structlog.get_logger(__name__)
-STALE_MS = 10_000
-"""The feed's heartbeat stops while a shard was last polled longer ago than this."""
+NOWHERE = Place()
 STOP_SECONDS = 10.0
 """Readers have this long to end their page when the feed stops."""
 
@@ -44,13 +43,14 @@ class Source(Pages, Protocol):
 @dataclass(frozen=True)
 class Pace:
     """How often the feed looks, in seconds: `idle` between polls of a shard, `look` between looks at leases, `describe`
-    between listings of shards. `shards`: how many are read at once. `once`: end when all there is has been published.
+    between listings of shards. `polls`: how many shards are polled at the same moment; all are read. `once`: end when
+    all there is has been published.
     """
 
     idle: float = 0.15
     look: float = 0.5
     describe: float = 5.0
-    shards: int = 16
+    polls: int = 16
     once: bool = False
 
 
@@ -86,7 +86,11 @@ class Gaps:
 
 @dataclass
 class Feed:
-    """Reads the table's streams one after another. `trouble` says what it waits for, empty while all is well."""
+    """Reads the table's streams one after another. `trouble` says what it waits for, empty while all is well.
+
+    `waiting`: shards that may be read and that no feed reads yet, each with the time (ms) from which on it may hold
+    unpublished records.
+    """
 
     source: Source
     ledger: Ledger
@@ -103,13 +107,16 @@ class Feed:
     trouble: str = "looking for the table"
     readers: dict[str, ShardReader] = field(default_factory=dict)
     held_elsewhere: set[str] = field(default_factory=set)
+    waiting: dict[str, int] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _held_since: dict[str, float] = field(default_factory=dict)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _polls: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
         self.gaps = Gaps(self.ledger, self.clock, self.metrics)
+        self._polls = asyncio.Semaphore(self.pace.polls)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -135,8 +142,10 @@ class Feed:
 
     @property
     def behind_seconds(self) -> float:
-        """Age of the oldest record that may be unpublished."""
-        return max((reader.behind_ms for reader in self.readers.values()), default=0) / 1000
+        """Age of the oldest record that may be unpublished, in a shard that is read or that waits to be."""
+        now = self.clock.now_ms()
+        behind = [reader.behind_ms for reader in self.readers.values()]
+        return max([*behind, *(now - since for since in self.waiting.values()), 0]) / 1000
 
     async def _locate(self) -> str:
         """The ARN of the stream to read next, as soon as there is one; "" when the feed is stopped first."""
@@ -178,7 +187,7 @@ class Feed:
     async def _follow(self, arn: str) -> bool:
         """Read a stream to its end, or until stopped. Returns True where another stream is to be looked for."""
         described: Described | None = None
-        read_at = 0.0
+        read_at, self.waiting = 0.0, {}
         while not self._stopping.is_set():
             self._wake.clear()
             try:
@@ -192,7 +201,7 @@ class Feed:
                 return not self.pace.once
             except (Busy, Unavailable) as error:
                 done, self.trouble = False, clean(str(error))
-                log.warning("feed_waiting", reason=self.trouble)
+                log.warning("feed_waiting", reason=self.trouble, shards_unread=len(self.waiting))
             self._measure()
             if done and described is not None and (described.ended or self.pace.once):
                 return not self.pace.once
@@ -207,14 +216,19 @@ class Feed:
         done = {shard for shard, place in places.items() if place.end}
         free = [shard.shard_id for shard in readable(described.shards, done) if shard.shard_id not in self._tasks]
         self.held_elsewhere = set()
-        for shard_id in free[: max(self.pace.shards - len(self._tasks), 0)]:
+        now = self.clock.now_ms()
+        self.waiting = {
+            shard_id: self.waiting.get(shard_id, 0) or places.get(shard_id, NOWHERE).time or now for shard_id in free
+        }
+        for shard_id in free:
             lease = await self.ledger.claim(arn, shard_id)
+            since = self.waiting.pop(shard_id)
             if lease is None:
                 self.held_elsewhere.add(shard_id)
             elif lease.place.end:
                 await lease.release()
             else:
-                self._start(lease)
+                self._start(lease, since)
         self._held_since = {shard: self._held_since.get(shard, time.monotonic()) for shard in self.held_elsewhere}
         if ended or (described.ended and self.readers):
             return False
@@ -226,10 +240,11 @@ class Feed:
         since = self._held_since.get(shard_id)
         return since is not None and time.monotonic() - since > self.ledger.lease_ms / 1000 * 1.5
 
-    def _start(self, lease: ShardLease) -> None:
+    def _start(self, lease: ShardLease, since_ms: int) -> None:
         reader = ShardReader(
             lease, self.source, self.sender, self.topic, self.names, self.clock, self.metrics, self.gaps.report,
-            stopping=self._stopping, max_bytes=self.max_bytes, idle=self.pace.idle,
+            stopping=self._stopping, max_bytes=self.max_bytes, polls=self._polls, since_ms=since_ms,
+            idle=self.pace.idle,
         )  # fmt: skip
         log.info("feed_reads_shard", shard=lease.shard_id, after=lease.place.seq)
         self.readers[lease.shard_id] = reader
@@ -258,8 +273,9 @@ class Feed:
 
     def _measure(self) -> None:
         self.metrics.feed_behind.set(self.behind_seconds)
+        self.metrics.feed_shards_waiting.set(len(self.waiting))
         oldest = self.clock.now_ms() - STALE_MS
-        if not self.trouble and all(reader.polled_at > oldest for reader in self.readers.values()):
+        if not self.trouble and not self.waiting and all(reader.polled_at > oldest for reader in self.readers.values()):
             self.metrics.feed_heartbeat.set(self.clock.now_ms() / 1000)
 
     async def _beat(self) -> None:

@@ -24,6 +24,8 @@ Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
 RETRY = Retry(first=0.1)
 EMPTY_AT_TIP = 3
 """Empty pages in a row after which there is nothing more to read for now; a single one may come before the end."""
+STALE_MS = 10_000
+"""A shard whose last poll is older than this may hold unpublished records."""
 
 
 class Pages(Protocol):
@@ -41,7 +43,11 @@ class Sender(Protocol):
 
 class ShardReader:
     """Publishes one shard. `gap` is told of places that are lost: (stream, shard, reason, from ms, sequence). `idle`:
-    seconds between polls. `polled_at`: when the last page that was published was asked for (ms)."""
+    seconds between polls. `polled_at`: when the last page that was published was asked for (ms).
+
+    Readers share `polls`, each of which covers a page from its request until it is published: that bounds connections
+    and memory, however many shards there are. `since_ms`: from when on an unread shard may hold unpublished records.
+    """
 
     def __init__(
         self,
@@ -56,11 +62,14 @@ class ShardReader:
         *,
         stopping: asyncio.Event,
         max_bytes: int,
+        polls: asyncio.Semaphore,
+        since_ms: int = 0,
         idle: float = 0.15,
     ) -> None:
         self.lease, self._pages, self._sender, self._topic = lease, pages, sender, topic
         self._names, self._clock, self._metrics, self._gap = names, clock, metrics, gap
         self._stopping, self._max_bytes, self._idle = stopping, max_bytes, idle
+        self._polls, self._since_ms = polls, since_ms
         self._iterator: str | None = None
         self._empty = self._failures = 0
         self._writing = asyncio.Lock()
@@ -72,10 +81,12 @@ class ShardReader:
     @property
     def behind_ms(self) -> int:
         """Age of the oldest record that may be unpublished."""
-        now, place = self._clock.now_ms(), self.lease.place
+        now = self._clock.now_ms()
         if self.at_tip and not self.trouble:
-            return 0
-        return max(now - place.time, 0) if place.time else 0
+            unpolled = now - self.polled_at
+            return unpolled if unpolled > STALE_MS else 0
+        since = self.lease.place.time or self._since_ms
+        return max(now - since, 0) if since else 0
 
     async def run(self) -> None:
         """Return at the shard's end or once `stopping` is set. Raises LeaseLost, Gone or Misconfigured."""
@@ -83,8 +94,11 @@ class ShardReader:
             try:
                 if not self.lease.valid:
                     await self._renew()
-                asked_at = self._clock.now_ms()
-                more = await self._step()
+                async with self._polls:
+                    if self._stopping.is_set():
+                        return
+                    asked_at = self._clock.now_ms()
+                    more = await self._step()
                 if self.lease.place.end:
                     return
             except (Busy, Unavailable) as error:

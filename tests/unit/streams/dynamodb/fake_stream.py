@@ -166,6 +166,6 @@ class FakeKafka:
         return [int(json.loads(message[2] or b"")["dynamodb"]["SequenceNumber"]) for message in self.sent]
 
 
-def feed(stream: FakeStream, kafka: FakeKafka, ledger: FakeLedger, *, once: bool = True, shards: int = 16) -> Feed:
-    pace = Pace(idle=0.001, look=0.002, describe=0.0, shards=shards, once=once)
+def feed(stream: FakeStream, kafka: FakeKafka, ledger: FakeLedger, *, once: bool = True, polls: int = 16) -> Feed:
+    pace = Pace(idle=0.001, look=0.002, describe=0.0, polls=polls, once=once)
     return Feed(stream, ledger, kafka, "thumbs", Attributes(), ManualClock(NOW), Metrics(), pace)

@@ -32,7 +32,7 @@ async def reader(stream: FakeStream, kafka: FakeKafka, ledger: FakeLedger) -> tu
     assert lease is not None
     made = ShardReader(
         lease, stream, kafka, "thumbs", Attributes(), ManualClock(NOW), Metrics(), gap,
-        stopping=asyncio.Event(), max_bytes=1_000_000, idle=0.0,
+        stopping=asyncio.Event(), max_bytes=1_000_000, polls=asyncio.Semaphore(), idle=0.0,
     )  # fmt: skip
     return made, gaps
 

@@ -88,11 +88,11 @@ async def test_a_reshard_while_the_feed_runs_is_followed() -> None:
     assert kafka.sequences == [1, 2, 3, 4]
 
 
-async def test_more_shards_than_are_read_at_once_are_all_read() -> None:
+async def test_more_closed_shards_than_are_polled_at_once_are_all_read() -> None:
     stream, kafka, ledger = FakeStream(), FakeKafka(), FakeLedger()
     for number in range(6):
         stream.shard(f"s{number}", [number * 10 + 1, number * 10 + 2], closed=True)
-    job = feed(stream, kafka, ledger, shards=2)
+    job = feed(stream, kafka, ledger, polls=2)
     await job.run()
     assert len(kafka.sent) == 12
     assert all(decode_place(raw).end for raw in ledger.raw.values())
