@@ -112,7 +112,7 @@ CONSERVATION = KeyFamily(
     life="the lookback window and a day",
     growth="one for each hour and kind of record; a field for each state and cause",
     owner="agents.join.counting",
-    holds="records consumed, and records in each of the five states",
+    holds="records consumed, records in each of the five states, and gaps: records that Kafka lost before we read them",
 )
 DUE = KeyFamily(
     "due",

@@ -37,7 +37,11 @@ class CoverageAnswer(Answer):
 
 
 class Balance(Answer):
-    """Consumed records of one signal by the state they ended in. `reasons`: state -> reason or cause -> records."""
+    """Consumed records of one signal by the state they ended in. `reasons`: state -> reason or cause -> records.
+
+    `gap`: offsets that Kafka no longer had when they were to be read. They count as consumed and are in no state, so
+    they are part of the difference. `gaps`: how often that happened, also where nobody can know how many were lost.
+    """
 
     consumed: int = 0
     done: int = 0
@@ -46,11 +50,14 @@ class Balance(Answer):
     parked: int = 0
     filtered: int = 0
     difference: int = 0
+    gap: int = 0
+    gaps: int = 0
     reasons: dict[str, dict[str, int]] = {}
 
 
 class Conservation(Answer):
-    """Promise 3 as figures. `difference` is consumed minus the five states; balanced means 0 for every signal."""
+    """Promise 3 as figures. `difference` is consumed minus the five states; balanced means 0 for every signal, and no
+    gap."""
 
     window_seconds: int
     balanced: bool

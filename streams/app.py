@@ -162,7 +162,7 @@ def consume(
         broker_rebalance_timeout=30.0,
         broker_commit_interval=tuning.commit_interval,
         broker_check_crcs=True,
-        consumer_auto_offset_reset="earliest",
+        consumer_auto_offset_reset="none",  # `StartOffsets` says where to read on, and counts what is passed over
         consumer_max_fetch_size=tuning.fetch_bytes,
         consumer_metadata_max_age_ms=30_000,
         worker_redirect_stdouts=False,

@@ -32,6 +32,7 @@ NOTIFIED: Final[Values] = ("delivered", "failed")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
 REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")
 FEED_OUTCOMES: Final[Values] = ("published", "skipped", "failed")
+GAP_REASONS: Final[Values] = ("retention", "new_log")
 SWEEP_OUTCOMES: Final[Values] = ("published", "unchanged", "older", "bad")
 
 WAITS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0, 86_400.0)

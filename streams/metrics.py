@@ -23,6 +23,7 @@ from schemas.verticals import UNREGISTERED
 from streams.metric_set import (
     CAUSES,
     FEED_OUTCOMES,
+    GAP_REASONS,
     JUDGE_ANSWERS,
     JUDGED,
     LOOKUPS,
@@ -254,6 +255,17 @@ class Metrics(MetricSet):
             "rampgate_conservation_difference",
             "Consumed minus done, superseded, dead-lettered, parked and filtered; anything but 0 is a bug or a loss.",
             signal=kinds(),
+        )
+        self.gaps = self._counter(
+            "rampgate_gaps_total",
+            "Times that Kafka had lost records before they were read: retention came first, or the log is a new one.",
+            topic=OPEN,
+            reason=GAP_REASONS,
+        )
+        self.gap_records = self._counter(
+            "rampgate_gap_records_total",
+            "Offsets that Kafka no longer had when they were to be read: at most so many records are lost.",
+            topic=OPEN,
         )
         self.write_enabled = self._gauge(
             "rampgate_write_enabled", "1 while scores are written, 0 while the feature flag withholds them."

@@ -18,6 +18,7 @@ BOTH, MISSING_TRACE, MISSING_SIGNAL = "both_present", "missing_trace", "missing_
 CLASSES: Final = (BOTH, MISSING_TRACE, MISSING_SIGNAL)
 CONSUMED: Final = "consumed"
 DONE: Final = "done"
+GAP, GAPS = "gap", "gaps"
 EDGE_SECONDS: Final = 300
 _DEAD: Final = Mark.DEAD
 _FIELDS: Final = ("", "parked:no_trace", "parked:withheld", DONE)
@@ -116,6 +117,16 @@ def count_tallies(change: Change, tallies: dict[tuple[str, int, str], int], now:
         expires = expiry(hour, lookback)
         if expires > now:
             add(change, CONSERVATION.key(hour, kind), expires, field, by)
+
+
+def count_gap(change: Change, kind: str, offsets: int, now: int, lookback: int) -> None:
+    """Count a gap: offsets that Kafka no longer had when they were to be read, 0 where nobody can know how many.
+
+    They count as consumed and end in no state, so the balance shows the loss.
+    """
+    key, expires = CONSERVATION.key(now // HOUR, kind), expiry(now // HOUR, lookback)
+    for name, by in ((CONSUMED, offsets), (GAP, offsets), (GAPS, 1)):
+        add(change, key, expires, name, by)
 
 
 def arrival(record: Record, now: int, lookback: int) -> int:

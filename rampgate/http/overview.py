@@ -96,6 +96,12 @@ def balance_section(answer: Conservation) -> str:
         f"<li>{escape(signal)}: {records:,} {escape(state.replace('_', ' '))}, {escape(reason.replace('_', ' '))}</li>"
         for signal, state, reason, records in reasons_of(answer)
     )
+    reasons += "".join(
+        f'<li class="bad">{escape(signal)}: {one.gap:,} offsets lost by Kafka before they were read, in '
+        f"{one.gaps:,} gaps</li>"
+        for signal, one in answer.signals.items()
+        if one.gaps
+    )
     return (
         f"<section><h2>Conservation {badge(answer.balanced, 'balanced', 'out of balance')}</h2>"
         f"<p>Every record consumed in the last {duration(answer.window_seconds)} ends in exactly one state.</p>"

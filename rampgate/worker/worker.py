@@ -19,6 +19,7 @@ from rampgate.worker.live_judging import LiveJudges
 from rampgate.worker.operators import Operators
 from streams.app import Consumption, consume
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.kafka.gaps import Gaps
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import Maintenance
@@ -70,7 +71,10 @@ class Worker:
             return 2
         observe = partial(parts.metrics.observe_report, registered=parts.verticals)
         in_flight = parts.tuning.records_in_flight
-        start_offsets = StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost)
+        gaps = Gaps(parts.topics, parts.metrics, parts.policy.lookback)
+        start_offsets = StartOffsets(
+            parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost, gaps
+        )
         self.consumption = consumption = consume(
             parts.access,
             parts.tuning,

@@ -12,8 +12,10 @@ from typing import Protocol
 import structlog
 from faust.types import TP
 
+from agents.join.step import until_recorded
 from agents.keys import FOREVER, WATERMARK
-from agents.ports import Clock, Store
+from agents.ports import Change, Clock, Store
+from streams.kafka.gaps import Gap, GapReason, Gaps
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +37,8 @@ class WatermarkStore(Store, Protocol):
 
 class StartOffsets:
     """Finds the start of each partition. `on_lost` is told of a partition that has to be read again, since its state is
-    lost. `in_flight`: the most records of a partition that a worker handles at once.
+    lost. `in_flight`: the most records of a partition that a worker handles at once. `gaps` counts and tells of records
+    that Kafka has dropped before they were read.
 
     `doubts`: the offsets of each partition, [since, until), whose records may have been handled and not recorded.
     """
@@ -47,9 +50,10 @@ class StartOffsets:
         lookback_ms: int,
         in_flight: int,
         on_lost: Callable[[TP], Awaitable[None]],
+        gaps: Gaps,
     ) -> None:
         self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
-        self._in_flight = in_flight
+        self._in_flight, self._gaps = in_flight, gaps
         self.doubts: dict[TP, tuple[int, int]] = {}
 
     def _doubt(self, partition: TP, since: int, until: int, end: int) -> None:
@@ -65,38 +69,76 @@ class StartOffsets:
         now. They may have settled more than they committed; only the watermark tells how much. Raises Unavailable.
         """
         key = WATERMARK.key(partition.topic, partition.partition)
-        (mark,) = await self._store.read([key])
-        first, end = (await log_of.bounds([partition]))[partition]
-        if mark and int(mark) <= end:
+
+        async def attempt() -> int | None:
+            (mark,) = await self._store.read([key])
+            first, end = (await log_of.bounds([partition]))[partition]
+            if not mark or int(mark) > end:
+                return await self._start_again(partition, committed, settled, mark, (first, end), log_of)
+            if int(mark) < first and not await self._pass_over(partition, committed, mark, first):
+                return None
             start = min(int(mark), committed if committed is not None else int(mark))
-            if int(mark) < first:  # Kafka has dropped what comes next: waiting for it has no end
-                await self._store.start_at(key, str(first).encode(), FOREVER, mark)
             if int(mark) < (committed or 0):
                 # The state is an older copy, which knows of no write since then.
                 self._doubt(partition, int(mark), end if settled is None else settled + self._in_flight, end)
             else:
                 self._doubt(partition, int(mark), int(mark) + self._in_flight, end)
-        else:
-            found = (await log_of.first_after({partition: self._clock.now_ms() - self._lookback}))[partition]
-            if found is None and (await log_of.first_after({partition: 0}))[partition] is None:
-                found = first  # the broker has no index by time (librdkafka's built-in one); older records are filtered
-            start = end if found is None else found
-            if committed is not None:  # however old: what no worker has settled is not passed over
-                start = min(start, committed)
-            # What was settled agreed with Opik; what was in flight is in no state, and may be in Opik nevertheless.
-            if settled is not None:
-                self._doubt(partition, settled, settled + self._in_flight, end)
-            else:  # without a committed offset no worker was here before: a first start doubts nothing
-                self._doubt(partition, committed or 0, end if committed is not None else 0, end)
-            known = max(committed or 0, settled or 0)
-            if known > first and start < known:
-                log.warning(
-                    "state_lost",
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    reading_again_from=start,
-                    to=known,
-                )
-                await self._on_lost(partition)
-            start = min(start, int(await self._store.start_at(key, str(start).encode(), FOREVER, mark)))
-        return max(start, first)
+            return max(start, first)
+
+        return await until_recorded(attempt)
+
+    async def _pass_over(self, partition: TP, committed: int | None, mark: bytes, first: int) -> bool:
+        """Move the watermark to the first record that Kafka still has, for waiting for those before has no end. Records
+        that no worker has settled are a gap. False where another worker has moved the watermark."""
+        key = WATERMARK.key(partition.topic, partition.partition)
+        change = Change(checks={key: mark}, sets={key: (str(first).encode(), FOREVER)})
+        gap = Gap(partition, max(int(mark), committed or 0), first, GapReason.RETENTION)
+        if gap.offsets:
+            self._gaps.count(change, gap, self._clock.now_ms())
+        if await self._store.apply(change):
+            return False
+        if gap.offsets:
+            self._gaps.tell(gap)
+        return True
+
+    async def _start_again(
+        self,
+        partition: TP,
+        committed: int | None,
+        settled: int | None,
+        mark: bytes,
+        bounds: tuple[int, int],
+        log_of: Log,
+    ) -> int:
+        """The start without a watermark that serves: the start of the lookback window, or what no worker has settled,
+        however old."""
+        key, (first, end) = WATERMARK.key(partition.topic, partition.partition), bounds
+        found = (await log_of.first_after({partition: self._clock.now_ms() - self._lookback}))[partition]
+        if found is None and (await log_of.first_after({partition: 0}))[partition] is None:
+            found = first  # the broker has no index by time (librdkafka's built-in one); older records are filtered
+        start = end if found is None else found
+        if committed is not None:
+            start = max(min(start, committed), first)
+        # What was settled agreed with Opik; what was in flight is in no state, and may be in Opik nevertheless.
+        if settled is not None:
+            self._doubt(partition, settled, settled + self._in_flight, end)
+        else:  # without a committed offset no worker was here before: a first start doubts nothing
+            self._doubt(partition, committed or 0, end if committed is not None else 0, end)
+        known = max(committed or 0, settled or 0)
+        if known > first and start < known:
+            log.warning(
+                "state_lost",
+                topic=partition.topic,
+                partition=partition.partition,
+                reading_again_from=start,
+                to=known,
+            )
+            await self._on_lost(partition)
+        held = int(await self._store.start_at(key, str(start).encode(), FOREVER, mark))
+        gap = Gap(partition, known, first, GapReason.RETENTION)
+        if committed is not None and held == start and gap.offsets:
+            change = Change()
+            self._gaps.count(change, gap, self._clock.now_ms())
+            await self._store.apply(change)
+            self._gaps.tell(gap)
+        return max(min(start, held), first)

@@ -15,7 +15,12 @@ from typing import Any
 
 import structlog
 from aiokafka.consumer import fetcher
-from aiokafka.errors import CorruptRecordException, IllegalStateError
+from aiokafka.errors import (
+    CorruptRecordException,
+    IllegalStateError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
 from aiokafka.record.memory_records import MemoryRecords
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -33,6 +38,8 @@ Start = Callable[[TP, int | None, int | None], Awaitable[int]]
 """Returns the offset to read a partition from. Its arguments: the committed offset (None without one) and the offset up
 to which this worker has settled the partition (None where it has just become ours)."""
 FETCH_WAIT_MS = 200
+PAUSE = 0.1
+"""Seconds until a partition is fetched again that could not be fetched."""
 
 
 class BatchConsumer(driver.Consumer):
@@ -138,7 +145,23 @@ class BatchConsumer(driver.Consumer):
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         self._fetched_under = dict(self._generation)
-        return await super()._getmany(active_partitions, timeout)
+        try:
+            return await super()._getmany(active_partitions, timeout)
+        except OffsetOutOfRangeError as error:
+            await self._out_of_range(error.args[0])
+        except NoOffsetForPartitionError:  # until the partition's first seek, which is under way
+            await self.sleep(PAUSE)
+        return {}
+
+    async def _out_of_range(self, places: Iterable[TP]) -> None:
+        """Find the start anew of partitions whose next record Kafka does not have, once the batches in flight, which it
+        had, are settled. aiokafka would go on elsewhere by itself, and nobody would know of the records in between."""
+        for place in places:
+            tp = TP(*place)
+            if self._outstanding[tp]:
+                await self.sleep(PAUSE)
+            elif tp in self._next:
+                await self.return_to_state(tp)
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
         """Yields one message per partition and batch: its value a `FetchedBatch`, its offset the batch's last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.join.counting import CONSUMED, HOUR
+from agents.join.counting import CONSUMED, GAP, GAPS, HOUR
 from agents.keys import CONSERVATION
 from agents.ports import Store
 from schemas.answers import Balance, Conservation
@@ -23,29 +23,31 @@ async def conservation(store: Store, now_ms: int, window_seconds: int, future_ms
     signals = {
         kind: balance(fields for (of, _), fields in zip(keys, found, strict=True) if of == kind) for kind in kinds()
     }
-    balanced = all(signal.difference == 0 for signal in signals.values())
+    balanced = all(signal.difference == signal.gaps == 0 for signal in signals.values())
     return Conservation(window_seconds=window_seconds, balanced=balanced, signals=signals)
 
 
 def balance(hours: Iterable[dict[str, int]]) -> Balance:
-    """The sum of hours. Pure. A field is `consumed`, a state, or `<state>:<reason>`; an unknown one shows in the
-    difference."""
-    consumed = 0
+    """The sum of hours. Pure. A field is `consumed`, `gap`, `gaps`, a state, or `<state>:<reason>`; an unknown one
+    shows in the difference."""
+    other = {CONSUMED: 0, GAP: 0, GAPS: 0}
     states = dict.fromkeys(State, 0)
     reasons: dict[str, dict[str, int]] = {state.value: {} for state in WITH_REASONS}
     for fields in hours:
         for name, records in fields.items():
             state, _, reason = name.partition(":")
-            if state == CONSUMED:
-                consumed += records
+            if state in other:
+                other[state] += records
             elif state in states:
                 states[State(state)] += records
                 if reason:
                     of_state = reasons.setdefault(state, {})
                     of_state[reason] = of_state.get(reason, 0) + records
     return Balance(
-        consumed=consumed,
+        consumed=other[CONSUMED],
         **{state.value: records for state, records in states.items()},
-        difference=consumed - sum(states.values()),
+        difference=other[CONSUMED] - sum(states.values()),
+        gap=other[GAP],
+        gaps=other[GAPS],
         reasons={state: {k: v for k, v in sorted(found.items()) if v} for state, found in reasons.items()},
     )

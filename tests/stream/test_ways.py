@@ -26,6 +26,7 @@ from schemas.dead_letter_answers import StoredDeadLetter
 from schemas.outcomes import Cause
 from streams.app import consume
 from streams.dead_letters.reader import DeadLetterFilter, read_dead_letters
+from streams.kafka.gaps import Gaps
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.queries.conservation import conservation
@@ -80,6 +81,7 @@ class Running:
         parts = self.parts
         await wait_for_topics(parts.access, [self.topics[name] for name in (*AGENTS, "dead-letters")])
         in_flight, lost = parts.tuning.records_in_flight, self._rebuild.lost
+        gaps = Gaps(self.topics, parts.metrics, parts.policy.lookback)
         self._consumption = consume(
             parts.access,
             parts.tuning,
@@ -87,7 +89,7 @@ class Running:
             AGENTS,
             parts.ports,
             parts.policy,
-            StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, lost),
+            StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, lost, gaps),
             observe=partial(parts.metrics.observe_report, registered=parts.verticals),
             ready=self._rebuild.ready,
         )

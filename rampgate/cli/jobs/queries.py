@@ -66,6 +66,9 @@ def show_conservation(answer: Conservation) -> None:
     console.print(conservation_table(answer))
     for signal, state, reason, records in reasons_of(answer):
         console.print(f"  {signal}: {records:,} {state.replace('_', ' ')}, {plain(reason)}")
+    for signal, row in answer.signals.items():
+        if row.gaps:
+            console.print(f"  {signal}: {row.gap:,} offsets lost by Kafka before they were read, in {row.gaps:,} gaps")
     if answer.balanced:
         console.print("[green]balanced[/]: every record is in exactly one state")
     else:

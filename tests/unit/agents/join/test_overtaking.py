@@ -17,8 +17,11 @@ from agents.join.rebuilding import adopt
 from agents.join.step import FetchedBatch
 from agents.ports import Refusal, StateLost, Write
 from schemas.outcomes import Kind
+from schemas.topics import Topics
+from streams.kafka.gaps import Gaps
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import in_doubt
+from streams.metrics import Metrics
 from streams.pipeline import Pipeline
 from tests.unit.agents.builders import found_trace, reroll, thumb, trace
 from tests.unit.agents.join.world import World
@@ -78,7 +81,9 @@ class Stage:
             fatal=self.fatal.append,
             ready=self._nothing,
         )
-        self.start_offsets = StartOffsets(self.world.store, self.world.clock, 60_000, 8_000, self._nothing)
+        self.start_offsets = StartOffsets(
+            self.world.store, self.world.clock, 60_000, 8_000, self._nothing, Gaps(Topics(), Metrics(), 60_000)
+        )
 
     async def _nothing(self, *_: Any) -> None: ...
 

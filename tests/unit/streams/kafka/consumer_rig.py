@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from aiokafka.errors import IllegalStateError
+from aiokafka import TopicPartition
+from aiokafka.errors import IllegalStateError, OffsetOutOfRangeError
 from faust.types import TP
 
 from streams.app import RampgateApp
@@ -27,6 +28,8 @@ class Broker:
         self.held = set(held)
         self.logs: dict[TP, list[Rec]] = {}
         self.position: dict[TP, int] = dict.fromkeys(self.held, 0)
+        self.first: dict[TP, int] = dict.fromkeys(self.held, 0)
+        """The first offset that the log still has; a fetch of an earlier one is out of range."""
         self.committed: dict[TP, int] = {}
         self.commits: list[dict[TP, int]] = []
         self.accepts = True
@@ -61,6 +64,8 @@ class Broker:
     async def getmany(self, active: set[TP] | None, timeout: float) -> dict[TP, list[Any]]:
         found: dict[TP, list[Any]] = {}
         for tp in sorted(self.held):
+            if self.position[tp] < self.first[tp]:
+                raise OffsetOutOfRangeError({TopicPartition(*tp): self.position[tp]})
             records = [record for record in self.logs.get(tp, []) if record.offset >= self.position[tp]]
             if records:
                 self.position[tp] = records[-1].offset + 1

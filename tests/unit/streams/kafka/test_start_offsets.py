@@ -6,8 +6,14 @@ import pytest
 from faust.types import TP
 
 from agents.join.step import Batch, watermark
+from schemas.answers import Balance
+from schemas.outcomes import Kind
+from schemas.topics import Topics
+from streams.kafka.gaps import Gaps
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import in_doubt
+from streams.metrics import Metrics
+from streams.queries.conservation import conservation
 from tests.memory_ports import ManualClock, MemoryStore
 
 PLACE = TP("rampgate.thumbs", 0)
@@ -35,7 +41,9 @@ class Place:
 
     def __init__(self, mark: int | None, end: int = 1_000) -> None:
         self.store, self.log, self.lost = MemoryStore(ManualClock()), Log(end), 0
-        self.start_offsets = StartOffsets(self.store, ManualClock(), 60_000, IN_FLIGHT, self._on_lost)
+        self.metrics = Metrics()
+        self.gaps = Gaps(Topics(), self.metrics, 60_000)
+        self.start_offsets = StartOffsets(self.store, ManualClock(), 60_000, IN_FLIGHT, self._on_lost, self.gaps)
         self.stand(mark)
 
     def stand(self, mark: int | None) -> None:
@@ -48,6 +56,16 @@ class Place:
 
     async def start(self, committed: int | None, settled: int | None = None) -> int:
         return await self.start_offsets.start(PLACE, committed, settled, self.log)
+
+    async def balance(self) -> Balance:
+        answer = await conservation(self.store, ManualClock().now_ms(), 60, 0)
+        assert answer.balanced is not bool(answer.signals[Kind.THUMBS].gaps)
+        return answer.signals[Kind.THUMBS]
+
+    def told(self, reason: str) -> tuple[float, float]:
+        """Gaps, and offsets in them, as the metrics have it."""
+        gaps, records = self.metrics.gaps, self.metrics.gap_records
+        return gaps.labels(PLACE.topic, reason)._value.get(), records.labels(PLACE.topic)._value.get()
 
     def doubted(self) -> tuple[int, int] | None:
         """First and last of the records in doubt, asked one by one."""
@@ -151,3 +169,53 @@ async def test_what_kafka_no_longer_has_does_not_hold_up_what_comes_after() -> N
     assert await place.start(100) == 500
     (mark,) = await place.store.read([KEY])
     assert watermark(Batch(PLACE.topic, PLACE.partition, 500, []), mark) == 500
+
+
+async def test_what_retention_took_before_it_was_read_is_a_gap_that_counts_once() -> None:
+    """Nobody has settled offsets 100 to 499, and Kafka has none of them: a loss, which the balance must show."""
+    place = Place(100)
+    place.log.first = 500
+    for _ in range(3):
+        assert await place.start(100) == 500
+    balance = await place.balance()
+    assert (balance.consumed, balance.gap, balance.gaps, balance.difference) == (400, 400, 1, 400)
+    assert place.told("retention") == (1, 400)
+
+
+async def test_of_two_workers_that_find_the_same_gap_one_counts_it() -> None:
+    place, bounds = Place(100), Log.bounds
+    place.log.first = 500
+    other = StartOffsets(place.store, ManualClock(), 60_000, IN_FLIGHT, place._on_lost, place.gaps)
+
+    async def meanwhile(log: Log, tps: list[TP]) -> dict[TP, tuple[int, int]]:
+        place.log.bounds = lambda tps: bounds(place.log, tps)  # type: ignore[method-assign]
+        assert await other.start(PLACE, 100, None, place.log) == 500
+        return await bounds(log, tps)
+
+    place.log.bounds = lambda tps: meanwhile(place.log, tps)  # type: ignore[method-assign]
+    assert await place.start(100) == 500
+    assert (await place.balance()).gap == 400
+    assert place.told("retention") == (1, 400)
+
+
+@pytest.mark.parametrize(
+    ("mark", "committed", "lost"),
+    [(100, 300, 200), (100, 500, 0), (100, 700, 0), (500, 100, 0), (None, 300, 200), (None, None, 0), (None, 600, 0)],
+    ids=[
+        "an older state, and records after the commit",
+        "all was settled",
+        "all was settled, and more",
+        "a commit that lags behind the state",
+        "no state, and records after the commit",
+        "a first start",
+        "no state, and all was settled",
+    ],
+)
+async def test_only_what_no_worker_had_settled_is_lost(mark: int | None, committed: int | None, lost: int) -> None:
+    place = Place(mark)
+    place.log.first = place.log.recent = 500
+    assert await place.start(committed) == 500
+    balance = await place.balance()
+    assert (balance.gap, balance.gaps) == (lost, bool(lost))
+    (held,) = await place.store.read([KEY])
+    assert int(held) == 500, "a watermark below the log's first record is waited for without end"
