@@ -13,6 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from agents.codec import Decoded, SignalEvent
@@ -46,6 +47,7 @@ ATTEMPTS = 50
 AFTER_REPLAY_MS = 3_000
 """How long a write that a replay holds back waits before it is looked at again."""
 T = TypeVar("T")
+index_of = attrgetter("index")
 
 
 @dataclass(frozen=True)
@@ -102,13 +104,14 @@ class StepContext:
     """The turns of one attempt at a step, and the change it will record. `now` in ms.
 
     `replaying`: the records were brought to an end before the state was lost, so a later record may overrule what they
-    ask for; writes wait until all of them have been read.
+    ask for; writes wait until all of them have been read. `consumed`: events that the watermark passes in this step.
     """
 
     now: int
     policy: Policy
     retry_state: RetryState = field(default_factory=RetryState)
     replaying: bool = False
+    consumed: int = 0
     turns: dict[str, TurnSnapshot] = field(default_factory=dict)
     change: Change = field(default_factory=Change)
     report: Report = field(default_factory=Report)
@@ -253,6 +256,7 @@ async def read(
     mark, *stored_turns = await ports.store.read([batch.watermark_key, *turn_keys(response_ids)])
     seen = watermark(batch, mark, floor)
     decoded = unseen(decoded, batch, seen)
+    context.consumed = passed(batch, decoded, seen)
     turns = dict(zip(response_ids, stored_turns, strict=True))
     if agent.prepare is not None and context.plain:
         items = agent.prepare(batch, decoded.items, turns, context)
@@ -282,6 +286,18 @@ def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
     )
 
 
+def passed(batch: Batch, decoded: Decoded[Any], seen: int) -> int:
+    """Return how many events the watermark passes on its way from `seen` to the batch's end: one for each record, and
+    one for each further change in a wrapper that holds several.
+
+    It comes from the records' offsets, whatever became of them, so that the balance with their outcomes can fail.
+    """
+    records = batch.records
+    many = len(records) if seen <= batch.base else sum(record.offset >= seen for record in records)
+    indices = [*map(index_of, decoded.items), *map(index_of, decoded.bad), *map(index_of, decoded.dropped)]
+    return many + len(indices) - len(set(indices))
+
+
 def undecodable(batch: Batch, decoded: Decoded[Any], agent: Agent, settled: int, now: int) -> list[DeadLetter]:
     """Return dead letters of the records that gave no item, except those below `settled`, whose dead letter exists."""
     return [
@@ -303,7 +319,10 @@ def finder(batch: Batch) -> FindRecord:
 
 
 def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], context: StepContext, kind: str) -> None:
-    """Count each record as consumed, and in exactly one state (promise 3)."""
+    """Count the records that the watermark passes as consumed, and each outcome in its state (promise 3).
+
+    Where the two differ, a record was lost or doubled on its way: the difference counts in the hour that is now.
+    """
     records = batch.records
     ended = []
     for _, time, snapshot, signal, otherwise in results:
@@ -325,6 +344,8 @@ def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], conte
     for (hour, name), by in counts.items():
         tally(context.tallies, kind, hour * HOUR, CONSUMED, by)
         tally(context.tallies, kind, hour * HOUR, name, by)
+    if context.consumed != counts.total():
+        tally(context.tallies, kind, now, CONSUMED, context.consumed - counts.total())
 
 
 async def write_scores(context: StepContext, ports: Ports) -> list[Refused]:
