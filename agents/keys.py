@@ -82,6 +82,14 @@ WATERMARK = KeyFamily(
     owner="agents.join.step",
     holds="the offset below which the state has every record of the partition",
 )
+TOPIC_ID = KeyFamily(
+    "wi:<topic>:<partition>",
+    type="string",
+    life="as long as the store",
+    growth="one for each consumed partition",
+    owner="streams.kafka.start_offsets",
+    holds="the id of the topic that the watermark's offsets are of; a topic that is made again has another",
+)
 COUNTED = KeyFamily(
     "aw:<topic>:<partition>",
     type="string",

@@ -62,6 +62,7 @@ class Maintenance:
             group.create_task(self._every(1.0, self.watermarks), name="watermarks")
             group.create_task(self._every(5.0, self.withheld), name="withheld")
             group.create_task(self._every(60.0, self.eviction), name="eviction")
+            group.create_task(self._every(5.0, self.logs), name="logs")
             group.create_task(self.pulse(), name="pulse")
 
     async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
@@ -119,6 +120,15 @@ class Maintenance:
             if (stand(tp) or 0) >= settled and (not mark or int(mark) < settled):
                 found[tp] = (int(mark) if mark else None, settled)
         return found
+
+    async def logs(self) -> bool:
+        """Notice a topic that was deleted and made again while its partitions are read."""
+        consumer, app = self._consumption.consumer, self._consumption.app
+        held = sorted(consumer.assignment()) if consumer.flow_active else []
+        placed = [TP(*partition) for partition in held if consumer.stands(TP(*partition)) is not None]
+        for partition in await app.start_offsets.remade(placed, app.offsets):
+            await self._consumption.rewind(partition)
+        return False
 
     async def withheld(self) -> bool:
         """While writing is on and there is a marker, write what was withheld.

@@ -287,13 +287,15 @@ def unseen(decoded: Decoded[Any], batch: Batch, seen: int) -> Decoded[Any]:
 
 
 def passed(batch: Batch, decoded: Decoded[Any], seen: int) -> int:
-    """Return how many events the watermark passes on its way from `seen` to the batch's end: one for each record, and
-    one for each further change in a wrapper that holds several.
+    """Return how many events the watermark passes on its way from `seen` to the batch's end: one for each record, one
+    for each further change in a wrapper that holds several, and one for each further offset that nobody can read.
 
     It comes from the records' offsets, whatever became of them, so that the balance with their outcomes can fail.
     """
     records = batch.records
     many = len(records) if seen <= batch.base else sum(record.offset >= seen for record in records)
+    unreadable = [one for one in (records[bad.index] for bad in decoded.bad) if isinstance(one, UnreadableRecord)]
+    many += sum(one.count - 1 for one in unreadable)
     indices = [*map(index_of, decoded.items), *map(index_of, decoded.bad), *map(index_of, decoded.dropped)]
     return many + len(indices) - len(set(indices))
 

@@ -19,6 +19,7 @@ from faust.types import TP
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options, make_consumer
+from streams.kafka.topic_ids import ask_topic_ids
 from streams.retry import Retry, reason_of
 
 log = structlog.get_logger(__name__)
@@ -59,6 +60,11 @@ class KafkaOffsets:
             return {}
         found = await self._ask(lambda consumer: consumer.end_offsets(wanted), wanted)
         return {TP(*partition): offset for partition, offset in found.items()}
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The id of each topic that exists; nothing from brokers that know no ids (before Kafka 2.8)."""
+        wanted = sorted(set(topics))
+        return await self._ask(lambda consumer: ask_topic_ids(consumer._client, wanted), ())
 
     async def close(self) -> None:
         async with self._lock:

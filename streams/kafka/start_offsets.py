@@ -6,15 +6,15 @@ one atomic step, so an emptied or older Redis shows itself, and the records that
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 import structlog
 from faust.types import TP
 
 from agents.join.step import until_recorded
-from agents.keys import FOREVER, WATERMARK
-from agents.ports import Change, Clock, Store
+from agents.keys import FOREVER, TOPIC_ID, WATERMARK
+from agents.ports import Change, Clock, Store, Unavailable
 from streams.kafka.gaps import Gap, GapReason, Gaps
 
 log = structlog.get_logger(__name__)
@@ -25,6 +25,7 @@ class Log(Protocol):
 
     async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]: ...
     async def bounds(self, partitions: list[TP]) -> dict[TP, tuple[int, int]]: ...
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]: ...
 
 
 class WatermarkStore(Store, Protocol):
@@ -41,6 +42,7 @@ class StartOffsets:
     that Kafka has dropped before they were read.
 
     `doubts`: the offsets of each partition, [since, until), whose records may have been handled and not recorded.
+    `new_logs`: partitions whose start was found in another log than the one that the caller has read and committed.
     """
 
     def __init__(
@@ -55,6 +57,9 @@ class StartOffsets:
         self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
         self._in_flight, self._gaps = in_flight, gaps
         self.doubts: dict[TP, tuple[int, int]] = {}
+        self.new_logs: set[TP] = set()
+        self._ids: dict[TP, str] = {}
+        self._suspected: dict[TP, str] = {}
 
     def _doubt(self, partition: TP, since: int, until: int, end: int) -> None:
         """Doubt these offsets up to `end`, since no later record existed; earlier doubts remain until they are read."""
@@ -63,18 +68,31 @@ class StartOffsets:
 
     async def start(self, partition: TP, committed: int | None, settled: int | None, log_of: Log) -> int:
         """The offset to read from: the watermark or the committed offset, whichever is lower; without a watermark, the
-        start of the lookback window. A watermark beyond the log's end belongs to a deleted topic of the same name.
+        start of the lookback window. A topic that was deleted and made again has another id, and is read from its first
+        record: what was committed and settled before was of another log.
 
         `settled`: the offset up to which the caller itself has settled this partition; None where others held it until
         now. They may have settled more than they committed; only the watermark tells how much. Raises Unavailable.
         """
-        key = WATERMARK.key(partition.topic, partition.partition)
+        key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
+
+        async def ask_id() -> bytes:
+            return (await log_of.topic_ids([partition.topic])).get(partition.topic, "").encode()
 
         async def attempt() -> int | None:
-            (mark,) = await self._store.read([key])
+            topic_id = await ask_id()
+            mark, known_id = await self._store.read([key, id_key])
             first, end = (await log_of.bounds([partition]))[partition]
-            if not mark or int(mark) > end:
-                return await self._start_again(partition, committed, settled, mark, (first, end), log_of)
+            self._ids[partition] = (topic_id or known_id).decode()
+            another = bool(topic_id and known_id) and topic_id != known_id
+            if another and await ask_id() != topic_id:
+                raise Unavailable(f"Kafka: its brokers disagree about the id of {partition.topic}")
+            if another or int(mark or 0) > end:
+                return await self._start_new_log(partition, (mark, known_id), topic_id, (first, end))
+            if topic_id and not known_id:
+                await self._store.apply(Change(checks={id_key: b""}, sets={id_key: (topic_id, FOREVER)}))
+            if not mark:
+                return await self._start_again(partition, committed, settled, (first, end), log_of)
             if int(mark) < first and not await self._pass_over(partition, committed, mark, first):
                 return None
             start = min(int(mark), committed if committed is not None else int(mark))
@@ -87,10 +105,42 @@ class StartOffsets:
 
         return await until_recorded(attempt)
 
+    async def remade(self, partitions: Iterable[TP], log_of: Log) -> list[TP]:
+        """Those partitions whose topic was deleted and made again since their start was found. Raises Unavailable.
+
+        A new id counts once two calls in a row have met it, since a broker may be late to know of it.
+        """
+        held = [tp for tp in partitions if self._ids.get(tp)]
+        ids = await log_of.topic_ids({tp.topic for tp in held}) if held else {}
+        other = {tp: ids[tp.topic] for tp in held if ids.get(tp.topic, self._ids[tp]) != self._ids[tp]}
+        found = [tp for tp, topic_id in other.items() if self._suspected.get(tp) == topic_id]
+        self._suspected = other
+        return found
+
+    async def _start_new_log(
+        self, partition: TP, held: tuple[bytes, bytes], topic_id: bytes, bounds: tuple[int, int]
+    ) -> int | None:
+        """The start of a log that none of our offsets is of: its first record. What the old log had beyond the
+        watermark is lost, and nobody can know how much it was. None where another worker has changed `held`: watermark
+        and topic id."""
+        key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
+        (mark, known_id), (first, end) = held, bounds
+        change = Change(checks={key: mark, id_key: known_id}, sets={key: (str(first).encode(), FOREVER)})
+        if topic_id:
+            change.sets[id_key] = (topic_id, FOREVER)
+        gap = Gap(partition, int(mark or 0), None, GapReason.NEW_LOG)
+        self._gaps.count(change, gap, self._clock.now_ms())
+        if await self._store.apply(change):
+            return None
+        self._gaps.tell(gap)
+        self.doubts[partition] = (first, end)
+        self.new_logs.add(partition)
+        return first
+
     async def _pass_over(self, partition: TP, committed: int | None, mark: bytes, first: int) -> bool:
         """Move the watermark to the first record that Kafka still has, for waiting for those before has no end. Records
         that no worker has settled are a gap. False where another worker has moved the watermark."""
-        key = WATERMARK.key(partition.topic, partition.partition)
+        key = WATERMARK.key(*partition)
         change = Change(checks={key: mark}, sets={key: (str(first).encode(), FOREVER)})
         gap = Gap(partition, max(int(mark), committed or 0), first, GapReason.RETENTION)
         if gap.offsets:
@@ -106,13 +156,12 @@ class StartOffsets:
         partition: TP,
         committed: int | None,
         settled: int | None,
-        mark: bytes,
         bounds: tuple[int, int],
         log_of: Log,
     ) -> int:
-        """The start without a watermark that serves: the start of the lookback window, or what no worker has settled,
-        however old."""
-        key, (first, end) = WATERMARK.key(partition.topic, partition.partition), bounds
+        """The start without a watermark: the start of the lookback window, or what no worker has settled, however
+        old."""
+        key, (first, end) = WATERMARK.key(*partition), bounds
         found = (await log_of.first_after({partition: self._clock.now_ms() - self._lookback}))[partition]
         if found is None and (await log_of.first_after({partition: 0}))[partition] is None:
             found = first  # the broker has no index by time (librdkafka's built-in one); older records are filtered
@@ -134,7 +183,7 @@ class StartOffsets:
                 to=known,
             )
             await self._on_lost(partition)
-        held = int(await self._store.start_at(key, str(start).encode(), FOREVER, mark))
+        held = int(await self._store.start_at(key, str(start).encode(), FOREVER, b""))
         gap = Gap(partition, known, first, GapReason.RETENTION)
         if committed is not None and held == start and gap.offsets:
             change = Change()

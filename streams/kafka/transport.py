@@ -64,6 +64,7 @@ class BatchConsumer(driver.Consumer):
         app = self.app
         self.start_at: Start = app.start_of_partition
         self._doubts: Mapping[TP, tuple[int, int]] = app.start_offsets.doubts
+        self._new_logs: set[TP] = app.start_offsets.new_logs
         self.max_records: int = app.batch_records
 
     async def perform_seek(self) -> None:
@@ -82,8 +83,20 @@ class BatchConsumer(driver.Consumer):
                 log.warning("waiting_for_state", topic=tp.topic, partition=tp.partition, reason=clean(str(error)))
                 await self.sleep(1.0)
             else:
+                if tp in self._new_logs:
+                    self._new_logs.discard(tp)
+                    self._forget(tp)
                 await self.rewind(tp, start)
                 return
+
+    def _forget(self, tp: TP) -> None:
+        """Forget how far the partition was settled and committed, since that was another log."""
+        self._generation[tp] += 1
+        self._committed_offset[tp] = None
+        self._acked[tp].clear()
+        self._acked_index[tp].clear()
+        self._outstanding[tp].clear()
+        self._settled_before.pop(tp, None)
 
     async def rewind(self, tp: TP, offset: int) -> None:
         """Read the partition from `offset`. Batches that were fetched before are of an older generation and are

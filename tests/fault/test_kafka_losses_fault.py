@@ -29,6 +29,19 @@ def drop(rig: Rig, before: dict[tuple[str, int], int]) -> None:
         answer.result(30)
 
 
+def make_again(rig: Rig) -> None:
+    """Delete the topic of thumbs and make it again, as fast as Kafka does it."""
+    topic = rig.prefix + "thumbs"
+    for answer in rig._admin.delete_topics([topic], operation_timeout=30, request_timeout=30).values():
+        answer.result(30)
+
+    def made() -> bool:
+        rig.kafka.create_topics([topic], PARTITIONS)
+        return sum(rig.ends("thumbs").values()) == 0
+
+    rig.wait("the topic made again", made)
+
+
 def ended(rig: Rig) -> int:
     """Thumbs that ended in one of the five states."""
     fields = rig.conservation().get("thumbs", {})
@@ -90,3 +103,42 @@ def test_a_partition_that_retention_emptied_is_left_behind_though_nothing_new_co
     worker.resume()
     rig.wait("all of 240 accounted for", lambda: rig.conservation()["thumbs"]["consumed"] == 240)
     rig.wait("the ends committed", rig.drained)
+
+
+def heard(rig: Rig) -> set[str]:
+    """Turns whose thumb is in the state."""
+    return {key.decode().rpartition(":")[2] for key in rig.state.scan_iter(f"{rig.prefix}t:*", count=1_000)}
+
+
+def names(first: int, many: int) -> set[str]:
+    return {f"turn-{number}" for number in range(first, first + many)}
+
+
+def test_a_topic_made_again_while_no_worker_runs_is_read_from_its_start(make_rig: Make) -> None:
+    """It has grown past the old watermarks, so that no offset alone tells."""
+    rig = make_rig(missing_trace_seconds=600)
+    worker = rig.worker()
+    rig.send(thumbs(0, 300))
+    rig.wait("the first thumbs consumed", rig.drained)
+    assert worker.terminate() == 0
+    make_again(rig)
+    rig.send(thumbs(300, 600))
+    rig.worker()
+    rig.wait("all thumbs of the new topic heard", lambda: heard(rig) == names(0, 900))
+    rig.wait("the new topic consumed", rig.drained)
+    fields = rig.conservation()["thumbs"]
+    assert (fields["gaps"], fields["gap"]) == (PARTITIONS, 0)
+    assert fields["consumed"] == ended(rig) == 900
+
+
+def test_a_topic_made_again_while_a_worker_runs_is_read_from_its_start(make_rig: Make) -> None:
+    rig = make_rig(missing_trace_seconds=600)
+    worker = rig.worker()
+    rig.send(thumbs(0, 300))
+    rig.wait("the first thumbs consumed", rig.drained)
+    make_again(rig)
+    rig.send(thumbs(300, 600))
+    rig.wait("all thumbs of the new topic heard", lambda: heard(rig) == names(0, 900), 120)
+    rig.wait("the new topic consumed", rig.drained)
+    assert rig.conservation()["thumbs"]["gaps"] >= PARTITIONS
+    assert worker.running

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,6 +95,9 @@ class Stage:
 
     async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]:
         return dict.fromkeys(tps, (0, len(self.world.logs[Kind.THUMBS, 0])))
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        return {}
 
     def batch(self) -> FetchedBatch:
         """All thumbs there are, as the consumer would hand them on now."""

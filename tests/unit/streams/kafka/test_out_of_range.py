@@ -1,4 +1,4 @@
-"""Kafka no longer has a partition's next record: the start is found anew, and no record is passed over in silence."""
+"""Kafka no longer has a partition's next record, or has another log: the start is found anew, and nothing skipped."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ async def test_batches_that_were_fetched_before_are_settled_first() -> None:
     assert [message.value.base for message in await rig.fetch()] == [10]
 
 
-async def test_a_partition_that_went_meanwhile_is_left_to_its_new_holder() -> None:
+async def test_a_partition_whose_start_is_unknown_is_left_to_who_looks_for_it() -> None:
     rig = await four_records()
     rig.broker.first[PLACE] = 10
-    await rig.consumer.on_partitions_revoked({PLACE})
+    rig.consumer._next.pop(PLACE)
     assert await rig.fetch() == []
     assert len(rig.asked) == 1
 
@@ -66,3 +66,22 @@ async def test_a_partition_whose_start_is_being_found_is_waited_for() -> None:
     rig.broker.meanwhile = unplaced
     assert await asyncio.wait_for(rig.fetch(), 10) == []
     assert len(await rig.fetch()) == 2
+
+
+async def test_in_a_new_log_nothing_is_settled_and_commits_begin_anew() -> None:
+    """Else records below the old log's commit would count as handled before, and would never be committed."""
+    rig = await four_records()
+    for message in await rig.fetch():
+        rig.consumer.ack(message)
+    assert await rig.commit() == {PLACE: 4}
+    rig.broker.logs.clear()
+    rig.broker.append(0, 1)
+    rig.app.start_offsets.new_logs.add(PLACE)
+    rig.starts[PLACE] = 0
+    await rig.consumer.return_to_state(PLACE)
+    assert rig.app.start_offsets.new_logs == set()
+    assert not rig.consumer.replaying()
+    (message,) = await rig.fetch()
+    assert (message.value.base, message.value.settled) == (0, 0)
+    rig.consumer.ack(message)
+    assert await rig.commit() == {PLACE: 2}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from faust.types import TP
 
 from agents.join.step import Batch, watermark
+from agents.ports import Unavailable
 from schemas.answers import Balance
 from schemas.outcomes import Kind
 from schemas.topics import Topics
@@ -27,10 +30,14 @@ class Log:
 
     def __init__(self, end: int) -> None:
         self.first, self.recent, self.end = 0, 0, end
+        self.topic_id = ""
 
     async def first_after(self, moments: dict[TP, int]) -> dict[TP, int | None]:
         found = {tp: self.recent if moment else self.first for tp, moment in moments.items()}
         return {tp: offset if offset < self.end else None for tp, offset in found.items()}
+
+    async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, self.topic_id) if self.topic_id else {}
 
     async def bounds(self, tps: list[TP]) -> dict[TP, tuple[int, int]]:
         return dict.fromkeys(tps, (self.first, self.end))
@@ -219,3 +226,91 @@ async def test_only_what_no_worker_had_settled_is_lost(mark: int | None, committ
     assert (balance.gap, balance.gaps) == (lost, bool(lost))
     (held,) = await place.store.read([KEY])
     assert int(held) == 500, "a watermark below the log's first record is waited for without end"
+
+
+# A topic that was deleted and made again.
+
+OLD, NEW = "a-first-topic", "one-of-the-same-name"
+
+
+async def remade(mark: int, end: int) -> Place:
+    """A partition that was read up to `mark`, and whose topic was made again since and holds `end` records."""
+    place = Place(mark, end=max(mark, end))
+    place.log.topic_id = OLD
+    await place.start(mark)
+    assert place.start_offsets.new_logs == set()
+    place.log.topic_id, place.log.end = NEW, end
+    return place
+
+
+@pytest.mark.parametrize("end", [600, 300, 10, 0], ids=["grown past the mark", "up to it", "below it", "empty"])
+@pytest.mark.parametrize("settled", [None, 300])
+async def test_a_topic_made_again_is_read_from_its_first_record(end: int, settled: int | None) -> None:
+    """Its offsets begin anew: what was committed and settled was of another log."""
+    place = await remade(300, end)
+    assert await place.start(300, settled) == 0
+    assert place.start_offsets.new_logs == {PLACE}
+    assert place.lost == 0, "the state is whole; only the topic is another one"
+    (mark,) = await place.store.read([KEY])
+    assert mark == b"0"
+    balance = await place.balance()
+    assert (balance.gap, balance.gaps, balance.difference) == (0, 1, 0), "nobody can know what the old log still had"
+    assert place.told("new_log") == (1, 0)
+
+
+async def test_a_topic_made_again_is_told_once_and_then_read_on() -> None:
+    place = await remade(300, 600)
+    await place.start(300)
+    place.start_offsets.new_logs.clear()
+    place.store.values[KEY] = (b"450", FOREVER)
+    assert await place.start(450) == 450
+    assert place.start_offsets.new_logs == set()
+    assert (await place.balance()).gaps == 1
+
+
+async def test_a_state_that_knows_no_id_yet_learns_it_and_loses_nothing() -> None:
+    """After an upgrade, or where brokers told no ids before."""
+    place = Place(300)
+    place.log.topic_id = OLD
+    assert await place.start(300) == 300
+    assert (await place.balance()).gaps == 0
+    place.log.topic_id = NEW
+    assert await place.start(300) == 0
+
+
+async def test_brokers_that_disagree_are_asked_again_later() -> None:
+    """One of them has not heard of the topic that was made again, or of the one before."""
+    place = await remade(300, 600)
+    answers = iter([NEW, OLD, NEW, NEW])
+
+    async def topic_ids(topics: Iterable[str]) -> dict[str, str]:
+        return dict.fromkeys(topics, next(answers))
+
+    place.log.topic_ids = topic_ids  # type: ignore[method-assign]
+    with pytest.raises(Unavailable):
+        await place.start(300)
+    assert await place.start(300) == 0
+
+
+async def test_a_broker_that_tells_no_ids_is_no_new_log() -> None:
+    place = await remade(300, 600)
+    place.log.topic_id = ""
+    assert await place.start(300) == 300
+
+
+async def test_a_topic_made_again_while_it_is_read_is_noticed_at_the_second_look() -> None:
+    """A single broker may be late to know of the topic."""
+    place = await remade(300, 600)
+    look = place.start_offsets.remade
+    place.log.topic_id = OLD
+    assert await look([PLACE], place.log) == []
+    place.log.topic_id = NEW
+    assert await look([PLACE], place.log) == []
+    place.log.topic_id = OLD
+    assert await look([PLACE], place.log) == []
+    place.log.topic_id = NEW
+    assert await look([PLACE], place.log) == []
+    assert await look([PLACE], place.log) == [PLACE]
+    await place.start(300, settled=300)
+    for _ in range(3):
+        assert await look([PLACE], place.log) == []
