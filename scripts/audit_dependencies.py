@@ -39,7 +39,7 @@ def main(uv: str, lock: Path, listed: Path) -> int:
         steps = (
             ["lock", "--quiet"],
             ["export", "--quiet", "--frozen", "--format", "cyclonedx1.5", "--output-file", str(listed.resolve())],
-            ["audit", "--frozen"],
+            ["audit", "--frozen", "--preview-features", "audit-command"],
         )
         for step in steps:
             done = subprocess.run([uv, "--project", folder, *step], check=False)

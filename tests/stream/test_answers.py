@@ -88,7 +88,7 @@ def test_ac_4_the_view_joins_four_judges_both_signals_and_tier_2_metadata(
     found = view()
     assert {judge["judge_id"]: judge["score"] for judge in found["judge_scores"]} == JUDGES
     assert {judge["reason"] for judge in found["judge_scores"]} == {None}, "a judge's reason may quote the user"
-    told = {**TIER_1, **TIER_2, **REST}
+    told = {**TIER_1, **TIER_2, **REST, "frames": []}  # frames hold what was said
     assert {name: found[name] for name in told} == told
     assert found["timestamp"]
     assert (found["trace"]["id"], found["trace"]["project_name"]) == (trace.id, PROJECT)
@@ -190,6 +190,7 @@ def test_a_read_for_evaluation_leaves_one_audit_record(dev: DevStack, judged_tur
     status, whole = get(dev, "/turns/resp_ac4?purpose=eval")
     assert status == 200
     assert {judge["reason"] for judge in whole["judge_scores"]} == {f"why {name}" for name in JUDGES}
+    assert whole["frames"] == REST["frames"]
     consumer = Consumer(
         {"bootstrap.servers": dev.addresses["kafka"], "group.id": "auditor", "auto.offset.reset": "earliest"}
     )
