@@ -83,12 +83,16 @@ def inflate(number: int, data: Bytes) -> Bytes:
 
 
 def _gzip(data: Bytes, limit: int) -> Bytes:
-    decoder = zlib.decompressobj(wbits=31)
-    body = decoder.decompress(data, limit + 1)
-    if len(body) > limit:
-        raise TooLarge
-    if not decoder.eof:
-        raise CorruptRecordException("it ends too early")
+    decoder, body = zlib.decompressobj(wbits=31), bytearray()
+    while not decoder.eof:
+        # Step by step: in one go it would be in memory twice before its length is known.
+        part = decoder.decompress(data, FETCH_BYTES)
+        if not part and not decoder.eof:
+            raise CorruptRecordException("it ends too early")
+        body += part
+        if len(body) > limit:
+            raise TooLarge
+        data = decoder.unconsumed_tail
     if decoder.unused_data.strip(b"\0"):
         raise CorruptRecordException("something follows its end")
     return body
@@ -114,9 +118,10 @@ def _snappy(data: Bytes, limit: int) -> Bytes:
 def _framed(name: str, data: Bytes, limit: int) -> Bytes:
     """lz4 or zstd, into room that grows up to the limit."""
     into: Callable[[Bytes, bytearray], int] = getattr(codec.cramjam, name).decompress_into
-    room = LEAST_ROOM
+    room, body = LEAST_ROOM, bytearray()
     while True:
         room = min(max(room, len(data)) * GROWTH, limit)
+        body.clear()  # before the next is made
         body = bytearray(room)
         try:
             del body[into(data, body) :]
