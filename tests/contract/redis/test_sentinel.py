@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -77,10 +78,13 @@ def pair() -> Iterator[tuple[RedisServer, RedisServer, Sentinel]]:
             yield master, replica, sentinel
 
 
-def until(held: object, what: str, seconds: float = 30.0) -> None:
+def until(held: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    """Wait until `held` returns true. A Sentinel that demotes a server ends its connections: that is "not yet"."""
     deadline = time.monotonic() + seconds
-    assert callable(held)
-    while not held():
+    while True:
+        with suppress(sync_redis.ConnectionError):
+            if held():
+                return
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(0.1)
 
