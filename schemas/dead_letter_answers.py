@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from typing_extensions import TypedDict
 
-from schemas.dead_letters import ATTEMPTS, CUTS, PREFIX, REPLAY_ID, Record, attempts_of, clean, replay_id_of
+from schemas.dead_letters import ATTEMPTS, CUTS, PREFIX, REPLAY_ID, Header, Record, attempts_of, clean, replay_id_of
 from schemas.outcomes import Cause
 
 MAX_ATTEMPTS = 5
@@ -64,11 +64,11 @@ class StoredDeadLetter:
         return self.record.value is None and (not self.topic or self.timestamp <= 0)
 
     @property
-    def original_headers(self) -> list[tuple[str, bytes]]:
+    def original_headers(self) -> list[Header]:
         return [(name, content) for name, content in self.record.headers or () if not name.startswith(PREFIX)]
 
     @property
-    def replay_headers(self) -> list[tuple[str, bytes]]:
+    def replay_headers(self) -> list[Header]:
         """Returns the original headers, and the two by which a worker counts: attempts so far, and the record's
         name."""
         ours = [(ATTEMPTS, str(self.attempts).encode()), (REPLAY_ID, self.replay_id.encode())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,7 +31,9 @@ HEADER_ROOM = 32_768
 """Key and headers may take this much besides a value of the largest size: with ours, still under Kafka's 1 MiB."""
 _NAMESPACE = uuid.UUID("6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")
 
-Headers = tuple[tuple[str, bytes], ...]
+Header = tuple[str, bytes | None]
+"""Name and content. Kafka allows a header without content."""
+Headers = Sequence[Header]
 
 
 class Record(Protocol):
@@ -106,7 +109,7 @@ class DeadLetter:
             return carried
         return str(uuid.uuid5(_NAMESPACE, f"{record.topic}/{record.partition}/{record.offset}"))
 
-    def encode(self, max_bytes: int) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:
+    def encode(self, max_bytes: int) -> tuple[bytes | None, bytes | None, list[Header]]:
         """Key, value and headers for the dead-letter topic.
 
         Original headers are kept, except ours from an earlier round, which are replaced. A value over `max_bytes`
@@ -135,9 +138,7 @@ class DeadLetter:
         return key, value, kept + [(PREFIX + k, v.encode()) for k, v in ours.items()] + extra
 
 
-def fitted(
-    record: Record, max_bytes: int
-) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]], list[tuple[str, bytes]]]:
+def fitted(record: Record, max_bytes: int) -> tuple[bytes | None, bytes | None, list[Header], list[tuple[str, bytes]]]:
     """Key, value and headers of a record, cut to what a letter can carry, and headers that tell what was cut."""
     key, value, extra = record.key, record.value, []
     if isinstance(record, UnreadableRecord):
@@ -162,7 +163,7 @@ def fitted(
     return key, value, kept, extra
 
 
-def attempts_of(headers: Headers | list[tuple[str, bytes]] | None) -> int:
+def attempts_of(headers: Headers | None) -> int:
     """How often this record has failed before: the header `rampgate.attempts`, 0 without a usable one.
 
     Anyone may send such a header, with any content or none; a bad one must not break its letter.
@@ -173,7 +174,7 @@ def attempts_of(headers: Headers | list[tuple[str, bytes]] | None) -> int:
     return 0
 
 
-def replay_id_of(headers: Headers | list[tuple[str, bytes]] | None) -> str | None:
+def replay_id_of(headers: Headers | None) -> str | None:
     """The header `rampgate.replay-id` of a replayed record; None without one in the form we give it."""
     for name, content in headers or ():
         if name == REPLAY_ID and content and len(content) == 36:
@@ -184,8 +185,8 @@ def replay_id_of(headers: Headers | list[tuple[str, bytes]] | None) -> str | Non
     return None
 
 
-def headers_size(headers: list[tuple[str, bytes]]) -> int:
-    """Bytes on the wire, about: a header may have no content at all."""
+def headers_size(headers: Headers) -> int:
+    """Returns about how many bytes they take on the wire."""
     return sum(len(name.encode()) + len(content or b"") + 8 for name, content in headers)
 
 

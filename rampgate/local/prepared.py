@@ -38,9 +38,10 @@ def main() -> None:
     gc.disable()  # imports make no garbage
     import_module(module)
     gc.enable()
-    while not os.path.exists(file):  # noqa: PTH110 - without an object a look
+    variables = Path(file)
+    while not variables.exists():
         time.sleep(LOOK_SECONDS)
-    os.environ.update(json.loads(Path(file).read_text()))
+    os.environ.update(json.loads(variables.read_text()))
     sys.argv = ["rampgate", *arguments]
     run_module("rampgate", run_name="__main__", alter_sys=True)
 

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from agents.ports import Unavailable
-from schemas.dead_letters import DeadLetter, Record
+from schemas.dead_letters import DeadLetter, Header, Headers, Record
 from schemas.settings import KafkaAccess
 from streams.kafka.transport import guard_consumers
 from streams.retry import reason_of
@@ -109,7 +109,7 @@ class Producer:
 
     async def send(
         self,
-        messages: Sequence[tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]],
+        messages: Sequence[tuple[str, bytes | None, bytes | None, Headers]],
         partitions: Sequence[int | None] | None = None,
     ) -> list[tuple[str, int, int]]:
         """Send (topic, key, value, headers); returns the place of each once all are durable. Raises Unavailable.
@@ -139,7 +139,7 @@ async def enqueue(
     topic: str,
     key: bytes | None,
     value: bytes | None,
-    headers: list[tuple[str, bytes]],
+    headers: list[Header],
     partition: int | None,
 ) -> asyncio.Future[Any]:
     """Send a record, also one without key and value, which Kafka takes and aiokafka's `send` refuses.

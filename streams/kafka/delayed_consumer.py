@@ -52,7 +52,7 @@ class _Place:
         return min((record.offset for record in self.parked), default=self.read)
 
 
-class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is without types
+class DelayedConsumer(ConsumerRebalanceListener):
     """Hands each record in to its topic's handler, in order, `delay` seconds after it came, and again until it is done.
     A new group begins with what came since this was made, less the delay. `name` is the `reader` in logs and metrics.
     Nothing is handed in while `ready` is false."""
@@ -188,8 +188,8 @@ class DelayedConsumer(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         """Hand in a chunk, and again while a part is unavailable. Where the handler fails, each record goes alone."""
 
         async def attempt() -> list[Record]:
-            while not self._ready():  # noqa: ASYNC110 - a rebuild has no event for its end
-                await asyncio.sleep(LOOK_MS / 1000)
+            if not self._ready():
+                raise Unavailable("the join state is being rebuilt")
             return list(await self._handlers[partition.topic](records))
 
         def noticed(error: BaseException, failures: int, pause: float) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 from aiokafka.record.util import calc_crc32c, decode_varint_py
 from aiokafka.structs import ConsumerRecord
 
-from schemas.dead_letters import Record, UnreadableRecord, clean
+from schemas.dead_letters import Header, Record, UnreadableRecord, clean
 from schemas.outcomes import Cause
 from streams.kafka.inflation import CODECS, Bytes, TooLarge, inflate
 
@@ -199,13 +199,12 @@ class _Fields:
     def read(self) -> None:
         self.misnamed = False
         self.key, self.value = self._bytes(), self._bytes()
-        self.headers: list[tuple[str, bytes]] = []
+        self.headers: list[Header] = []
         count = self._number()
         if count < 0:
             raise ValueError
         for _ in range(count):
-            name, content = self._name(), self._bytes()
-            self.headers.append((name, content))  # type: ignore[arg-type]  # None where it has none, as aiokafka's
+            self.headers.append((self._name(), self._bytes()))
         if self._at != self._end:
             raise ValueError
 

@@ -19,7 +19,7 @@ TEXT = CompactString("utf-8")
 NO_ID = uuid.UUID(int=0)
 
 
-class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka is without types
+class Uuid(AbstractType[uuid.UUID]):
     """Sixteen bytes."""
 
     @classmethod
@@ -31,7 +31,7 @@ class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]  # aiokafka is withou
         return uuid.UUID(bytes=data.read(16))
 
 
-class TopicsWithIds(Response):  # type: ignore[misc]  # the same
+class TopicsWithIds(Response):
     API_KEY = 3
     API_VERSION = 10
     SCHEMA = Schema(
@@ -71,7 +71,7 @@ class TopicsWithIds(Response):  # type: ignore[misc]  # the same
     )
 
 
-class TopicsByName(RequestStruct):  # type: ignore[misc]  # the same
+class TopicsByName(RequestStruct):
     FLEXIBLE_VERSION = True
     API_KEY = 3
     API_VERSION = 10
@@ -85,7 +85,7 @@ class TopicsByName(RequestStruct):  # type: ignore[misc]  # the same
     )
 
 
-class TopicIds(Request[TopicsByName]):  # type: ignore[misc]  # the same
+class TopicIds(Request[TopicsByName]):
     """Asks for topics by name, and makes none of them."""
 
     API_KEY = 3
@@ -107,6 +107,6 @@ async def ask_topic_ids(client: Any, topics: Iterable[str]) -> dict[str, str]:
         raise NodeNotReadyError("no broker is known")
     try:
         answer = await client.send(node, TopicIds(topics))
-    except (IncompatibleBrokerVersion, NotImplementedError):
+    except (IncompatibleBrokerVersion, NotImplementedError):  # aiokafka raises either for a version not in common
         return {}
     return {topic: str(topic_id) for error, topic, topic_id, *_ in answer.topics if not error and topic_id != NO_ID}

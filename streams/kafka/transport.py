@@ -302,7 +302,7 @@ class FetchedBytes:
         raise CorruptRecordException("a fetch without a whole batch")
 
 
-class FetchedRecords(fetcher.FetchResult):  # type: ignore[misc]  # aiokafka is without types
+class FetchedRecords(fetcher.FetchResult):
     """What one fetch brought of a partition, unpacked bit by bit. Never raises: an `UnreadableRecord` takes the place
     of what can't be read, so that it ends as any record does, and neither this partition nor another stops for it."""
 

@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition
 from tests.fault.held import PARTITIONS
 from tests.fault.rig import Rig
 from tests.fault.turns import Message
+from tests.fault.worker_process import WorkerProcess
 from tests.stream.plain_events import thumb
 
 Make = Callable[..., Rig]
@@ -27,6 +28,22 @@ def drop(rig: Rig, before: dict[tuple[str, int], int]) -> None:
     wanted = [TopicPartition(rig.prefix + topic, partition, offset) for (topic, partition), offset in before.items()]
     for answer in rig._admin.delete_records(wanted, request_timeout=30).values():
         answer.result(30)
+
+
+def outrun(rig: Rig, many: int) -> WorkerProcess:
+    """A worker that consumed 40 thumbs and goes on after a pause in which Kafka took and dropped as many more as told.
+
+    They come in batches: a fetch that waits at the broker is answered with the first of them.
+    """
+    worker = rig.worker()
+    rig.send(thumbs(0, 40))
+    rig.wait("the first thumbs consumed", rig.drained)
+    worker.pause()
+    for first in range(40, 40 + many, 100):
+        rig.send(thumbs(first, 100))
+    drop(rig, rig.ends("thumbs"))
+    worker.resume()
+    return worker
 
 
 def make_again(rig: Rig) -> None:
@@ -73,14 +90,7 @@ def test_retention_that_overtakes_a_stopped_worker_is_a_counted_gap(make_rig: Ma
 def test_retention_that_overtakes_a_running_worker_is_a_counted_gap(make_rig: Make) -> None:
     """The worker is held up for a moment; what came meanwhile is gone when it goes on."""
     rig = make_rig(session_timeout_seconds=20)
-    worker = rig.worker()
-    rig.send(thumbs(0, 40))
-    rig.wait("the first thumbs consumed", rig.drained)
-    worker.pause()
-    for number in range(4):  # a fetch that waits at the broker is answered with the first of them
-        rig.send(thumbs(40 + number * 100, 100))
-    drop(rig, rig.ends("thumbs"))
-    worker.resume()
+    worker = outrun(rig, 400)
     rig.send(thumbs(440, 60))
     rig.wait("the rest consumed", rig.drained)
     rig.wait("all of 500 accounted for", lambda: rig.conservation()["thumbs"]["consumed"] == 500)
@@ -93,14 +103,7 @@ def test_retention_that_overtakes_a_running_worker_is_a_counted_gap(make_rig: Ma
 def test_a_partition_that_retention_emptied_is_left_behind_though_nothing_new_comes(make_rig: Make) -> None:
     """Else the worker stands before a hole, seems to make no progress, and is killed by its probe."""
     rig = make_rig(session_timeout_seconds=20)
-    worker = rig.worker()
-    rig.send(thumbs(0, 40))
-    rig.wait("the first thumbs consumed", rig.drained)
-    worker.pause()
-    for number in range(2):
-        rig.send(thumbs(40 + number * 100, 100))
-    drop(rig, rig.ends("thumbs"))
-    worker.resume()
+    outrun(rig, 200)
     rig.wait("all of 240 accounted for", lambda: rig.conservation()["thumbs"]["consumed"] == 240)
     rig.wait("the ends committed", rig.drained)
 

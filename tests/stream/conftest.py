@@ -1,4 +1,4 @@
-"""A local Opik whose failures are scripted, and a rig for letters, one of each for a module of tests; a feed's rig."""
+"""A local Opik whose failures are scripted, rigs for letters and for workers, and a feed's rig."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rampgate.local.services.dynamodb import DynamoDBLocal
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.redis import RedisServer
 from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.rig import Rig
 from tests.stream.dead_letters.letter_rig import LetterRig
 from tests.stream.dead_letters.replay_rig import impatient
 from tests.stream.feed.feed_rig import FeedRig
@@ -52,6 +53,16 @@ def served_today(registry_of_today: Path) -> Iterator[Path]:
 def scripted_opik() -> Iterator[FaultyOpik]:
     with FaultyOpik() as server:
         yield server
+
+
+@pytest.fixture
+def rig(
+    kafka: KafkaCluster, redis_server: RedisServer, scripted_opik: FaultyOpik, topic_prefix: str, tmp_path: Path
+) -> Iterator[Rig]:
+    """Workers, what they read and what they write; Opik answers well."""
+    scripted_opik.heal()
+    with Rig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-import pytest
 from confluent_kafka import Producer
 
 from rampgate.local.services.kafka import KafkaCluster
-from rampgate.local.services.redis import RedisServer
-from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 from tests.stream.plain_events import thumb, trace_event
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 """In the order of the numbers by which Kafka's batches name them."""
 TURNS = 40
-
-
-@pytest.fixture
-def rig(
-    kafka: KafkaCluster, redis_server: RedisServer, scripted_opik: FaultyOpik, topic_prefix: str, tmp_path: Any
-) -> Iterator[Rig]:
-    scripted_opik.heal()
-    with Rig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as made:
-        yield made
 
 
 def test_batches_of_a_foreign_client_are_settled_in_each_of_kafkas_codecs(rig: Rig, kafka: KafkaCluster) -> None:

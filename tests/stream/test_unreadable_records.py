@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 from confluent_kafka import Producer
 
-from rampgate.local.services.kafka import KafkaCluster
-from rampgate.local.services.redis import RedisServer
-from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 from tests.fault.worker_process import WorkerProcess
 from tests.raw_batches import PLACEHOLDER, Plain, batch, corrupt, log_of, produce, record
@@ -24,15 +19,6 @@ from tests.stream.plain_events import thumb, trace_event
 MEGABYTES = 1 << 20
 BOMB = 160 * MEGABYTES
 """Inflates to more than twice of what is taken."""
-
-
-@pytest.fixture
-def rig(
-    kafka: KafkaCluster, redis_server: RedisServer, scripted_opik: FaultyOpik, topic_prefix: str, tmp_path: Any
-) -> Iterator[Rig]:
-    scripted_opik.heal()
-    with Rig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as made:
-        yield made
 
 
 class Turns:

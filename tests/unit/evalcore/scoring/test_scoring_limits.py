@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from evalcore.scoring.answers import Scored, Unscored
 from evalcore.scoring.calls import CallFailed, Failure, Reply, Spend
 from evalcore.scoring.model_caller import CallLimits, SharedPause
 from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, QUICK, Model, down, many, scorer, tasks
+from tests.virtual_time import loop_time, virtual_time
 
 
 async def test_no_more_calls_at_once_than_allowed_over_all_gates() -> None:
@@ -42,22 +42,24 @@ async def test_gates_share_the_limit_fairly() -> None:
     assert max(shares) - min(shares) <= 5, shares
 
 
+@virtual_time
 async def test_a_limit_on_calls_a_minute_is_kept_and_spread() -> None:
     limits = CallLimits(at_once=50, calls_per_minute=60 * 50)
-    model, began = Model(), time.monotonic()
+    model, began = Model(), loop_time()
     await scorer(model, limits=limits).score("g", many(75))
-    assert time.monotonic() - began >= 0.4, "fifty at once, the other 25 in half a second"
+    assert loop_time() - began >= 0.4, "fifty at once, the other 25 in half a second"
 
 
+@virtual_time
 async def test_what_a_server_asks_to_wait_all_calls_wait() -> None:
-    began, at = time.monotonic(), []
+    began, at = loop_time(), []
 
     def limited(output: str, attempt: int) -> Any:
-        at.append(time.monotonic() - began)
+        at.append(loop_time() - began)
         return down(Failure.RATE_LIMITED, 0.25) if len(at) == 1 else GOOD
 
     limits = CallLimits(at_once=1, first_pause=0.001, jitter=0.0)
-    found = await scorer(Model(limited), limits=limits, now=time.monotonic).score("g", tasks("a", "b", "c"))
+    found = await scorer(Model(limited), limits=limits, now=loop_time).score("g", tasks("a", "b", "c"))
     assert [one.answer for one in found] == [Scored(4.0)] * 3
     assert at[1] >= 0.25
 
@@ -96,6 +98,7 @@ async def test_one_gates_empty_purse_is_not_anothers() -> None:
     assert found.answer == Scored(4.0)
 
 
+@virtual_time
 async def test_a_gate_whose_time_is_over_has_what_was_scored_by_then() -> None:
     class Stuck(Model):
         """Answers four calls and no other."""

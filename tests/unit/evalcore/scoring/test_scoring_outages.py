@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -12,6 +11,7 @@ from evalcore.scoring.calls import Failure
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.model_caller import CallLimits
 from tests.unit.evalcore.scoring.scoring_rig import CALL, GOOD, Model, down, many, scorer, tasks
+from tests.virtual_time import loop_time, virtual_time
 from tests.waiting import come
 
 LIMITS = CallLimits(at_once=4, patience=20 * CALL, first_pause=0.0, longest_pause=0.001, jitter=0.0)
@@ -47,11 +47,12 @@ async def test_half_of_the_calls_failing_is_no_outage() -> None:
     assert [one.answer for one in found] == [Scored(4.0)] * 60
 
 
+@virtual_time
 async def test_a_wait_that_the_server_asks_for_is_waited_out_also_past_the_patience_and_then_it_ends() -> None:
     limits = CallLimits(at_once=1, patience=0.05, first_pause=0.0, jitter=0.0)
     for answered, kind in ((1, None), (9, Failure.RATE_LIMITED)):
         model = Model(lambda _, attempt, n=answered: down(Failure.RATE_LIMITED, 0.15) if attempt <= n else GOOD)
-        (found,) = await scorer(model, limits=limits, now=time.monotonic).score("g", tasks("a"))
+        (found,) = await scorer(model, limits=limits, now=loop_time).score("g", tasks("a"))
         assert (found.failure, len(model.calls)) == (kind, 2)
 
 
@@ -67,6 +68,7 @@ async def test_a_gate_whose_patience_is_over_does_not_end_anothers() -> None:
     assert [one.answer for one in await second] == [Scored(4.0)]
 
 
+@virtual_time
 async def test_pc5_9_5_what_a_deadline_leaves_unscored_says_whether_the_model_was_down() -> None:
     """Of a model that answers, and is too slow, the time is to blame."""
     for answers, kind, seconds in (
@@ -74,22 +76,24 @@ async def test_pc5_9_5_what_a_deadline_leaves_unscored_says_whether_the_model_wa
         (GOOD, Failure.OUT_OF_TIME, 0.1),
     ):
         limits = CallLimits(at_once=2, first_pause=0.0, longest_pause=0.01, jitter=0.0)
-        slow = scorer(Model(answers, seconds=seconds), limits=limits, now=time.monotonic)
+        slow = scorer(Model(answers, seconds=seconds), limits=limits, now=loop_time)
         found = await slow.score("g", many(50), within=1.0)
         assert found[-1].failure is kind
         assert {one.failure for one in found} <= {kind, None}
 
 
+@virtual_time
 async def test_pc5_9_5_a_model_that_answers_nobody_until_the_deadline_is_to_blame_for_it() -> None:
     """It takes every call and ends none: no call has failed by then."""
     limits = CallLimits(at_once=2, first_pause=0.0, jitter=0.0)
-    ours = scorer(Model(seconds=3600.0), limits=limits, now=time.monotonic)
+    ours = scorer(Model(seconds=3600.0), limits=limits, now=loop_time)
     found = await ours.score("g", many(5), within=0.1)
     assert [one.failure for one in found] == [Failure.DOWN] * 5
     assert found[0].answer == Unscored("the model has answered no call for 0 s")
 
 
 @pytest.mark.parametrize(("every", "kind"), [(2, Failure.DOWN), (4, Failure.DOWN), (100, Failure.OUT_OF_TIME)])
+@virtual_time
 async def test_pc5_9_5_a_model_that_fails_many_calls_is_to_blame_whatever_it_did_last(
     every: int, kind: Failure
 ) -> None:
@@ -97,7 +101,7 @@ async def test_pc5_9_5_a_model_that_fails_many_calls_is_to_blame_whatever_it_did
     count = iter(range(1, 10_000))
     model = Model(lambda *_: down() if next(count) % every == 0 else GOOD, seconds=0.02)
     limits = CallLimits(at_once=4, first_pause=0.0, longest_pause=0.001, jitter=0.0)
-    found = await scorer(model, limits=limits, now=time.monotonic).score("g", many(2_000), within=1.0)
+    found = await scorer(model, limits=limits, now=loop_time).score("g", many(2_000), within=1.0)
     assert {one.failure for one in found} == {None, kind}
 
 
@@ -115,9 +119,10 @@ async def test_how_long_a_model_is_silent_is_told_from_its_first_call() -> None:
     assert "no call for 90 s" in found.message
 
 
+@virtual_time
 async def test_pc5_9_5_a_gate_that_got_no_place_beside_a_silent_models_calls_says_so() -> None:
     limits = CallLimits(at_once=2, first_pause=0.0, jitter=0.0)
-    ours = scorer(Model(seconds=3600.0), limits=limits, now=time.monotonic)
+    ours = scorer(Model(seconds=3600.0), limits=limits, now=loop_time)
     holder = asyncio.create_task(ours.score("holder", many(2)))
     await asyncio.sleep(0)
     found = await ours.score("late", many(3, "other"), within=1.2)
@@ -126,9 +131,10 @@ async def test_pc5_9_5_a_gate_that_got_no_place_beside_a_silent_models_calls_say
     await asyncio.gather(holder, return_exceptions=True)
 
 
+@virtual_time
 async def test_a_gate_that_got_no_place_beside_calls_that_are_answered_was_too_slow() -> None:
     limits = CallLimits(at_once=1, first_pause=0.0, jitter=0.0)
-    ours = scorer(Model(seconds=2.0), limits=limits, now=time.monotonic)
+    ours = scorer(Model(seconds=2.0), limits=limits, now=loop_time)
     holder = asyncio.create_task(ours.score("holder", many(40)))
     await come(lambda: ours.answered._held)
     found = await ours.score("late", many(3, "other"), within=0.05)
