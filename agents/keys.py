@@ -240,7 +240,7 @@ ADOPTED = KeyFamily(
     life="as long as the store",
     growth="one",
     owner="streams.rebuild",
-    holds="what Opik held has been adopted into this state",
+    holds="how far what Opik held has been adopted into this state, as JSON; `1` once all is",
 )
 ADOPTING = KeyFamily(
     "adopting",

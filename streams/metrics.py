@@ -274,6 +274,15 @@ class Metrics(MetricSet):
             "rampgate_state_rebuilding", "1 while the join state is rebuilt from the topics, else 0."
         )
         self.state_rebuilds = self._counter("rampgate_state_rebuilds_total", "Rebuilds of the join state begun.")
+        self.state_rebuild_progress = self._gauge(
+            "rampgate_state_rebuild_progress_ratio",
+            "How much of the scores in Opik a rebuild has adopted, 0 to 1; 1 also where none is under way.",
+        )
+        self.state_rebuild_progress.set(1)
+        self.state_rebuild_remaining = self._gauge(
+            "rampgate_state_rebuild_remaining_seconds",
+            "Seconds until a rebuild has adopted all, at its pace so far; 0 where none is under way, or none can tell.",
+        )
         self.bad_records_in_a_row = self._gauge(
             "rampgate_bad_records_in_a_row",
             "Undecodable records since the last good one; at the limit the worker stops.",

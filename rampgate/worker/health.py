@@ -176,7 +176,7 @@ class WorkerHealth:
 
     def _state(self) -> Check:
         if self._worker.replaying():
-            return Check(ok=False, detail="rebuilding the join state from the topics")
+            return Check(ok=False, detail=self._worker.rebuild.told())
         return Check(ok=True)
 
 

@@ -24,7 +24,7 @@ from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import Maintenance
 from streams.pipeline import TooManyBad
-from streams.rebuild import Rebuild
+from streams.rebuild import Adoption, Rebuild
 from streams.redis.fitness import Evicting, refuse_evicting
 
 log = structlog.get_logger(__name__)
@@ -41,6 +41,7 @@ class Worker:
         self.operators = Operators(parts)
         self.started_at = time.time()
         self._stop = asyncio.Event()
+        self._rebuilding_now = False
         self.rebuild = Rebuild(parts.ports, parts.policy, self._rebuild_failed, self._rebuilding)
         self.consumption: Consumption | None = None
 
@@ -72,9 +73,7 @@ class Worker:
         observe = partial(parts.metrics.observe_report, registered=parts.verticals)
         in_flight = parts.tuning.records_in_flight
         gaps = Gaps(parts.topics, parts.metrics, parts.policy.lookback)
-        start_offsets = StartOffsets(
-            parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild.lost, gaps
-        )
+        start_offsets = StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self.rebuild, gaps)
         self.consumption = consumption = consume(
             parts.access,
             parts.tuning,
@@ -172,7 +171,18 @@ class Worker:
             raise error
         self.consumption.fatal(error)
 
-    def _rebuilding(self, running: bool) -> None:
-        self.parts.metrics.state_rebuilding.set(running)
-        if running:
-            self.parts.metrics.state_rebuilds.inc()
+    def _rebuilding(self, adoption: Adoption | None) -> None:
+        """Show how far a rebuild is; None once it is over."""
+        metrics = self.parts.metrics
+        if adoption is None:
+            self._rebuilding_now = False
+            metrics.state_rebuilding.set(0)
+            metrics.state_rebuild_progress.set(1)
+            metrics.state_rebuild_remaining.set(0)
+            return
+        if not self._rebuilding_now:
+            self._rebuilding_now = True
+            metrics.state_rebuilds.inc()
+        metrics.state_rebuilding.set(1)
+        metrics.state_rebuild_progress.set(adoption.place.share)
+        metrics.state_rebuild_remaining.set(adoption.seconds(self.parts.clock.now_ms())[1] or 0)

@@ -6,7 +6,7 @@ one atomic step, so an emptied or older Redis shows itself, and the records that
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 import structlog
@@ -36,8 +36,20 @@ class WatermarkStore(Store, Protocol):
         ...
 
 
+class Rebuilding(Protocol):
+    """Rebuilds a lost state; see `streams.rebuild.Rebuild`. Raises Unavailable."""
+
+    async def lost(self, partition: TP) -> None:
+        """Begin to rebuild, since the state of a partition is lost. On return the state says so to every worker."""
+        ...
+
+    async def join(self) -> None:
+        """Take part in a rebuild that another worker has begun, if there is one."""
+        ...
+
+
 class StartOffsets:
-    """Finds the start of each partition. `on_lost` is told of a partition that has to be read again, since its state is
+    """Finds the start of each partition. `rebuild` is told of a partition that has to be read again, since its state is
     lost. `in_flight`: the most records of a partition that a worker handles at once. `gaps` counts and tells of records
     that Kafka has dropped before they were read.
 
@@ -51,10 +63,10 @@ class StartOffsets:
         clock: Clock,
         lookback_ms: int,
         in_flight: int,
-        on_lost: Callable[[TP], Awaitable[None]],
+        rebuild: Rebuilding,
         gaps: Gaps,
     ) -> None:
-        self._store, self._clock, self._lookback, self._on_lost = store, clock, lookback_ms, on_lost
+        self._store, self._clock, self._lookback, self._rebuild = store, clock, lookback_ms, rebuild
         self._in_flight, self._gaps = in_flight, gaps
         self.doubts: dict[TP, tuple[int, int]] = {}
         self.new_logs: set[TP] = set()
@@ -75,6 +87,7 @@ class StartOffsets:
         now. They may have settled more than they committed; only the watermark tells how much. Raises Unavailable.
         """
         key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
+        await self._rebuild.join()
 
         async def ask_id() -> bytes:
             return (await log_of.topic_ids([partition.topic])).get(partition.topic, "").encode()
@@ -182,7 +195,7 @@ class StartOffsets:
                 reading_again_from=start,
                 to=known,
             )
-            await self._on_lost(partition)
+            await self._rebuild.lost(partition)
         held = int(await self._store.start_at(key, str(start).encode(), FOREVER, b""))
         gap = Gap(partition, known, first, GapReason.RETENTION)
         if committed is not None and held == start and gap.offsets:

@@ -226,10 +226,11 @@ async def numbered_pages(ask: Callable[[Query], Awaitable[dict[str, Any]]], size
 
 
 async def cursor_pages(
-    ask: Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]], limit: int
+    ask: Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]], limit: int, last: str = ""
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    """The pages of a search, none of them empty; `ask` gets what each request adds to the search."""
-    after: dict[str, Any] = {}
+    """The pages of a search, none of them empty; `ask` gets what each request adds to the search. `last`: the id after
+    which to go on."""
+    after: dict[str, Any] = {"last_retrieved_id": last} if last else {}
     while True:
         page = await ask(after)
         if page:

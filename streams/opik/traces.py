@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import msgspec
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
@@ -34,6 +35,19 @@ SLACK_MS = 3_600_000
 """How far a trace's time may be from the time that we know of its turn."""
 SINGLE_TRACES_PER_MINUTE = 600
 """Opik has a limit of its own for reads of one trace by its id (800 a minute), far above that of searches."""
+
+
+class SearchPlace(msgspec.Struct, frozen=True):
+    """Up to where `OpikTraces.scored` has read: it goes on with this search of this project, after the trace whose id
+    is `after`. `share`: how much of all has been read, 0 to 1."""
+
+    project: str = ""
+    search: int = 0
+    after: str = ""
+    share: float = 0.0
+
+
+FIRST_PLACE = SearchPlace()
 
 
 class OpikTraces:
@@ -104,13 +118,27 @@ class OpikTraces:
                         out.update(response_id for response_id, _ in traces.get(str(trace.get("id")), ()))
         return out
 
-    async def scored(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
-        """Every trace since `since_ms` that carries a signal's score, in pages; for a rebuild (promise 2)."""
-        for project in await self.projects():
-            for signal in DECLARED.values():
-                filters = [_where(field="feedback_scores", key=signal.score, operator="is_not_empty", value="")]
-                async for page in self._search(project, filters, since_ms - SLACK_MS, None):
-                    yield page
+    async def scored(
+        self, since_ms: int, place: SearchPlace = FIRST_PLACE
+    ) -> AsyncIterator[tuple[list[TraceFacts], SearchPlace]]:
+        """Every trace since `since_ms` that carries a signal's score, once, in pages; for a rebuild (promise 2).
+
+        Beside each page comes the place behind it, from which another call goes on. Projects are read by name, so a
+        project that is made meanwhile may be passed over: it has no score from before.
+        """
+        projects, searches = sorted(await self.projects()), _scored_searches()
+        for number, project in enumerate(projects):
+            if project < place.project:
+                continue
+            going_on = project == place.project
+            for search in range(place.search if going_on else 0, len(searches)):
+                last = place.after if going_on and search == place.search else ""
+                async for page in self._pages(project, searches[search], since_ms - SLACK_MS, None, last=last):
+                    facts = [one for one in map(facts_of, page, [project] * len(page)) if one is not None]
+                    read = number + (search + _part_since(str(page[-1]["id"]), since_ms)) / len(searches)
+                    yield facts, SearchPlace(project, search, str(page[-1]["id"]), read / len(projects))
+                read = number + (search + 1) / len(searches)
+                yield [], SearchPlace(project, search + 1, "", read / len(projects))
 
     async def turns(self, since_ms: int) -> AsyncIterator[list[TraceFacts]]:
         """Every turn that began since `since_ms`, with its session and the hash of its input, in pages; for a sweep."""
@@ -163,8 +191,10 @@ class OpikTraces:
         until_ms: int | None,
         *,
         whole: bool = False,
+        last: str = "",
     ) -> AsyncIterator[list[dict[str, Any]]]:
-        """Pages of a project's traces without input and output; `whole` brings the whole input, in smaller pages."""
+        """Pages of a project's traces, newest first, without input and output; `whole` brings the whole input, in
+        smaller pages. `last`: the id of the trace after which to go on."""
         limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, ["input", "output"])
         options: dict[str, Any] = {"project_name": project, "limit": limit, "exclude": exclude, "truncate": not whole}
         if filters:
@@ -179,7 +209,7 @@ class OpikTraces:
             return found or []  # None: the project was removed, or never made
 
         try:
-            async for page in cursor_pages(ask, limit):
+            async for page in cursor_pages(ask, limit, last):
                 yield page
         except ApiError as error:
             raise Unavailable(f"Opik refuses a search: {error.status_code}: {reason(error)}") from error
@@ -243,6 +273,30 @@ def text(value: Any) -> str:
 def _where(field: str, operator: str, value: str, key: str) -> dict[str, str]:
     """One filter of a search in Opik."""
     return {"field": field, "operator": operator, "key": key, "value": value}
+
+
+def _scored_searches() -> list[list[dict[str, str]]]:
+    """The filters of one search for each signal: traces with its score and without those of the searches before, since
+    most traces carry several."""
+    having = [
+        _where(field="feedback_scores", key=signal.score, operator="is_not_empty", value="")
+        for signal in reversed(DECLARED.values())
+    ]
+    return [
+        [one, *({**earlier, "operator": "is_empty"} for earlier in having[:number])]
+        for number, one in enumerate(having)
+    ]
+
+
+def _part_since(trace_id: str, since_ms: int) -> float:
+    """How much of the time since `since_ms` lies after a trace, whose id says when it began: 0 to 1."""
+    now = time.time() * 1000
+    return min(max((now - began_at(trace_id)) / max(now - since_ms, 1.0), 0.0), 1.0)
+
+
+def began_at(trace_id: str) -> int:
+    """When the trace of this id began (ms), since the ids are UUIDs of version 7."""
+    return int(trace_id.replace("-", "")[:12], 16)
 
 
 def _instant(ms: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +72,33 @@ def test_emptied_in_mid_stream_twice(rig: Rig) -> None:
     needed = len(foretell(traffic).scores)
     again = more_than_needed(rig, traffic, before)
     print(f"{sum(before.values())} rows before the flush, {again} after it; Opik holds {needed} scores")
+
+
+def test_a_worker_killed_in_the_middle_of_a_rebuild_leaves_its_place_to_the_next(rig: Rig) -> None:
+    """Opik answers three searches and then asks for 45 seconds; the worker is killed there. The next one goes on behind
+    these three, holds its batches back until all is adopted, and ends with the oracle's scores."""
+    traffic = Traffic(51, 1_000, now_ms())
+    run_up(rig, traffic)
+    check(rig, traffic)
+    (worker,) = rig.workers
+    searches = {"path": "traces/search"}
+    rig.opik.fault(match=searches, times=3)
+    rig.opik.fault(match=searches, status=429, headers={"Retry-After": "45"})
+    rig.state.flushall()
+
+    def place() -> dict[str, Any]:
+        held: Any = rig.state.get(rig.prefix + "adopted")
+        return dict(json.loads(held or b"{}").get("place", {}))
+
+    rig.wait("three searches are adopted", lambda: place().get("share", 0.0) > 0.3, 30)
+    reached = place()
+    worker.kill()
+    rig.state.delete(rig.prefix + "adopting")  # its lease runs out
+    rig.opik.heal()
+    successor = rig.worker()
+    check(rig, traffic)
+    (went_on,) = [json.loads(line) for line in successor.log().splitlines() if '"rebuild_goes_on"' in line]
+    assert went_on["share"] == round(reached["share"], 3)
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ class Running:
     async def __aenter__(self) -> Running:
         parts = self.parts
         await wait_for_topics(parts.access, [self.topics[name] for name in (*AGENTS, "dead-letters")])
-        in_flight, lost = parts.tuning.records_in_flight, self._rebuild.lost
+        in_flight = parts.tuning.records_in_flight
         gaps = Gaps(self.topics, parts.metrics, parts.policy.lookback)
         self._consumption = consume(
             parts.access,
@@ -89,7 +89,7 @@ class Running:
             AGENTS,
             parts.ports,
             parts.policy,
-            StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, lost, gaps),
+            StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self._rebuild, gaps),
             observe=partial(parts.metrics.observe_report, registered=parts.verticals),
             ready=self._rebuild.ready,
         )

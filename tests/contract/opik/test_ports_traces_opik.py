@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
+from faust.types import TP
 
+from agents.join.turn import decode_turn
+from agents.keys import turn_keys
 from agents.ports import Unauthorized, Unavailable
+from streams import rebuild as rebuilding
 from streams.opik import traces as opik_traces
-from streams.opik.client import OpikClient
+from streams.opik.client import OpikClient, persist
 from streams.opik.traces import OpikTraces
+from streams.rebuild import Rebuild
+from streams.redis.state import RedisStore
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.traces_rig import DAY, MINUTE, Rig, now
+from tests.unit.agents.join.world import World
 
 SEARCH = {"path": "traces/search"}
 
@@ -39,10 +48,10 @@ def rig(traces: OpikTraces, opik: ScriptedOpik) -> Rig:
 async def scored(traces: OpikTraces, since_ms: int) -> dict[str, tuple[int, int]]:
     """response id -> what of ours its trace carries."""
     found = {}
-    async for page in traces.scored(since_ms):
-        found.update(
-            {facts.response_id: (facts.wrote.get("thumbs", 0), facts.wrote.get("reroll", 0)) for facts in page}
-        )
+    async for page, _ in traces.scored(since_ms):
+        for facts in page:
+            assert facts.response_id not in found, "it comes once, whatever scores it has"
+            found[facts.response_id] = (facts.wrote.get("thumbs", 0), facts.wrote.get("reroll", 0))
     return found
 
 
@@ -70,6 +79,67 @@ async def test_scored_leaves_out_what_is_older_than_asked(rig: Rig, opik: Script
     for trace_id in ids.values():
         await opik.add_score(trace_id, "user_signal_thumbs", 1, "a")
     assert set(await scored(traces, now() - 7 * DAY)) == {"new"}
+
+
+async def test_scored_goes_on_behind_any_page_of_an_earlier_call(
+    rig: Rig, opik: ScriptedOpik, traces: OpikTraces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opik_traces, "PAGE", 3)
+    at = now() - 3 * DAY
+    for project in ("a", "b"):
+        ids = await rig.add(*((f"{project}-{n}", at + n * MINUTE) for n in range(8)), project=project)
+        for number, trace_id in enumerate(ids.values()):
+            await opik.add_score(trace_id, f"user_signal_{'reroll' if number % 2 else 'thumbs'}", 1, project)
+    whole = [step async for step in traces.scored(now() - 4 * DAY)]
+    assert sum(len(page) for page, _ in whole) == 16
+    shares = [place.share for _, place in whole]
+    assert shares == sorted(shares)
+    assert 0.0 < shares[0] < shares[-1] == 1.0
+    for number, (_, place) in enumerate(whole):
+        rest = [[one.response_id for one in page] async for page, _ in traces.scored(now() - 4 * DAY, place) if page]
+        assert rest == [[one.response_id for one in page] for page, _ in whole[number + 1 :] if page]
+
+
+async def test_a_rebuild_waits_out_a_long_hint_and_goes_on_at_its_page(
+    rig: Rig,
+    opik: ScriptedOpik,
+    traces: OpikTraces,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The hint is longer than the lease that gives the right to adopt, which is renewed meanwhile."""
+    monkeypatch.setattr(opik_traces, "PAGE", 10)
+    monkeypatch.setattr(rebuilding, "LEASE_MS", 600)
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+        await asyncio.sleep(rebuilding.LEASE_MS * 2 / 1000)
+
+    monkeypatch.setattr(opik_traces, "persist", partial(persist, sleep=wait))
+    at = now() - MINUTE
+    ids = await rig.add(*((f"r-{n}", at) for n in range(35)))
+    for trace_id in ids.values():
+        await opik.add_score(trace_id, "user_signal_thumbs", 1, "a")
+    await traces.projects()
+    before = await opik.requests()
+    await opik.fault(match=SEARCH, times=3)  # these are answered
+    await opik.fault(match=SEARCH, status=429, headers={"Retry-After": "45"}, times=1)
+    world = World()
+    world.clock.ms = now()
+    store = RedisStore(redis_url, "rg:")
+    ports = replace(world.ports, store=store, traces=traces)
+    rebuild = Rebuild(ports, world.policy, failed=pytest.fail)
+    await rebuild.lost(TP("rampgate.thumbs", 0))
+    async with asyncio.timeout(120):
+        await rebuild.ready()
+    assert [round(seconds) for seconds in waited] == [45]
+    path = "POST /v1/private/traces/search"
+    asked = (await opik.requests())[path] - before.get(path, 0)
+    assert asked == 1 + 4 + 1, "rerolls: one page, none of them full; thumbs: four; one of these twice"
+    turns = [decode_turn(blob) for blob in await store.read(turn_keys(ids))]
+    assert [turn.wrote_thumbs for turn in turns] == [1] * len(ids)
+    await store.close()
 
 
 async def test_our_own_scores_make_no_trace_judged(rig: Rig, opik: ScriptedOpik, traces: OpikTraces) -> None:

@@ -163,3 +163,11 @@ def test_the_image_is_pinned_and_runs_without_root_in_exec_form() -> None:
     for copied in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M):
         for name in copied.split():
             assert f"!{name}" in (ROOT / ".dockerignore").read_text().split(), name
+
+
+def test_the_state_outlives_a_restart_of_its_server(compose: dict[str, Any]) -> None:
+    """Else each restart is a loss of the state, and a rebuild reads all scores of the lookback window from Opik."""
+    server = compose["services"]["redis"]
+    assert "redis:/data" in server["volumes"]
+    assert "redis" in compose["volumes"]
+    assert "--dir /data --appendonly yes" in " ".join(server["command"])

@@ -1,9 +1,9 @@
-"""Adopting what Opik holds, when the state is lost again before that is done."""
+"""Adopting what Opik holds, when the state is lost again before that is done, or the worker that does it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,58 +12,203 @@ import pytest
 from faust.types import TP
 
 from agents.codec import TraceFacts
-from agents.ports import Unauthorized
+from agents.keys import ADOPTED, ADOPTING
+from agents.ports import Unauthorized, Unavailable
+from streams import rebuild as rebuilding
+from streams.opik.traces import FIRST_PLACE, SearchPlace
 from streams.rebuild import Rebuild
 from tests.unit.agents.builders import found_trace
 from tests.unit.agents.join.world import World
 
 PLACE = TP("rampgate.thumbs", 0)
+PAGES = "abcd"
 
 
 class Traces:
-    """Two turns with scores, a page each. The first time, the state is lost after so many pages."""
+    """Four turns with scores, a page each. `meanwhile` runs before each page, with how many pages were read so far."""
 
-    def __init__(self, world: World, lost_after: int) -> None:
-        self._world, self._lost_after = world, lost_after
-        self.reads = 0
+    def __init__(self, meanwhile: Callable[[int], Awaitable[None]]) -> None:
+        self._meanwhile = meanwhile
+        self.read: list[str] = []
 
-    async def scored(self, since: int) -> AsyncIterator[list[TraceFacts]]:
-        self.reads += 1
-        for number, rid in enumerate(("a", "b"), 1):
-            yield [msgspec.structs.replace(found_trace(rid), wrote={"thumbs": 1})]
-            if self.reads == 1 and number == self._lost_after:
-                self._world.store.flush()
-
-
-@pytest.mark.parametrize(("lost_after", "reads"), [(0, 1), (1, 2), (2, 2)])
-async def test_a_state_that_is_lost_again_is_adopted_anew(
-    lost_after: int, reads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("streams.rebuild.PAUSE", 0.0)
-    world = World()
-    traces: Any = Traces(world, lost_after)
-    rebuild = Rebuild(replace(world.ports, traces=traces), world.policy, failed=pytest.fail)
-    await rebuild.lost(PLACE)
-    await rebuild.ready()
-    assert traces.reads == reads
-    assert [world.turn(rid).wrote_thumbs for rid in ("a", "b")] == [1, 1]
-    assert await world.store.read(["adopted", "adopting"]) == [b"1", b""]
+    async def scored(
+        self, since: int, place: SearchPlace = FIRST_PLACE
+    ) -> AsyncIterator[tuple[list[TraceFacts], SearchPlace]]:
+        for rid in PAGES:
+            if rid <= place.after:
+                continue
+            await self._meanwhile(len(self.read))
+            self.read.append(rid)
+            page = [msgspec.structs.replace(found_trace(rid), wrote={"thumbs": 1})]
+            yield page, SearchPlace("p", 0, rid, (PAGES.index(rid) + 1) / len(PAGES))
 
 
-class Closed:
+class Rig:
+    """A state and an Opik, and rebuilds of as many workers as a test makes."""
+
+    def __init__(self) -> None:
+        self.world, self.traces, self.told = World(), Traces(self._meanwhile), list[BaseException]()
+        self.at_page: dict[int, Callable[[], Awaitable[None]]] = {}
+
+    async def _meanwhile(self, read: int) -> None:
+        if read in self.at_page:
+            await self.at_page.pop(read)()
+
+    def worker(self) -> Rebuild:
+        traces: Any = self.traces
+        return Rebuild(replace(self.world.ports, traces=traces), self.world.policy, failed=self.told.append)
+
+    async def lease_runs_out(self) -> None:
+        self.world.clock.ms += rebuilding.LEASE_MS + 1
+
+    async def adopted(self) -> bool:
+        wrote = [self.world.turn(rid).wrote_thumbs for rid in PAGES]
+        return wrote == [1] * len(PAGES) and await self.world.store.read([ADOPTED.key(), ADOPTING.key()]) == [b"1", b""]
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    monkeypatch.setattr(rebuilding, "PAUSE", 0.0)
+    return Rig()
+
+
+@pytest.mark.parametrize(("lost_at", "read"), [(None, "abcd"), (1, "ababcd"), (3, "abcdabcd")])
+async def test_a_state_that_is_lost_again_is_adopted_anew(rig: Rig, lost_at: int | None, read: str) -> None:
+    async def flush() -> None:
+        rig.world.store.flush()
+
+    if lost_at is not None:
+        rig.at_page[lost_at] = flush
+    worker = rig.worker()
+    await worker.lost(PLACE)
+    await worker.ready()
+    assert "".join(rig.traces.read) == read
+    assert await rig.adopted()
+
+
+async def test_a_search_that_opik_puts_off_goes_on_at_its_page(rig: Rig) -> None:
+    """However long Opik asks to wait, and though the lease ran out meanwhile."""
+
+    async def put_off() -> None:
+        await rig.lease_runs_out()
+        raise Unavailable("429: in 45 s")
+
+    rig.at_page[2] = put_off
+    worker = rig.worker()
+    await worker.lost(PLACE)
+    await worker.ready()
+    assert "".join(rig.traces.read) == PAGES
+    assert await rig.adopted()
+
+
+async def test_a_successor_goes_on_where_a_worker_died_and_lets_no_batch_pass_before(rig: Rig) -> None:
+    """The successor's partitions have watermarks by then: only what stands in the state tells it of the loss."""
+    stuck = asyncio.Event()
+
+    async def hang() -> None:
+        stuck.set()
+        await asyncio.Event().wait()
+
+    rig.at_page[2] = hang
+    first, second = rig.worker(), rig.worker()
+    await first.lost(PLACE)
+    await stuck.wait()
+    assert first._task is not None
+    first._task.cancel()
+    await asyncio.gather(first._task, return_exceptions=True)
+    await rig.lease_runs_out()
+    await second.join()
+    assert second.running
+    await second.ready()
+    assert "".join(rig.traces.read) == PAGES
+    assert await rig.adopted()
+
+
+async def test_a_loss_stands_in_the_state_before_any_watermark_does(rig: Rig) -> None:
+    """A worker that dies right after it has set the first watermark leaves the adoption to whoever comes next."""
+    worker = rig.worker()
+    await worker.lost(PLACE)
+    (stand,) = await rig.world.store.read([ADOPTED.key()])
+    assert stand
+    assert stand != rebuilding.DONE
+
+
+async def test_without_a_loss_there_is_nothing_to_take_part_in(rig: Rig) -> None:
+    worker = rig.worker()
+    await worker.join()
+    assert not worker.running
+    await worker.lost(PLACE)
+    await worker.ready()
+    other = rig.worker()
+    await other.join()
+    assert not other.running, "all is adopted"
+
+
+async def test_the_lease_is_renewed_while_a_page_is_waited_for(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "LEASE_MS", 30)
+    renewed, store = asyncio.Event(), rig.world.store
+
+    async def wait() -> None:
+        ends = store.values[ADOPTING.key()][1]
+        rig.world.clock.ms += 20
+        async with asyncio.timeout(30):
+            while store.values[ADOPTING.key()][1] == ends:  # noqa: ASYNC110 - the twin of Redis has no event
+                await asyncio.sleep(0.005)
+        renewed.set()
+
+    rig.at_page[1] = wait
+    worker = rig.worker()
+    await worker.lost(PLACE)
+    await worker.ready()
+    assert renewed.is_set()
+    assert "".join(rig.traces.read) == PAGES
+
+
+async def test_it_tells_how_far_it_is_and_how_long_it_takes(rig: Rig) -> None:
+    told: list[str] = []
+    worker = rig.worker()
+
+    async def look() -> None:
+        rig.world.clock.ms += 20_000
+        told.append(worker.told())
+
+    rig.at_page = {1: look, 3: look}
+    await worker.lost(PLACE)
+    await worker.ready()
+    assert told == [
+        "rebuilding the join state: 25% of what Opik holds is adopted, 1 turns in 20 s, about 60 s to go",
+        "rebuilding the join state: 75% of what Opik holds is adopted, 3 turns in 40 s, about 13 s to go",
+    ]
+
+
+async def test_whoever_waits_for_another_worker_tells_that_workers_progress(rig: Rig) -> None:
+    first, second = rig.worker(), rig.worker()
+    told: list[str] = []
+
+    async def look() -> None:
+        await second.join()
+        async with asyncio.timeout(30):
+            while "50%" not in second.told():  # noqa: ASYNC110 - it reads the state every now and then
+                await asyncio.sleep(0.0)
+        told.append(second.told())
+
+    rig.at_page[2] = look
+    await first.lost(PLACE)
+    await asyncio.gather(first.ready(), second.ready())
+    assert len(told) == 1
+    assert "".join(rig.traces.read) == PAGES
+
+
+async def test_a_rebuild_that_fails_says_so_and_lets_no_batch_pass(rig: Rig) -> None:
     """Opik takes no key."""
 
-    async def scored(self, since: int) -> AsyncIterator[list[TraceFacts]]:
+    async def refuse() -> None:
         raise Unauthorized("no key")
-        yield []
 
-
-async def test_a_rebuild_that_fails_says_so_and_lets_no_batch_pass() -> None:
-    world, told = World(), []
-    traces: Any = Closed()
-    rebuild = Rebuild(replace(world.ports, traces=traces), world.policy, failed=told.append)
-    await rebuild.lost(PLACE)
+    rig.at_page[0] = refuse
+    worker = rig.worker()
+    await worker.lost(PLACE)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(rebuild.ready(), 0.05)
-    assert [type(error) for error in told] == [Unauthorized]
-    assert not rebuild.running
+        await asyncio.wait_for(worker.ready(), 0.05)
+    assert [type(error) for error in rig.told] == [Unauthorized]
+    assert not worker.running

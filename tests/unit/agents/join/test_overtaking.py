@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -81,8 +82,9 @@ class Stage:
             fatal=self.fatal.append,
             ready=self._nothing,
         )
+        rebuild: Any = SimpleNamespace(lost=self._nothing, join=self._nothing)
         self.start_offsets = StartOffsets(
-            self.world.store, self.world.clock, 60_000, 8_000, self._nothing, Gaps(Topics(), Metrics(), 60_000)
+            self.world.store, self.world.clock, 60_000, 8_000, rebuild, Gaps(Topics(), Metrics(), 60_000)
         )
 
     async def _nothing(self, *_: Any) -> None: ...

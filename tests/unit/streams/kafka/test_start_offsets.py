@@ -47,10 +47,10 @@ class Place:
     """StartOffsets over a store that may hold a watermark."""
 
     def __init__(self, mark: int | None, end: int = 1_000) -> None:
-        self.store, self.log, self.lost = MemoryStore(ManualClock()), Log(end), 0
+        self.store, self.log, self.losses = MemoryStore(ManualClock()), Log(end), 0
         self.metrics = Metrics()
         self.gaps = Gaps(Topics(), self.metrics, 60_000)
-        self.start_offsets = StartOffsets(self.store, ManualClock(), 60_000, IN_FLIGHT, self._on_lost, self.gaps)
+        self.start_offsets = StartOffsets(self.store, ManualClock(), 60_000, IN_FLIGHT, self, self.gaps)
         self.stand(mark)
 
     def stand(self, mark: int | None) -> None:
@@ -58,8 +58,10 @@ class Place:
         if mark is not None:
             self.store.values[KEY] = (str(mark).encode(), FOREVER)
 
-    async def _on_lost(self, tp: TP) -> None:
-        self.lost += 1
+    async def join(self) -> None: ...
+
+    async def lost(self, tp: TP) -> None:
+        self.losses += 1
 
     async def start(self, committed: int | None, settled: int | None = None) -> int:
         return await self.start_offsets.start(PLACE, committed, settled, self.log)
@@ -88,7 +90,7 @@ async def test_behind_a_watermark_as_many_records_are_in_doubt_as_a_worker_handl
     place = Place(mark)
     assert await place.start(committed) == (committed or mark)
     assert place.doubted() == (500, 599)
-    assert place.lost == 0
+    assert place.losses == 0
 
 
 async def test_a_record_that_came_after_the_start_is_in_no_doubt() -> None:
@@ -101,7 +103,7 @@ async def test_a_lost_state_puts_in_doubt_what_was_under_way_and_nothing_that_wa
     place = Place(None)
     assert await place.start(480, settled=500) == 0
     assert place.doubted() == (500, 599)
-    assert place.lost == 1
+    assert place.losses == 1
 
 
 async def test_a_lost_state_on_a_quiet_stream_puts_nothing_in_doubt() -> None:
@@ -120,7 +122,7 @@ async def test_lost_before_the_first_commit_only_the_worker_itself_can_tell() ->
     place = Place(None)
     assert await place.start(None, settled=30) == 0
     assert place.doubted() == (30, 129)
-    assert place.lost == 1
+    assert place.losses == 1
     other = Place(None)
     assert await other.start(None) == 0
     assert other.doubted() is None, "a first start writes nothing by force"
@@ -192,7 +194,7 @@ async def test_what_retention_took_before_it_was_read_is_a_gap_that_counts_once(
 async def test_of_two_workers_that_find_the_same_gap_one_counts_it() -> None:
     place, bounds = Place(100), Log.bounds
     place.log.first = 500
-    other = StartOffsets(place.store, ManualClock(), 60_000, IN_FLIGHT, place._on_lost, place.gaps)
+    other = StartOffsets(place.store, ManualClock(), 60_000, IN_FLIGHT, place, place.gaps)
 
     async def meanwhile(log: Log, tps: list[TP]) -> dict[TP, tuple[int, int]]:
         place.log.bounds = lambda tps: bounds(place.log, tps)  # type: ignore[method-assign]
@@ -250,7 +252,7 @@ async def test_a_topic_made_again_is_read_from_its_first_record(end: int, settle
     place = await remade(300, end)
     assert await place.start(300, settled) == 0
     assert place.start_offsets.new_logs == {PLACE}
-    assert place.lost == 0, "the state is whole; only the topic is another one"
+    assert place.losses == 0, "the state is whole; only the topic is another one"
     (mark,) = await place.store.read([KEY])
     assert mark == b"0"
     balance = await place.balance()
