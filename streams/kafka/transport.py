@@ -2,7 +2,8 @@
 
 Faust spends 80-170 microseconds on each message, so a message here carries a batch. Faust supervises, rebalances and
 says when to commit. This module says which offset: none beyond the oldest batch that is not settled, in whatever order
-batches are acknowledged (Faust's own rule can pass an unsettled one by, faust-streaming/faust#606).
+batches are acknowledged (Faust's own rule can pass an unsettled one by, faust-streaming/faust#606). What was fetched is
+unpacked here as well, for all consumers of the process: bytes that nobody can read become a record that says so.
 """
 
 from __future__ import annotations

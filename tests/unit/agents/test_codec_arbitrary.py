@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agents import rerolls, thumbs, traces
 from agents.codec import Decoded
 from agents.policy import Policy
+from tests.unit.agents.arbitrary_json import JSON
 from tests.unit.agents.builders import NOW, Rec, change, reroll, thumb, trace
 
 Decode = Callable[[Sequence[Rec], int, Policy], Decoded[Any]]
@@ -26,25 +27,6 @@ CODECS: dict[str, tuple[Decode, list[dict[str, Any]]]] = {
     "rerolls": (rerolls.decode, [reroll("r")]),
     "traces": (traces.decode, [trace("r", judges=["quality"], said={"a": [1]}, session="s")]),
 }
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(1 << 70), 1 << 70)
-    | st.floats()
-    | st.text(max_size=20)
-    | st.sampled_from(["up", "", "1", "0001-01-01", "9999-12-31T23:59:59Z", "INSERT", "d", "NaN", "٣", "1e999"])
-)
-KEYS = st.text(max_size=8) | st.sampled_from(
-    [
-        *("response_id", "event_id", "value", "occurred_at", "observed_at", "sequence"),
-        *("Records", "detail", "payload", "dynamodb", "NewImage", "Keys", "S", "N"),
-        *("op", "after", "before", "source", "ts_ms"),
-        *("metadata", "trace_id", "input", "feedback_scores", "new_response_id", "elapsed_seconds"),
-    ]
-)
-JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=12
-)
 
 
 def accounted(decode: Decode, values: list[bytes | None]) -> Decoded[Any]:

@@ -11,7 +11,7 @@ import yaml
 
 from scripts.audit_dependencies import pins, project
 from tests.root import ROOT
-from tests.unit.repository.test_locks import entries
+from tests.unit.repository.lock_files import entries
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 USES = re.compile(r"^\s*(?:- )?uses: (.*)$", re.MULTILINE)

@@ -18,9 +18,9 @@ from agents.policy import Policy
 from agents.ports import Refusal, Write
 from schemas.outcomes import Cause, Kind
 from schemas.signals import THUMBS
+from tests.unit.agents.arbitrary_json import JSON, KEYS
 from tests.unit.agents.builders import HOUR, MINUTE, NOW, SECOND, Rec, change, encode, reroll, thumb, trace
 from tests.unit.agents.join.world import AGENTS, World
-from tests.unit.agents.test_codec_arbitrary import JSON, KEYS
 
 SHORT = thumbs.AGENT
 LONG = replace(thumbs.AGENT, prepare=None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,44 +13,15 @@ import evalcore
 from evalcore import GateVerdict, JudgeScore, aevaluate_gate, evaluate_gate
 from evalcore.gates import evaluate
 from evalcore.judges.evaluator import Prompt
-from evalcore.scoring.calls import CallFailed, Failure, Reply
+from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.items import dataset_item, items_of
 from schemas.judges import Milestone
+from tests.unit.evalcore.gates.gate_items import Model, good, items
 from tests.unit.evalcore.registry.registry_disk import built, written
 from tests.unit.evalcore.registry.registry_files import TODAY
 
 REGISTRY = built()
 SAFETY = {"refusal", "honesty"}
-
-
-def good(asked: Prompt) -> Any:
-    """The top of whatever scale is asked for."""
-    kinds = [one["type"] for one in asked.schema["properties"]["score"]["anyOf"]]
-    return True if "boolean" in kinds else 5 if "integer" in kinds else 1.0
-
-
-class Model:
-    """`says`: what it scores. `asked`: every question it got."""
-
-    source = "test"
-
-    def __init__(self, says: Callable[[Prompt], Any] = good) -> None:
-        self.says, self.asked = says, list[Prompt]()
-
-    async def complete(self, asked: Prompt) -> Reply:
-        self.asked.append(asked)
-        found = self.says(asked)
-        if isinstance(found, Exception):
-            raise found
-        return Reply(json.dumps({"score": found, "reason": "r"}))
-
-
-def items(count: int = 25, **more: Any) -> list[dict[str, Any]]:
-    return [
-        {"input": f"how? {n}", "output": f"so {n}", "expected_output": "WRITTEN BY HAND", "metadata": {"id": f"i{n}"}}
-        | more
-        for n in range(count)
-    ]
 
 
 def trace(n: int, **more: Any) -> dict[str, Any]:

@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from evalcore.gates.messages import HEADER, annotation, log_line, page, ramp_command, slack_message, summary
-from evalcore.gates.regression import Breach, Event, Outcome, Response, Step, Watched, look
-from evalcore.scoring.answers import Answer, Scored, Unscored, collect
-from tests.unit.evalcore.registry.registry_disk import built
+from evalcore.gates.regression import Breach, Event, Step
+from evalcore.scoring.answers import Answer, Scored, Unscored
+from tests.unit.evalcore.gates.regression_cases import NOW, REGISTRY, bad, good, only, seen, watched
 
-REGISTRY = built({})
 QUALITY, SAFETY = REGISTRY.judge("helpfulness"), REGISTRY.judge("refusal")
-NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 LOW, HIGH = QUALITY.score_range
-
-
-def watched(judge_id: str, answers: Sequence[Answer], version: str = "v7", agent: str = "assistant") -> Watched:
-    judge = REGISTRY.judge(judge_id)
-    return Watched(judge, agent, version, collect(answers, judge.score_range))
-
-
-def bad(judge_id: str, count: int = 40, **names: str) -> Watched:
-    return watched(judge_id, [Scored(REGISTRY.judge(judge_id).score_range[0])] * count, **names)
-
-
-def good(judge_id: str, count: int = 40) -> Watched:
-    return watched(judge_id, [Scored(REGISTRY.judge(judge_id).score_range[1])] * count)
-
-
-def seen(*found: Watched, known: Outcome | None = None, ramping: bool = True, minutes: int = 0) -> Outcome:
-    before = known.open if known is not None else {}
-    return look(found, before, minimum=30, ramping=ramping, now=NOW + timedelta(minutes=minutes))
-
-
-def only(outcome: Outcome) -> Response:
-    (response,) = outcome.responses
-    return response
 
 
 def test_a_safety_judge_below_its_floor_ramps_down_and_pages() -> None:

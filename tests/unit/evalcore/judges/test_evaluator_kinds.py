@@ -13,7 +13,7 @@ from evalcore.scoring.assignments import assign, score_assignments, task_of
 from evalcore.scoring.items import items_of
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from schemas.judges import Milestone
-from tests.unit.evalcore.gates.test_evaluate_gate import Model, items
+from tests.unit.evalcore.gates.gate_items import Model, items
 from tests.unit.evalcore.judges.words_evaluator import Words
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY

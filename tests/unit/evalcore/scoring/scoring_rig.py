@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from evalcore.judges.evaluator import Prompt, Task
+from evalcore.judges.llm_judge import render
 from evalcore.scoring.cache import MemoryScoreCache, ScoreCache
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from evalcore.scoring.model_caller import CallLimits
@@ -14,6 +15,7 @@ from evalcore.scoring.runner import Scorer
 from tests.unit.evalcore.registry.registry_disk import built
 
 REGISTRY = built({"rules/brevity.yaml": "{dimensions: {tone-of-voice: {description: T}, facts: {description: F}}}"})
+ITEM = {"input": "how?", "output": "so!", "expected_output": "thus"}
 JUDGE = REGISTRY.judge("helpfulness")
 CALL = 1_000.0
 """Seconds that a call takes by the scorer's clock, so that patience ends after a number of calls and not with the
@@ -47,6 +49,10 @@ class Model:
             return Reply(found, self.tokens)
         finally:
             self.now -= 1
+
+
+def asked(judge: str = "helpfulness") -> Prompt:
+    return render(REGISTRY.judge(judge), "offline", ITEM)
 
 
 def tasks(*outputs: str, judge: Any = JUDGE, weight: float = 1.0) -> list[Task]:

@@ -15,7 +15,7 @@ from evalcore.scoring.calls import CallFailed, Failure
 from evalcore.scoring.chat_model import ChatModel
 from streams.gates.candidate import CandidateClient
 from streams.gates.model_client import ModelClient
-from tests.unit.evalcore.scoring.test_chat_model import asked
+from tests.unit.evalcore.scoring.scoring_rig import asked
 
 MOST = 1_000
 

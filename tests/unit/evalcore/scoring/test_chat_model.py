@@ -27,19 +27,12 @@ from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
 from rampgate.settings import Settings
 from streams.gates.model_client import ModelClient
-from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.evalcore.scoring.scoring_rig import CALL
+from tests.unit.evalcore.scoring.scoring_rig import CALL, ITEM, REGISTRY, asked
 
-REGISTRY = built({"rules/brevity.yaml": "{dimensions: {tone-of-voice: {description: T}, facts: {description: F}}}"})
-ITEM = {"input": "how?", "output": "so!", "expected_output": "thus"}
 SECRET = "sk-canary-0123456789"
 
 
 Make = Callable[[int, float], Any]
-
-
-def asked(judge: str = "helpfulness") -> Prompt:
-    return render(REGISTRY.judge(judge), "offline", ITEM)
 
 
 def scripted(*answers: Any, key: str | None = SECRET) -> tuple[ChatModel, list[httpx.Request]]:

@@ -16,7 +16,7 @@ from rampgate.http.server import listen
 from rampgate.settings import Settings, SettingsError
 from schemas.answers import Health
 from streams.metrics import Metrics
-from tests.unit.rampgate.http.test_http_app import TRACE, World
+from tests.unit.rampgate.http.http_world import TRACE, World
 
 GOOD = Health(ok=True, reasons=[], checks={})
 READS = ("/", "/metrics", "/coverage", "/conservation", "/turns/r1", "/dead-letters", "/nothing-here")

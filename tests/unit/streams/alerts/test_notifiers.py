@@ -2,57 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from typing import Any
-
 import httpx
 import pytest
-from aiohttp import web
 
-from streams.alerts.notifiers import Address, Notifier, Undelivered, grafana
-
-
-@dataclass
-class Server:
-    """Answers with `statuses` in turn, then with 202. `taken`: (path, headers, body)."""
-
-    url: str = ""
-    statuses: list[int] = field(default_factory=list)
-    headers: dict[str, str] = field(default_factory=dict)
-    text: str = "said the server"
-    taken: list[tuple[str, Any, Any]] = field(default_factory=list)
-
-    async def handle(self, request: web.Request) -> web.Response:
-        self.taken.append((request.path, request.headers, await request.json()))
-        status = self.statuses.pop(0) if self.statuses else 202
-        return web.Response(status=status, text=self.text, headers=self.headers)
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[Server]:
-    found, app = Server(), web.Application()
-    app.router.add_post("/{tail:.*}", found.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield found
-    await runner.cleanup()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(follow_redirects=False, trust_env=False) as found:
-        yield found
-
-
-def notifier(client: httpx.AsyncClient, **more: Any) -> Notifier:
-    async def made() -> httpx.AsyncClient:
-        return client
-
-    return Notifier(made, **{"first_pause": 0.01, "tries": 3, "timeout": 1.0, **more})
+from streams.alerts.notifiers import Address, Undelivered, grafana
+from tests.unit.streams.alerts.notifier_rig import Server, notifier
 
 
 async def test_a_message_that_is_taken_is_sent_once(server: Server, client: httpx.AsyncClient) -> None:

@@ -20,10 +20,9 @@ from streams.alerts.notifiers import Address
 from streams.alerts.operator_news import OperatorNews
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.agents.builders import DAY, NOW, Rec
-from tests.unit.streams.alerts.test_notifiers import Server, client, notifier, server
+from tests.unit.streams.alerts.notifier_rig import Server, notifier
 from tests.unit.streams.gates.gate_world import request
 
-__all__ = ["client", "server"]
 MOMENT = Moment("2026-11-21T12:00:00Z", 1.0)
 BREACH = Reason(Code.FLOOR_BREACH, "jailbreaking scored 0.91, below its floor of 0.98")
 

@@ -17,10 +17,8 @@ from streams.alerts.notifiers import Address, grafana
 from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import PendingResponse
 from tests.unit.agents.builders import NOW
-from tests.unit.evalcore.gates.test_regression import bad, good, only, seen
-from tests.unit.streams.alerts.test_notifiers import Server, client, notifier, server
-
-__all__ = ["client", "server"]
+from tests.unit.evalcore.gates.regression_cases import bad, good, only, seen
+from tests.unit.streams.alerts.notifier_rig import Server, notifier
 
 
 @dataclass

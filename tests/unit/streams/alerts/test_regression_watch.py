@@ -27,7 +27,7 @@ from streams.alerts.regression_watch import (
 )
 from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
-from tests.unit.evalcore.gates.test_regression import bad, only, seen
+from tests.unit.evalcore.gates.regression_cases import bad, only, seen
 from tests.unit.evalcore.registry.registry_disk import built
 
 

@@ -14,7 +14,7 @@ from schemas.outcomes import Cause
 from streams.dead_letters.reader import Duplicates
 from streams.kafka.reading import SLACK_MS, spans_of
 from tests.unit.agents.builders import NOW, Rec
-from tests.unit.streams.dead_letters.test_replay_run import Bench, chunks, letter
+from tests.unit.streams.dead_letters.replay_bench import Bench, chunks, letter
 
 PLACES = [TopicPartition("rampgate.dead-letters", number) for number in range(2)]
 

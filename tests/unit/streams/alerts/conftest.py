@@ -1,0 +1,30 @@
+"""A server that takes notifications, and the client that they are sent with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from aiohttp import web
+
+from tests.unit.streams.alerts.notifier_rig import Server
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    found, app = Server(), web.Application()
+    app.router.add_post("/{tail:.*}", found.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield found
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(follow_redirects=False, trust_env=False) as found:
+        yield found
