@@ -1,4 +1,5 @@
-"""Indexes published verdicts for what gates ask of them (PC5 §5.2, §5.5; contracts §3). Pure.
+"""Indexes published verdicts for what gates ask of them (PC5 §5.2, §5.5; contracts §3), and shares out the memory of
+them among those who asked. Pure.
 
 Verdicts about a step belong to one agent definition, id and version: a new definition begins without any, and those of
 the old one stay readable. A judge's scores, which make its rolling baseline, belong to one agent across its versions: a
@@ -8,11 +9,13 @@ regression is measured against the version before.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping
+from hashlib import blake2b
 from itertools import islice
 from math import isfinite
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from evalcore.gates.limits import ROLLING
 from schemas.verdicts import VerdictLevel
@@ -23,6 +26,8 @@ ASKED_BY: Final = ("experiment_id", "agent_id", "agent_version")
 STEP: Final = (*ASKED_BY, "from_percent", "to_percent")
 NO_VERDICT: Final = (KeyError, TypeError, ValueError, AttributeError)
 """Errors that a record of another form raises."""
+LINES: Final = 20_000
+"""Lines whose runs are kept; beyond that the line goes whose last run is the oldest."""
 _DECIDED_AT: Final = itemgetter(0)
 """Returns when a run or an entry was decided."""
 
@@ -57,13 +62,88 @@ class Entry(NamedTuple):
     words: tuple[str | None, ...]
 
 
+class Asked(NamedTuple):
+    """What was asked, and the place of the record that asked, as digests: 200,000 of them take 40 MB."""
+
+    body: bytes
+    place: bytes
+
+    @classmethod
+    def of(cls, body: str, place: str) -> Self:
+        return cls(digest(body, 8), digest(place, 8))
+
+
+ValueT = TypeVar("ValueT")
+
+
+class FairMemory(Generic[ValueT]):
+    """Remembers at least the last `room` values. Beyond that each agent keeps an equal share of the room, and within it
+    each experiment: whoever floods it makes it forget of its own alone."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._values: dict[Hashable, tuple[tuple[str, str], ValueT]] = {}
+
+    def get(self, key: Hashable) -> ValueT | None:
+        held = self._values.get(key)
+        return held[1] if held is not None else None
+
+    def put(self, key: Hashable, value: ValueT, verdict: Record) -> list[ValueT]:
+        """Remembers a value, and who asked for the verdict that it is about. Returns what is forgotten for it."""
+        asker = f"{verdict.get('agent_id')}/{verdict.get('vertical')}", str(verdict.get("experiment_id"))
+        self._values[key] = asker, value
+        if len(self._values) <= self._room + self._room // 20:  # in one go, since it looks at all there is
+            return []
+        over = self._over()
+        forgotten = []
+        for key, (asker, value) in list(self._values.items()):
+            if over[asker]:
+                over[asker] -= 1
+                del self._values[key]
+                forgotten.append(value)
+        return forgotten
+
+    def _over(self) -> Counter[tuple[str, str]]:
+        """How many values of each asker are beyond its share."""
+        held: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for (agent, experiment), _ in self._values.values():
+            held[agent][experiment] += 1
+        over: Counter[tuple[str, str]] = Counter()
+        for agent, room in shares({agent: counts.total() for agent, counts in held.items()}, self._room).items():
+            for experiment, share in shares(held[agent], room).items():
+                over[agent, experiment] = held[agent][experiment] - share
+        return over
+
+
+NameT = TypeVar("NameT", bound=Hashable)
+
+
+def shares(wanted: Mapping[NameT, int], room: int) -> dict[NameT, int]:
+    """Divides the room: nobody gets more than wanted, and whoever gets less gets as much as anybody else, or one less.
+    Of those who want the same, the later ones get that one."""
+    given: dict[NameT, int] = {}
+    for place, (name, most) in enumerate(sorted(wanted.items(), key=itemgetter(1))):
+        given[name] = min(most, room // (len(wanted) - place))
+        room -= given[name]
+    return given
+
+
+def digest(text: str, size: int) -> bytes:
+    """A hash of so many bytes, of any text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).digest()
+
+
 KeyT = TypeVar("KeyT", bound=Hashable)
 KeptT = TypeVar("KeptT", Entry, Run)
 
 
 class History:
     """`add` each request once; `drop` what `add` was given. The latest is who was decided last, of equals who came
-    last."""
+    last.
+
+    `drop` leaves runs alone: each line keeps its own last ones, so that no number of verdicts about anything else moves
+    a baseline.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, list[Entry]] = {}
@@ -75,14 +155,16 @@ class History:
         for key in keys:
             insort(self._entries.setdefault(key, []), entry, key=_DECIDED_AT)
         for line, run in runs:
-            insort(self._runs.setdefault(line, []), run, key=_DECIDED_AT)
+            kept = self._runs.setdefault(line, [])
+            insort(kept, run, key=_DECIDED_AT)
+            del kept[: -(ROLLING + 1)]  # one may be of the request itself, which is not compared with itself
+        if len(self._runs) > LINES:
+            del self._runs[min(self._runs, key=lambda line: self._runs[line][-1].decided_at)]
 
     def drop(self, verdict: Record) -> None:
         entry = _entry(verdict)
-        for key in _keys(verdict):
+        for key in dict.fromkeys(_keys(verdict)):
             _remove(self._entries, key, entry)
-        for line, run in runs_of(verdict):
-            _remove(self._runs, line, run)
 
     def baseline(self, line: Line, besides: str) -> list[float]:
         """Returns the last scores of the line, oldest first, without those of the request `besides`: a gate is never

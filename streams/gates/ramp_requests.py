@@ -23,12 +23,13 @@ from agents.join.step import FetchedBatch
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import Ended, in_time
+from evalcore.gates.history import Asked
 from evalcore.gates.requests import InvalidRequest, RampRequest, UnreadableRequest, read
 from evalcore.gates.verdict import Moment, refused
 from schemas.dead_letters import DeadLetter, Record, UnreadableRecord, clean
 from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
-from streams.gates.verdict_log import PublishedVerdict, VerdictLog
+from streams.gates.verdict_log import VerdictLog
 from streams.pipeline import Consumer
 from streams.redis.lease import Leasing
 from streams.retry import Retry
@@ -181,19 +182,24 @@ class RampRequests:
         # before a crash, and of one that another worker published while the partition was its own.
         await self._when_available(self._verdicts.caught_up)
         place = f"{record.topic}/{record.partition}/{record.offset}"
+        asked = Asked.of(request.body, place)
         while True:
-            first = self._verdicts.known(request.request_id) or self._decisions.get(request.request_id)
-            if first is None and record.offset < batch.settled:
-                return State.DONE  # read again since the counters were lost: answered too long ago to be known
-            if first is None:
-                first = self._begin(request, place, began)
-            if first.body != request.body:
-                shown = clean(request.request_id, 100)
-                why = f"request_id {shown!r} was seen with another body; its first verdict stands"
-                return await self._dead_letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
-            if isinstance(first, PublishedVerdict):
-                return State.DONE if first.place == place else State.SUPERSEDED
-            await self._claim(first)
+            answered = self._verdicts.answered(request.request_id)
+            if answered is not None:
+                if answered.body != asked.body:
+                    break
+                return State.DONE if answered.place == asked.place else State.SUPERSEDED
+            decision = self._decisions.get(request.request_id)
+            if decision is None:
+                if record.offset < batch.settled:
+                    return State.DONE  # read again since the counters were lost: answered too long ago to be known
+                decision = self._begin(request, place, began)
+            if decision.body != request.body:
+                break
+            await self._claim(decision)
+        shown = clean(request.request_id, 100)
+        why = f"request_id {shown!r} was seen with another body; its first verdict stands"
+        return await self._dead_letter(record, batch, Cause.CONFLICTING_DUPLICATE, why)
 
     def _begin(self, request: Request, place: str, began: float) -> Decision:
         decision = self._decisions[request.request_id] = Decision(request.body, place, began)
@@ -254,7 +260,7 @@ class RampRequests:
             lease = self._leases.lease(PUBLISH_LEASE.key(verdict.request_id), LEASE_MS, self._owner)
             ours = await lease.acquire()
             await self._verdicts.caught_up()
-            if self._verdicts.known(verdict.request_id) is not None:
+            if self._verdicts.answered(verdict.request_id) is not None:
                 return
             if not ours:
                 raise Unavailable("another worker is about to publish this verdict")

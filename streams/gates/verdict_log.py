@@ -7,7 +7,6 @@ and its commit does no harm. Verdicts are few; they need no Redis.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Coroutine, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
@@ -19,7 +18,7 @@ from aiokafka import TopicPartition
 from faust.types import TP
 
 from agents.ports import Clock, Unavailable
-from evalcore.gates.history import NO_VERDICT, STEP, History, Line
+from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, digest
 from evalcore.gates.requests import RampRequest
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
@@ -36,18 +35,19 @@ BODY = "rampgate.request-body"
 PLACE = "rampgate.request-place"
 """Header: topic/partition/offset of the record that asked; it supersedes other records with the same request."""
 KEPT = 20_000
-"""Verdicts held in memory. A repeated request for an older one is decided again, and its verdict id shows that."""
+"""Verdicts of gates held in memory, and apart from them as many that no judge took part in."""
+ANSWERED = 200_000
+"""Requests known to be answered. A repeated one of before is decided again, and its verdict id shows that."""
+ID_BYTES = 12
 CATCH_UP_SECONDS = 10.0
 """How long reading to the end of the topic may take."""
 
 
 @dataclass(frozen=True)
 class PublishedVerdict:
-    """A verdict on the topic: the hash of the request's body, the place of the request's record, and the verdict's
-    JSON, which takes a quarter of the memory of what it says."""
+    """A verdict on the topic: what it answers, and its JSON, which takes a quarter of the memory of what it says."""
 
-    body: str
-    place: str
+    asked: Asked
     raw: bytes
 
     @property
@@ -62,7 +62,8 @@ class VerdictLog:
     def __init__(self, access: KafkaAccess, producer: Producer, topic: str, clock: Clock, lookback_ms: int) -> None:
         self._access, self._producer, self._topic = access, producer, topic
         self._clock, self._lookback = clock, lookback_ms
-        self._known: OrderedDict[str, PublishedVerdict] = OrderedDict()
+        self._judged, self._free = FairMemory[PublishedVerdict](KEPT), FairMemory[PublishedVerdict](KEPT)
+        self._answered = FairMemory[bytes](ANSWERED)
         self.history = History()
         self._offsets = KafkaOffsets(access, tries=2)
         self._next: dict[TopicPartition, int] = {}
@@ -84,8 +85,13 @@ class VerdictLog:
         await self._offsets.close()
 
     def known(self, request_id: str) -> PublishedVerdict | None:
-        """The verdict that was published for a request, as far as the topic has been read."""
-        return self._known.get(request_id)
+        """The verdict that was published for a request, unless it is too old to be remembered whole."""
+        return self._judged.get(request_id) or self._free.get(request_id)
+
+    def answered(self, request_id: str) -> Asked | None:
+        """What a verdict was published for under this id, as far as the topic has been read."""
+        kept = self._answered.get(digest(request_id, ID_BYTES))
+        return Asked(kept[:8], kept[8:]) if kept is not None else None
 
     async def baseline(self, request: RampRequest, line: Line) -> Sequence[float]:
         """What a judge came to at the last gates of this line, without those of the request itself."""
@@ -120,7 +126,7 @@ class VerdictLog:
                 verdict = replace(verdict, supersedes=self.history.previous(step, verdict.request_id))
             raw = orjson.dumps(as_json(verdict))
             await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
-            self._remember(PublishedVerdict(body, place, raw))
+            self._remember(PublishedVerdict(Asked.of(body, place), raw))
 
     def _turn(self, step: Hashable) -> asyncio.Lock:
         """The lock under which verdicts about one step are sent one after another."""
@@ -129,12 +135,14 @@ class VerdictLog:
     def _remember(self, known: PublishedVerdict) -> None:
         """Keep a verdict, unless its request has one. Raises one of NO_VERDICT for a value that is no verdict."""
         value = known.value
-        if value["request_id"] in self._known:
+        request_id = value["request_id"]
+        if self.answered(request_id) is not None:
             return
         self.history.add(value)
-        self._known[value["request_id"]] = known
-        while len(self._known) > KEPT:
-            self.history.drop(self._known.popitem(last=False)[1].value)
+        self._answered.put(digest(request_id, ID_BYTES), known.asked.body + known.asked.place, value)
+        # A verdict of a gate costs judges' answers, one without a gate nothing: the many must not displace the few.
+        for forgotten in (self._judged if value.get("gates") else self._free).put(request_id, known, value):
+            self.history.drop(forgotten.value)
 
     async def _ends(self) -> dict[TP, int]:
         """The topic's ends, asked for after the call. Callers that come while a question is under way share the
@@ -193,6 +201,6 @@ class VerdictLog:
         headers = dict(record.headers)
         try:
             body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))
-            self._remember(PublishedVerdict(body, place, record.value))
+            self._remember(PublishedVerdict(Asked.of(body, place), record.value))
         except NO_VERDICT:
             log.warning("no_verdict", topic=record.topic, partition=record.partition, offset=record.offset)

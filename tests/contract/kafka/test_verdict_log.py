@@ -7,25 +7,31 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 
+import orjson
 import pytest
 from faust.types import TP
 
 from agents.ports import Unavailable
+from evalcore.gates.history import Asked, Line
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
-from evalcore.gates.verdict import Moment, invalid, of_gates, refused
+from evalcore.gates.verdict import Moment, as_json, invalid, of_gates, refused
 from rampgate.local.services.broker import MockBroker
 from rampgate.local.services.kafka import KafkaCluster
+from schemas.judges import Enforcement, Milestone
 from schemas.settings import KafkaAccess
-from schemas.verdicts import Code, Reason, Verdict
+from schemas.verdicts import Code, Composition, GateVerdict, JudgeScore, Reason, SampleFacts, Verdict, VerdictLevel
 from streams.gates.verdict_log import BODY, VerdictLog
 from streams.kafka.client import Producer
 from streams.kafka.offsets import KafkaOffsets
 from tests.memory_ports import ManualClock
 
 LOOKBACK = 7 * 86_400_000
+MOMENT = Moment("2026-11-21T12:00:01Z", 0.1)
+SAMPLE = SampleFacts("version", "f", 1, None, Composition(), None)
+SCORE = JudgeScore(0.9, 0.5, True, Enforcement.BLOCK, n=1, judge_version="1")
 
 
-def asked(request_id: str, **changes: str) -> RampRequest:
+def asked(request_id: str, **changes: str | int) -> RampRequest:
     request = read(
         json.dumps(
             {
@@ -39,7 +45,7 @@ def asked(request_id: str, **changes: str) -> RampRequest:
 
 
 def verdict(request_id: str, **changes: str) -> Verdict:
-    return of_gates(asked(request_id, **changes), [], Moment("2026-11-21T12:00:01Z", 0.1))
+    return of_gates(asked(request_id, **changes), [], MOMENT)
 
 
 @pytest.fixture
@@ -75,9 +81,10 @@ async def test_what_one_worker_published_another_knows_once_it_has_caught_up(log
     await second.caught_up()
     found = second.known("r7")
     assert found is not None
-    assert (found.body, found.place, found.value["verdict"], found.value["verdict_id"]) == (
-        "body7", "t/0/7", "pass", verdict("r7").verdict_id
+    assert (found.asked, found.value["verdict"], found.value["verdict_id"]) == (
+        Asked.of("body7", "t/0/7"), "pass", verdict("r7").verdict_id
     )  # fmt: skip
+    assert second.answered("r7") == found.asked
     assert second.known("r20") is None
     assert len(second.history.about({"experiment_id": "e"}, 100)) == 20
 
@@ -147,7 +154,7 @@ async def test_what_is_no_verdict_is_passed_over(log_of: Callable[[], VerdictLog
     assert late.known("r") is not None
 
 
-async def test_the_oldest_verdicts_leave_the_memory_whole(
+async def test_verdicts_that_are_no_longer_known_whole_are_known_as_answered(
     log_of: Callable[[], VerdictLog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.gates.verdict_log.KEPT", 2)
@@ -156,6 +163,33 @@ async def test_the_oldest_verdicts_leave_the_memory_whole(
         await log.publish(verdict(f"r{number}"), "body", f"t/0/{number}", "e")
     assert [log.known(f"r{number}") is not None for number in range(4)] == [False, False, True, True]
     assert log.history.about({"agent_id": "a"}, 9) == ["r3", "r2"]
+    assert [log.answered(f"r{number}") for number in range(4)] == [Asked.of("body", f"t/0/{n}") for n in range(4)]
+
+
+async def test_a_flood_of_verdicts_without_a_gate_erases_neither_baselines_nor_what_was_answered(
+    log_of: Callable[[], VerdictLog], topic: str
+) -> None:
+    """20,001, of another experiment of the same agent; they come while one worker runs and before another starts."""
+    log = log_of()
+    await log.start()
+    gate = GateVerdict({"ux_quality": SCORE}, VerdictLevel.PASS, [], Milestone.PRE_RAMP, sample=SAMPLE)
+    paid = of_gates(asked("paid", from_percent=0, to_percent=5), [gate], MOMENT, sample=SAMPLE)
+    await log.publish(paid, "body", "t/0/0", "e")
+    await log.publish(verdict("free", agent_id="quiet"), "body", "t/0/1", "e")
+    raw = orjson.dumps(as_json(verdict("REQUEST", experiment_id="flood")))
+    flood = [(topic, b"e", raw.replace(b"REQUEST", f"flood-{n}".encode()), []) for n in range(20_001)]
+    await log._producer.send(flood)
+    late = log_of()
+    await late.start()
+    for reader in (log, late):
+        reader.catch_up_seconds = 60.0
+        await reader.caught_up()
+        line = Line("ux_quality", "1", Milestone.PRE_RAMP, "a", None, "", "version")
+        assert await reader.baseline(asked("next"), line) == [0.9]
+        assert reader.known("paid") is not None
+        assert reader.known("free") is not None, "of an asker who asks little all is kept"
+        every = ["paid", "free", *(f"flood-{n}" for n in range(20_001))]
+        assert [name for name in every if reader.answered(name) is None] == []
 
 
 async def test_a_log_that_reads_nothing_says_so_instead_of_knowing_nothing(log_of: Callable[[], VerdictLog]) -> None:

@@ -118,11 +118,24 @@ def test_what_is_dropped_is_forgotten_and_nothing_else() -> None:
     all_of_it = [verdict(n, n / 10) for n in (1, 2, 3)]
     found = history(*all_of_it)
     found.drop(all_of_it[2])
-    assert found.baseline(LINE, "") == [0.1, 0.2]
     assert found.about({"agent_id": "receipts-agent"}, 9) == ["r2", "r1"]
     for one in all_of_it[:2]:
         found.drop(one)
-    assert vars(found) == vars(History())
+    assert found.about({"agent_id": "receipts-agent"}, 9) == []
+    assert found.previous(STEP, "") is None
+    assert found.baseline(LINE, "") == [0.1, 0.2, 0.3], "each line keeps its own last runs"
+
+
+def test_a_line_keeps_its_last_runs_and_one_more_for_the_request_that_asks() -> None:
+    found = history(*(verdict(n, n / 100) for n in range(50)))
+    assert found.baseline(LINE, "r49") == [0.46, 0.47, 0.48]
+    assert sum(map(len, found._runs.values())) == 4
+
+
+def test_of_more_lines_than_are_kept_the_one_without_a_gate_for_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalcore.gates.history.LINES", 2)
+    found = history(*(verdict(n, agent_id=f"agent {n}") for n in (2, 1, 3)))
+    assert [found.baseline(LINE._replace(agent_id=f"agent {n}"), "") for n in (1, 2, 3)] == [[], [0.8], [0.8]]
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from agents.join.step_data import Report
 from agents.keys import CONSERVATION, FOREVER
 from agents.ports import Change, Unavailable
 from agents.ramp_steps import RampCounting
+from evalcore.gates.history import Asked
 from evalcore.gates.requests import InvalidRequest, RampRequest
-from evalcore.gates.verdict import Moment, as_json, of_gates, refused
+from evalcore.gates.verdict import Moment, of_gates, refused
 from schemas.outcomes import Kind
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates import ramp_requests
 from streams.gates.ramp_requests import RampRequests
-from streams.gates.verdict_log import PublishedVerdict
 from tests.memory_ports import ManualClock, MemoryDeadLetters, MemoryStore
 from tests.unit.agents.builders import Rec
 
@@ -53,7 +53,7 @@ class Topic:
     """The verdicts' topic, which outlives every worker."""
 
     published: list[Verdict] = field(default_factory=list)
-    held: dict[str, PublishedVerdict] = field(default_factory=dict)
+    held: dict[str, Asked] = field(default_factory=dict)
     down: bool = False
 
     async def caught_up(self) -> None:
@@ -61,14 +61,13 @@ class Topic:
         if self.down:
             raise Unavailable("Kafka is away")
 
-    def known(self, request_id: str) -> PublishedVerdict | None:
+    def answered(self, request_id: str) -> Asked | None:
         return self.held.get(request_id)
 
     async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
         await self.caught_up()
         self.published.append(verdict)
-        value: Any = as_json(verdict)
-        self.held.setdefault(verdict.request_id, PublishedVerdict(body, place, value))
+        self.held.setdefault(verdict.request_id, Asked.of(body, place))
 
 
 @dataclass
