@@ -10,6 +10,7 @@ import msgspec
 
 from agents.codec import TraceFacts
 from agents.keys import Key
+from agents.newcomers import Newcomers
 from schemas.dead_letters import DeadLetter, Record
 from schemas.outcomes import Cause
 
@@ -159,3 +160,4 @@ class Ports:
     records: Records
     traces: Traces
     clock: Clock
+    newcomers: Newcomers = field(default_factory=Newcomers)

@@ -105,10 +105,10 @@ async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext,
     out = []
     for facts in items:
         snapshot = context.turns[facts.response_id]
-        changed = merge_trace(snapshot.turn, facts)
+        changed = merge_trace(snapshot.turn, ports.newcomers.placed(facts, context.now))
         if changed:
             snapshot.touched = True
-            pool(batch, facts, context)
+            pool(batch, facts, context, ports.newcomers)
             if not snapshot.turn.judged:
                 context.change.due[facts.response_id] = next_check(context.now, facts.ended, context.policy, first=True)
         out.append(MergeResult(facts.index, facts.ended, snapshot, None, State.DONE if changed else State.SUPERSEDED))

@@ -212,6 +212,12 @@ class Settings(BaseModel):
         "over 16 times this where that is more",
     )
     bad_records_in_a_row: int = Field(1_000, ge=1, description="This many undecodable records in a row stop the worker")
+    new_names_per_hour: int = Field(
+        1_000,
+        ge=0,
+        description="Unregistered verticals, and agent versions, that a worker takes as new in an hour; more count as "
+        "unregistered, or are not pooled",
+    )
     opik_writes_in_flight: int = Field(8, ge=1)
     opik_timeout_seconds: float = Field(10.0, gt=0)
     opik_retry_seconds: float = Field(60.0, ge=0, description="Total time one write may be retried")

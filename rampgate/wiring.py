@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agents import rerolls, thumbs, traces
 from agents.join.step import Agent
+from agents.newcomers import Newcomers
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
 from rampgate.registry.verticals import load_verticals
@@ -38,6 +39,7 @@ class Parts:
     records: KafkaRecords
     metrics: Metrics
     clock: WallClock
+    newcomers: Newcomers
     _opik: OpikParts | None = None
 
     @property
@@ -50,7 +52,7 @@ class Parts:
     @property
     def ports(self) -> Ports:
         letters = KafkaDeadLetters(self.producer, self.topics["dead-letters"], self.settings.max_record_bytes)
-        return Ports(self.store, self.opik.scores, letters, self.records, self.opik.traces, self.clock)
+        return Ports(self.store, self.opik.scores, letters, self.records, self.opik.traces, self.clock, self.newcomers)
 
     @property
     def tuning(self) -> Tuning:
@@ -151,7 +153,7 @@ def make_access(settings: Settings) -> KafkaAccess:
 def make_parts(settings: Settings) -> Parts:
     """Parts that connect on first use. Raises SettingsError for settings or verticals that can't be used."""
     verticals = load_verticals(settings.configs)
-    access = make_access(settings)
+    access, metrics = make_access(settings), Metrics()
     limit_inflation(settings.max_record_bytes)
     return Parts(
         settings=settings,
@@ -162,6 +164,9 @@ def make_parts(settings: Settings) -> Parts:
         store=RedisStore(settings.redis_url, settings.redis_prefix),
         producer=Producer(access, max_bytes=max(settings.max_record_bytes, 1_048_576)),
         records=KafkaRecords(access),
-        metrics=Metrics(),
+        metrics=metrics,
         clock=WallClock(),
+        newcomers=Newcomers(
+            verticals, settings.new_names_per_hour, lambda sort: metrics.new_names_refused.labels(sort).inc()
+        ),
     )

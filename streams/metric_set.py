@@ -28,6 +28,7 @@ JUDGE_ANSWERS: Final[Values] = (
 JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
 TIERS: Final[Values] = ("safety", "quality")
 REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
+NAMES: Final[Values] = ("vertical", "agent")
 NOTIFIED: Final[Values] = ("delivered", "failed")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")
 REFRESHES: Final[Values] = ("loaded", "unchanged", "refused", "empty")

@@ -28,6 +28,7 @@ from streams.metric_set import (
     JUDGED,
     LOOKUPS,
     MILESTONES,
+    NAMES,
     NOTIFIED,
     OPEN,
     OPIK_OUTCOMES,
@@ -45,12 +46,17 @@ from streams.metric_set import (
     record_states,
 )
 
+OTHER = "other"
+
 
 class Metrics(MetricSet):
     """Every metric of a process."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
+        self.sub_agents: Collection[str] = ()
+        """The names that the registry knows, as turns keep them; any other is shown as `other`."""
+        self.categories: Collection[str] = ()
         self._correlation()
         self._gates_and_judges()
         self._registry()
@@ -71,7 +77,8 @@ class Metrics(MetricSet):
             self.records.labels(kind, state, reason).inc(by)
         for (vertical, sub_agent, category, kind), by in report.written.items():
             label = vertical if vertical in registered else UNREGISTERED
-            self.records_written.labels(label, sub_agent, category, kind).inc(by)
+            named = known_as(sub_agent, self.sub_agents), known_as(category, self.categories)
+            self.records_written.labels(label, *named, kind).inc(by)
         for kind, lags in report.lags_ms.items():
             self._observe_many(self.pipeline_lag.labels(kind), lags)
 
@@ -119,7 +126,7 @@ class Metrics(MetricSet):
         )
         self.records_written = self._counter(
             "eval_correlation_records_written_total",
-            "Feedback scores that Opik has confirmed.",
+            "Feedback scores that Opik has confirmed; a sub-agent or category that the registry lacks is other.",
             vertical=OPEN,
             sub_agent=OPEN,
             category=OPEN,
@@ -250,6 +257,12 @@ class Metrics(MetricSet):
             topic=OPEN,
             partition=OPEN,
         )
+        self.new_names_refused = self._counter(
+            "rampgate_new_names_refused_total",
+            "Traces whose vertical or agent version was new beyond new_names_per_hour: counted as unregistered, or not "
+            "pooled.",
+            sort=NAMES,
+        )
         self.parked = self._gauge("rampgate_parked_signals", "Signals in durable state that wait to be written.")
         self.conservation_difference = self._gauge(
             "rampgate_conservation_difference",
@@ -339,6 +352,12 @@ class Metrics(MetricSet):
             "Unchanged candidates a gate refused / all, in the last check.",
             gate=OPEN,
         )
+
+
+def known_as(name: str, registered: Collection[str]) -> str:
+    """The label for a name that a trace brought: the name where the registry has it, else `other`; "" for none. What
+    producers make up must not make series."""
+    return name if not name or name in registered else OTHER
 
 
 def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:

@@ -48,7 +48,8 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             if turn.trace and not turn.judged
         }
         if sought:
-            found.update(await ports.traces.find(sought))
+            seen = await ports.traces.find(sought)
+            found.update({one: ports.newcomers.placed(facts, context.now) for one, facts in seen.items()})
         if unjudged:
             judged.update(await ports.traces.judged(unjudged))
         asked.update((response_id, turns[response_id].trace) for response_id in (*sought, *unjudged))

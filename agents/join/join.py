@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agents.codec import SignalEvent, TraceFacts
-from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn, score_of
+from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn, score_of, short_name
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 
@@ -110,9 +110,9 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
                     doubt(turn, kind)
         turn.trace, turn.project = facts.trace, facts.project
         turn.time = max(facts.ended, turn.time) if same else facts.ended
-        turn.vertical = facts.vertical or turn.vertical
-        turn.sub_agent = facts.sub_agent or turn.sub_agent
-        turn.category = facts.category or turn.category
+        turn.vertical = short_name(facts.vertical) or turn.vertical
+        turn.sub_agent = short_name(facts.sub_agent) or turn.sub_agent
+        turn.category = short_name(facts.category) or turn.category
         if facts.judged:
             turn.judged = 1
         # The trace was read from Opik, and these scores with it.

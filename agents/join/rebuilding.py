@@ -20,7 +20,8 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
     """Note the scores on these traces as written; return how many traces count. Any version from the topics replaces a
     signal that is known from Opik alone."""
     now = ports.clock.now_ms()
-    facts = {f.response_id: f for f in found if f.ended >= now - policy.lookback and f.wrote}
+    recent = [one for one in found if one.ended >= now - policy.lookback and one.wrote]
+    facts = {one.response_id: ports.newcomers.placed(one, now) for one in recent}
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():

@@ -79,8 +79,9 @@ async def bring(
 
 async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topics: Topics) -> Report:
     """Join traces that were read from Opik: parked signals get their trace, and coverage counts it (FR-11)."""
-    since = ports.clock.now_ms() - policy.lookback
-    facts = {one.response_id: one for one in found if one.ended >= since}
+    now = ports.clock.now_ms()
+    since = now - policy.lookback
+    facts = {one.response_id: ports.newcomers.placed(one, now) for one in found if one.ended >= since}
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():

@@ -215,9 +215,10 @@ class LiveJudging:
                 letters.append(letter)
             else:
                 change.sets[mark_key(one.turn.trace)] = one.mark.pack(), now + self._policy.lookback
-            for judge, found in said.said:
-                metadata = one.source.get("metadata")
-                keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer)
+            metadata = one.source.get("metadata")
+            since = self._pooled_since(metadata, now)
+            for judge, found in said.said if since is not None else ():
+                keep(change, now, self._policy.lookback, one.turn.trace, judge, metadata, found.answer, since or 0)
             if place in owners and place not in refusals:
                 written.append(one.response_id)
             self._observe(said)
@@ -233,6 +234,15 @@ class LiveJudging:
         if found is None:
             raise Unavailable("the registry is not loaded")
         return found
+
+    def _pooled_since(self, metadata: Any, now: int) -> int | None:
+        """Return the hour since which scores of this agent version are kept; None where they are not."""
+        if not isinstance(metadata, Mapping):
+            return None
+        agent, version = metadata.get("agent_id"), metadata.get("agent_version")
+        if not (agent and version and isinstance(agent, str) and isinstance(version, str)):
+            return None
+        return self._ports.newcomers.pooled_since(agent, version, now)
 
     def _may(self, vertical: str, trace: bytes) -> bool:
         """Return whether we judge this trace. Opik holds only traces of UUID version 7, so no other can get a score."""

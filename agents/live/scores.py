@@ -55,13 +55,23 @@ async def read_marks(store: Store, traces: Sequence[bytes]) -> dict[bytes, Mark]
 
 
 KINDS = 2_000
-"""At most so many combinations of judge version, vertical and agent version are kept in an hour."""
+"""At most so many combinations of judge version, vertical and agent version are kept in an hour; those of the agent
+versions that were heard of first, so that made-up ones displace none."""
 _SCORE_LAYOUT = struct.Struct(">16sd")
 
 
-def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, metadata: Any, answer: Answer) -> None:
-    """Add an answer to the pools of `change`. `metadata` is the trace's; one without an agent or version is not
-    kept."""
+def keep(
+    change: Change,
+    now: int,
+    lookback: int,
+    trace: bytes,
+    judge: Judge,
+    metadata: Any,
+    answer: Answer,
+    since: int,
+) -> None:
+    """Add an answer to the pools of `change`. `metadata` is the trace's; one without an agent or version is not kept.
+    `since`: the hour in which the agent version was first heard of."""
     if isinstance(answer, NotApplicable) or not isinstance(metadata, Mapping):
         return
     agent, version, vertical = (metadata.get(name) for name in ("agent_id", "agent_version", "vertical"))
@@ -71,7 +81,7 @@ def keep(change: Change, now: int, lookback: int, trace: bytes, judge: Judge, me
     expires = expiry(hour, lookback)
     kind = orjson.dumps([judge.id, judge.version, vertical if isinstance(vertical, str) else None, agent, version])
     index = change.pools.setdefault(LIVE_SCORE_INDEX.key(hour), Pool(expires, KINDS))
-    index.members[kind] = 0
+    index.members[kind] = since
     pool = change.pools.setdefault(_pool_key(hour, kind), Pool(expires, POOL))
     value = answer.value if isinstance(answer, Scored) else math.nan
     pool.members[_SCORE_LAYOUT.pack(trace, value)] = _number(trace)

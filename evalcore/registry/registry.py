@@ -22,6 +22,8 @@ __all__ = [
 Seen = str | None
 """The vertical that looks; None for the platform's view."""
 Judges = tuple[Judge, ...]
+_SUB_AGENT = ("sub_agent_id", "sub_agent")
+"""How filters spell the field."""
 WordT = TypeVar("WordT", Milestone, Classification)
 
 
@@ -119,6 +121,16 @@ class Registry:
         return tuple(
             j for j in self.all(vertical) if j.safety or not j.rule.applies_to or archetype in j.rule.applies_to
         )
+
+    @property
+    def sub_agents(self) -> frozenset[str]:
+        """Every sub-agent that the files name: in archetypes, in what judges apply to, and in judges' filters."""
+        named = {agent for agents in self.archetypes.values() for agent in agents}
+        for judge in self.judges.values():
+            named.update(judge.sub_agents)
+            if judge.filter is not None and judge.filter.compared in _SUB_AGENT:
+                named.update(value for value in judge.filter.values if isinstance(value, str))
+        return frozenset(named)
 
     def for_sub_agent(self, sub_agent: str, vertical: Seen = None) -> Judges:
         """Returns the judges of a sub-agent; for one without archetype, judges for all and every safety judge."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 from pathlib import PurePath
 
+from agents.join.turn import short_name
 from evalcore.registry.registry import Judge, Registry
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from schemas.answers import Refresh
@@ -32,6 +33,9 @@ class RegistryMetrics:
         metrics.registry_judges.set(answer.judges)
         if answer.outcome == "loaded":
             metrics.registry_loaded.set(time.time())
+        if registry is not None:
+            metrics.sub_agents = frozenset(map(short_name, registry.sub_agents))
+            metrics.categories = frozenset(map(short_name, registry.category_files))
         self._known = count_findings(metrics, result.findings, self._known)
         self._show_overdue(registry)
 

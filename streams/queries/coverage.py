@@ -14,6 +14,7 @@ from agents.join.counting import (
     MISSING_SIGNAL,
     MISSING_TRACE,
 )
+from agents.join.turn import short_name
 from agents.keys import COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Clock, Store
 from schemas.answers import Coverage, CoverageAnswer
@@ -102,7 +103,8 @@ def of_one(counts: Counts, vertical: str, registered: Collection[str], window_se
     if vertical == UNREGISTERED and vertical not in registered:
         found = [row for row in by_label(counts, registered, window_seconds) if row.vertical == UNREGISTERED]
         return found[0] if found else entry(vertical, {}, window_seconds)
-    return entry(vertical, counts, window_seconds)
+    row = entry(short_name(vertical), counts, window_seconds)
+    return row.model_copy(update={"vertical": vertical})
 
 
 def entry(vertical: str, counts: Counts, window_seconds: int) -> Coverage:

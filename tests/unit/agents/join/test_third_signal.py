@@ -150,6 +150,7 @@ async def state_of(states: DeadLetterStates, letter: Any) -> tuple[DeadLetterSta
 
 async def test_metrics_have_its_label() -> None:
     world, metrics = World(), Metrics()
+    metrics.sub_agents, metrics.categories = {"search"}, {"faq"}
     await world.tell(Kind.TRACE, trace("r"))
     metrics.observe_report(await world.tell(KIND, marked("r"), b"{"), registered=["shopping"])
     text = metrics.exposition().decode()
