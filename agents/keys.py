@@ -98,6 +98,14 @@ COUNTED = KeyFamily(
     owner="agents.ramp_steps",
     holds="the spans of offsets above the watermark whose ramp steps are counted",
 )
+LET_THROUGH = KeyFamily(
+    "ok:<topic>:<partition>",
+    type="string",
+    life="the lookback window",
+    growth="one for each partition that an operator resumed",
+    owner="rampgate.cli.jobs.resume",
+    holds="the offset below which bad records go to the dead letters however many they are",
+)
 COVERAGE = KeyFamily(
     "c:<hour>",
     type="hash",

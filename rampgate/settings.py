@@ -211,7 +211,9 @@ class Settings(BaseModel):
         description="A larger record becomes a dead letter; so does a batch that would inflate to over 64 MiB, or to "
         "over 16 times this where that is more",
     )
-    bad_records_in_a_row: int = Field(1_000, ge=1, description="This many undecodable records in a row stop the worker")
+    bad_records_in_a_row: int = Field(
+        1_000, ge=1, description="So many undecodable records in a row pause a partition"
+    )
     new_names_per_hour: int = Field(
         1_000,
         ge=0,

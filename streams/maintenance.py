@@ -63,6 +63,7 @@ class Maintenance:
             group.create_task(self._every(5.0, self.withheld), name="withheld")
             group.create_task(self._every(60.0, self.eviction), name="eviction")
             group.create_task(self._every(5.0, self.logs), name="logs")
+            group.create_task(self._every(1.0, self.resume), name="resume")
             group.create_task(self.pulse(), name="pulse")
 
     async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
@@ -165,6 +166,15 @@ class Maintenance:
     async def eviction(self) -> bool:
         """Notice that somebody lets Redis evict keys while the worker runs."""
         await self._refuse_evicting()
+        return False
+
+    async def resume(self) -> bool:
+        """Read paused partitions again whose bad records an operator lets through."""
+        for pipeline in self._consumption.pipelines.values():
+            if pipeline.paused:
+                for partition in await pipeline.let_through():
+                    log.info("partition_resumed", topic=partition.topic, partition=partition.partition)
+                    await self._consumption.rewind(partition)
         return False
 
     async def pulse(self) -> None:

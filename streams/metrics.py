@@ -298,7 +298,13 @@ class Metrics(MetricSet):
         )
         self.bad_records_in_a_row = self._gauge(
             "rampgate_bad_records_in_a_row",
-            "Undecodable records since the last good one; at the limit the worker stops.",
+            "Undecodable records since the last good one; at the limit their partition pauses.",
+        )
+        self.partition_paused = self._gauge(
+            "rampgate_partition_paused",
+            "1 for a partition that pauses, since too many of its records in a row can't be decoded; no series else.",
+            topic=OPEN,
+            partition=OPEN,
         )
         self.loop_lag = self._gauge("rampgate_loop_lag_seconds", "How late the event loop ran its last timer.")
         self.last_progress = self._gauge(

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import faust
@@ -17,6 +17,7 @@ from faust.types import TP
 from agents.codec import Bad, Decoded
 from agents.join.step import Agent, Batch, FetchedBatch, handle
 from agents.join.step_data import Report
+from agents.keys import LET_THROUGH
 from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean, replay_id_of
@@ -28,7 +29,8 @@ log = structlog.get_logger(__name__)
 
 
 class TooManyBad(Exception):
-    """Too many undecodable records came in a row: the producer is at fault, not a record."""
+    """Too many undecodable records came in a row: the producer is at fault, not a record. The partition pauses, and
+    nothing of it goes to the dead letters, until an operator lets them through or raises the limit."""
 
 
 class Abandoned(Exception):
@@ -42,6 +44,7 @@ class Consumer(Protocol):
 
     def current(self, batch: FetchedBatch) -> bool: ...
     def abandon(self, batch: FetchedBatch) -> None: ...
+    def halt(self, partition: TP) -> None: ...
 
 
 @dataclass
@@ -79,6 +82,8 @@ class Pipeline:
         self._lanes: dict[TP, deque[Flight]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._bad: dict[TP, tuple[int, int, int]] = {}
+        self._paused: dict[TP, tuple[FetchedBatch, str]] = {}
+        self._let_through: dict[TP, int] = {}
         self._stopping = self._begun = False
         self._made_at = time.monotonic()
         self._bad_limit = bad_in_a_row
@@ -88,6 +93,19 @@ class Pipeline:
     def bad_in_a_row(self) -> int:
         """Undecodable records since the last good one, in the partition that has most."""
         return max((streak for _, _, streak in self._bad.values()), default=0)
+
+    @property
+    def paused(self) -> dict[TP, str]:
+        """The partitions that pause for their bad records, with the reason; of those that are still ours."""
+        current = self._consumer().current
+        self._paused = {tp: (batch, why) for tp, (batch, why) in self._paused.items() if current(batch)}
+        return {tp: why for tp, (_, why) in self._paused.items()}
+
+    async def let_through(self) -> list[TP]:
+        """The paused partitions whose bad records an operator lets through; they must be read again. Raises
+        Unavailable."""
+        waiting = [(tp, self._paused[tp][0].base) for tp in self.paused]
+        return [tp for tp, base in waiting if await self._learn(tp) > base]
 
     @property
     def in_flight(self) -> int:
@@ -114,7 +132,7 @@ class Pipeline:
             await asyncio.wait([lane[-1].done])
         await self._recall(batch)
         await self._room.acquire()
-        if self._stopping or not self._consumer().current(batch):
+        if self._stopping or not self._consumer().current(batch) or self._pauses(batch):
             self._consumer().abandon(batch)
             self._room.release()
             return
@@ -134,6 +152,8 @@ class Pipeline:
             ack()
         except (Abandoned, asyncio.CancelledError):
             pass
+        except TooManyBad as error:
+            self._pause(batch, str(error))
         except StateLost as lost:
             asyncio.get_running_loop().call_soon(self._recover, lost, batch)
         except Exception as error:
@@ -148,6 +168,17 @@ class Pipeline:
             lane.remove(flight)
             self._room.release()
 
+    def _pauses(self, batch: FetchedBatch) -> bool:
+        return bool(self._paused) and TP(batch.topic, batch.partition) in self.paused
+
+    def _pause(self, batch: FetchedBatch, why: str) -> None:
+        """Read no further in the batch's partition. Its later batches are abandoned; other partitions go on."""
+        tp = TP(batch.topic, batch.partition)
+        if self._consumer().current(batch):
+            self._paused[tp] = replace(batch, records=()), why
+            self._consumer().halt(tp)
+            log.error("partition_paused", topic=tp.topic, partition=tp.partition, offset=batch.base, reason=why)
+
     def _recover(self, lost: StateLost, batch: FetchedBatch) -> None:
         task = asyncio.ensure_future(self._lost(lost, batch))
         self._tasks.add(task)
@@ -160,7 +191,7 @@ class Pipeline:
         while True:
             try:
                 decoded = self.agent.decode(batch.records, self.ports.clock.now_ms(), self.policy)
-                self._limit_bad(flight.batch.generation, batch, decoded)
+                await self._limit_bad(flight.batch.generation, batch, decoded)
                 await self._step(flight, batch, decoded, doubtful)
             except (StateLost, Unauthorized, Abandoned, TooManyBad):
                 raise
@@ -241,16 +272,16 @@ class Pipeline:
         self._bad[partition] = (batch.generation, batch.base, streak)
 
     @staticmethod
-    def _tail(records: Sequence[Record], decoded: Decoded[Any]) -> int:
-        """Number of bad records at the end, without replayed dead letters."""
+    def _tail(records: Sequence[Record], decoded: Decoded[Any], since: int = 0) -> int:
+        """Number of bad records at the end, from the offset `since` on, without replayed dead letters."""
         good = max((event.index for event in (*decoded.items, *decoded.dropped)), default=-1)
-        return sum(replay_id_of(record.headers) is None for record in records[good + 1 :])
+        return sum(replay_id_of(record.headers) is None for record in records[good + 1 :] if record.offset >= since)
 
-    def _limit_bad(self, generation: int, batch: Batch, decoded: Decoded[Any]) -> None:
+    async def _limit_bad(self, generation: int, batch: Batch, decoded: Decoded[Any]) -> None:
         """Raise TooManyBad where undecodable records reach the limit (promise 6).
 
         A repeated batch counts once. Replayed dead letters don't count: an operator sent them and knows what they are,
-        and a thousand of them must not stop every worker.
+        and a thousand of them must not pause a partition. Nor do records that an operator has let through.
         """
         partition = TP(batch.topic, batch.partition)
         known, counted, streak = self._bad.get(partition, (generation, -1, 0))
@@ -259,15 +290,27 @@ class Pipeline:
         if generation != known or not decoded.bad:
             streak = 0
         if decoded.bad:
-            tail = self._tail(batch.records, decoded)
+            since = self._let_through.get(partition, 0)
+            tail = self._tail(batch.records, decoded, since)
             streak = tail if decoded.items or decoded.dropped else streak + tail
+            if streak >= self._bad_limit and await self._learn(partition) > since:
+                since = self._let_through[partition]
+                tail = self._tail(batch.records, decoded, since)
+                streak = tail if since > batch.base else streak
         if streak >= self._bad_limit:
             raise TooManyBad(
                 f"{batch.topic}/{batch.partition}: {streak} records in a row can't be decoded, the last at offset "
-                f"{batch.end - 1} ({decoded.bad[-1].detail}). Stopping rather than draining the topic: mend the "
-                "producer, or raise bad_records_in_a_row"
+                f"{batch.end - 1} ({decoded.bad[-1].detail}). The partition pauses rather than draining into the dead "
+                f"letters: mend the producer, then `rampgate resume {batch.topic}/{batch.partition}`, or raise "
+                "bad_records_in_a_row and restart"
             )
         self._bad[partition] = (generation, batch.end, streak)
+
+    async def _learn(self, partition: TP) -> int:
+        """The offset below which an operator lets bad records through, 0 where none was named. Raises Unavailable."""
+        (stored,) = await self.ports.store.read([LET_THROUGH.key(*partition)])
+        self._let_through[partition] = int(stored) if stored else 0
+        return self._let_through[partition]
 
 
 class Handler(Protocol):

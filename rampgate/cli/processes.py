@@ -1,4 +1,5 @@
-"""`rampgate worker`, `feed dynamodb` and `sweep`: the processes that consume, publish and reconcile (contracts §5)."""
+"""`rampgate worker`, `feed dynamodb` and `sweep`: the processes that consume, publish and reconcile (contracts §5); and
+`resume`, which tells workers to read on."""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command("worker")(worker)
     app.add_typer(feeds, name="feed")
     app.command("sweep")(sweep)
+    app.command("resume")(resume)
 
 
 def worker(
@@ -57,6 +59,31 @@ def worker(
         return await serve_worker(settings)
 
     raise typer.Exit(run(job))
+
+
+def resume(
+    place: Annotated[str, typer.Argument(help="The paused partition, topic/number, as /readyz names it")],
+    until: Annotated[int | None, typer.Option(min=0, help="Offset of the first record not let through")] = None,
+    kafka: KafkaOption = None,
+    redis: RedisOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let the bad records of a paused partition go to the dead letters; its worker then reads on within seconds.
+
+    A partition pauses when `bad_records_in_a_row` of its records can't be decoded. This lets through those that lie
+    there now, or below --until; ones that come later count anew. Stop or mend their producer first.
+
+    Example: rampgate resume rampgate.thumbs/3
+    """
+    from rampgate.cli.jobs import resume as job
+
+    done = job.resume({"kafka": kafka, "redis": redis}, place, until)
+    if as_json:
+        print_json(done)
+    else:
+        sys.stdout.write(
+            f"{done['topic']}/{done['partition']}: bad records below offset {done['until']} go to the dead letters\n"
+        )
 
 
 @feeds.callback()

@@ -47,6 +47,7 @@ class WorkerHealth:
         self._lag: int | None = None
         self._series: set[TP] = set()
         self._beside: set[tuple[str, TP]] = set()
+        self._paused: dict[TP, str] = {}
         self._offsets = KafkaOffsets(worker.parts.access, tries=1)
 
     async def run(self) -> None:
@@ -125,7 +126,7 @@ class WorkerHealth:
         for tp in self._series - lags.keys():
             gauge.remove(tp.topic, str(tp.partition))
         self._series = set(lags)
-        self._lag = sum(lag for tp, lag in lags.items() if not self._deciding(tp))
+        self._lag = sum(lag for tp, lag in lags.items() if not self._deciding(tp) and tp not in self._paused)
         if not self._lag:
             self._parts.metrics.last_progress.set(time.time())
 
@@ -143,9 +144,18 @@ class WorkerHealth:
             settled = sum(consumer.unsettled_from(tp) or 0 for tp in consumer.assignment())
             pipelines = consumption.pipelines.values()
             self._parts.metrics.bad_records_in_a_row.set(max((p.bad_in_a_row for p in pipelines), default=0))
+            self._show_paused({tp: why for pipeline in pipelines for tp, why in pipeline.paused.items()})
         excused = not self._lag or not all(check.ok for check in self._checks.values()) or self._worker.replaying()
         if excused or settled != self._settled:
             self._moved, self._settled = time.monotonic(), settled
+
+    def _show_paused(self, paused: dict[TP, str]) -> None:
+        gauge = self._parts.metrics.partition_paused
+        for tp in self._paused.keys() - paused.keys():
+            gauge.remove(tp.topic, str(tp.partition))
+        for tp in paused:
+            gauge.labels(tp.topic, str(tp.partition)).set(1)
+        self._paused = paused
 
     def live(self) -> Health:
         now = time.monotonic()
@@ -160,7 +170,13 @@ class WorkerHealth:
         )
 
     def ready(self) -> Health:
-        return summary(assigned=self._assigned(), **self._checks, state=self._state(), registry=self._registry())
+        return summary(
+            assigned=self._assigned(),
+            **self._checks,
+            state=self._state(),
+            registry=self._registry(),
+            partitions=self._partitions(),
+        )
 
     def _assigned(self) -> Check:
         consumption, consumer = self._worker.consumption, self._consumer()
@@ -173,6 +189,9 @@ class WorkerHealth:
         if unplaced:
             return Check(ok=False, detail=f"finding the start of {len(unplaced)} partitions")
         return Check(ok=True, detail=f"{len(held)} partitions" if held else "standing by: others have all partitions")
+
+    def _partitions(self) -> Check:
+        return Check(ok=not self._paused, detail=clean("; ".join(self._paused.values())))
 
     def _state(self) -> Check:
         if self._worker.replaying():

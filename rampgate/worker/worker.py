@@ -23,7 +23,6 @@ from streams.kafka.gaps import Gaps
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import Maintenance
-from streams.pipeline import TooManyBad
 from streams.rebuild import Adoption, Rebuild
 from streams.redis.fitness import Evicting, refuse_evicting
 
@@ -129,7 +128,7 @@ class Worker:
             crashed.cancel()
         if consumption.failure.done():
             error = consumption.failure.result()
-            expected = isinstance(error, Unauthorized | TooManyBad | Unavailable | Evicting)
+            expected = isinstance(error, Unauthorized | Unavailable | Evicting)
             log.error("worker_must_stop", reason=str(error), exc_info=None if expected else error)
             return 2
         if not self._stop.is_set():

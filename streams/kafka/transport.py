@@ -61,6 +61,7 @@ class BatchConsumer(driver.Consumer):
         self._outstanding: defaultdict[TP, dict[int, int]] = defaultdict(dict)
         self._settled_before: dict[TP, int] = {}
         self._fetched_under: dict[TP, int] = {}
+        self._halted: set[TP] = set()
         self._seeking: defaultdict[TP, asyncio.Lock] = defaultdict(asyncio.Lock)
         app = self.app
         self.start_at: Start = app.start_of_partition
@@ -111,6 +112,7 @@ class BatchConsumer(driver.Consumer):
             self._next[tp] = offset
             self._read_offset[tp] = None
             self._outstanding[tp].clear()
+            self._halted.discard(tp)
             # All below is settled, but its commit may have failed: on a quiet partition nothing else commits it.
             self._acked[tp] = [offset - 1] if offset else []
 
@@ -137,6 +139,10 @@ class BatchConsumer(driver.Consumer):
             if (message.value.watermark_key, message.value.base, message.value.generation) == place:
                 self._unacked_messages.discard(message)
 
+    def halt(self, partition: TP) -> None:
+        """Fetch no more of the partition until it is rewound, or assigned anew."""
+        self._halted.add(partition)
+
     def committed(self, tp: TP) -> int | None:
         """The committed offset, None without one."""
         return self._committed_offset[tp]
@@ -159,6 +165,11 @@ class BatchConsumer(driver.Consumer):
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         self._fetched_under = dict(self._generation)
+        if self._halted and active_partitions is not None:
+            active_partitions = active_partitions - self._halted
+            if not active_partitions:  # an empty set asks for all
+                await self.sleep(timeout)
+                return {}
         try:
             return await super()._getmany(active_partitions, timeout)
         except OffsetOutOfRangeError as error:
@@ -278,6 +289,7 @@ class BatchConsumer(driver.Consumer):
             self._outstanding.pop(tp, None)
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)
+            self._halted.discard(tp)
 
 
 def in_doubt(doubts: Mapping[TP, tuple[int, int]], tp: TP, base: int, last: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -14,6 +16,7 @@ from tests.fault.checking import check
 from tests.fault.rig import Rig, now_ms
 from tests.fault.traffic import Mix, Traffic
 from tests.fault.turns import Message
+from tests.fault.worker_process import environment
 
 Make = Callable[..., Rig]
 
@@ -137,8 +140,8 @@ def test_a_worker_starts_while_redis_is_down(make_rig: Make, own_redis: RedisSer
         check(rig, traffic)
 
 
-def test_a_run_of_poison_stops_the_worker_before_it_drains_the_topic(make_rig: Make) -> None:
-    """Too many undecodable records in a row: exit code 2, a clear message, and no offset committed past them."""
+def test_a_run_of_poison_pauses_its_partition_and_an_operator_resumes_it(make_rig: Make) -> None:
+    """Too many undecodable records in a row: a clear message, no offset committed past them, and all else goes on."""
     traffic = Traffic(85, 300, now_ms())
     rig = make_rig(bad_records_in_a_row=150, batch_records=100)
     rig.opik.load(traffic)
@@ -147,13 +150,30 @@ def test_a_run_of_poison_stops_the_worker_before_it_drains_the_topic(make_rig: M
     rig.wait("the good ones consumed", rig.drained)
     good = rig.committed()
     rig.send([Message("thumbs", b"poison", b"{poison %d" % n) for n in range(1_000)])
-    assert worker.wait(60) == 2
-    assert worker.logged("records in a row can't be decoded")
+    rig.wait("the partition pauses", lambda: worker.logged("partition_paused"))
     (place,) = [place for place, end in rig.ends().items() if end - good.get(place, 0) >= 1_000]
+    later = Traffic(285, 300, now_ms())
+    rig.opik.load(later)
+    rig.send(later.messages)
+    ends = rig.ends()
+
+    def others_go_on() -> bool:
+        return all(rig.watermarks().get(one, 0) == end for one, end in ends.items() if one != place)
+
+    rig.wait("all other partitions are read to their end", others_go_on)
     assert rig.committed().get(place, 0) < good.get(place, 0) + 150
+    assert worker.running
+    worker.kill()
     again = rig.worker()
-    assert again.wait(60) == 2, "a supervisor's restart must not get past it either"
+    rig.wait("a supervisor's restart does not get past it either", lambda: again.logged("partition_paused"))
     assert rig.committed().get(place, 0) < good.get(place, 0) + 150
+    command = [sys.executable, "-m", "rampgate", "resume", f"{rig.prefix}{place[0]}/{place[1]}"]
+    done = subprocess.run(command, env=environment(rig._settings), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rig.wait("the resumed partition is read to its end", rig.drained)
+    assert again.running
+    poison = [letter for letter in rig.dead_letters() if letter["value"].startswith(b"{poison")]
+    assert len(poison) == 1_000
 
 
 @pytest.fixture(scope="module")

@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from faust.types import TP
 from structlog.testing import capture_logs
 
 from agents import thumbs
 from agents.join.step import FetchedBatch
+from agents.keys import FOREVER, LET_THROUGH
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind
-from streams.pipeline import Pipeline, TooManyBad
+from streams.pipeline import Pipeline
 from tests.unit.agents.builders import thumb, trace, trace_id
 from tests.unit.agents.join.world import World
 
 CELL = "w:rampgate.thumbs:0"
+PLACE, OTHER = TP("rampgate.thumbs", 0), TP("rampgate.thumbs", 1)
 
 
 class Held:
@@ -56,7 +59,12 @@ class Stage:
         self.abandoned: list[int] = []
         self.lost: list[int | None] = []
         self.fatal: list[BaseException] = []
-        self.pipeline = Pipeline(
+        self.halted: list[TP] = []
+        self.pipeline = self.started(in_flight, bad_in_a_row)
+
+    def started(self, in_flight: int, bad_in_a_row: int) -> Pipeline:
+        """A pipeline as a worker has it that starts now."""
+        return Pipeline(
             thumbs.AGENT,
             replace(self.world.ports, scores=self.scores),
             self.world.policy,
@@ -88,6 +96,9 @@ class Stage:
 
     def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.base)
+
+    def halt(self, partition: TP) -> None:
+        self.halted.append(partition)
 
     async def _ready(self) -> None: ...
 
@@ -267,7 +278,9 @@ async def test_a_stop_lets_what_is_in_flight_end_and_takes_nothing_new() -> None
 
 
 @pytest.mark.parametrize("sizes", [(10,), (4, 6), (1,) * 10])
-async def test_bad_records_in_a_row_stop_the_worker_however_they_are_cut_into_batches(sizes: tuple[int, ...]) -> None:
+async def test_bad_records_in_a_row_pause_their_partition_however_they_are_cut_into_batches(
+    sizes: tuple[int, ...],
+) -> None:
     async with Stage(bad_in_a_row=10) as stage:
         stage.world.send(Kind.THUMBS, *[b"{bad"] * 10)
         at = 10
@@ -276,8 +289,62 @@ async def test_bad_records_in_a_row_stop_the_worker_however_they_are_cut_into_ba
             await stage.submit(at, at + size - 1)
             await stage.end()
             at += size
-        assert [type(error) for error in stage.fatal] == [TooManyBad]
-        assert stage.recorded == 20 - sizes[-1], "the batch that stopped it is not recorded"
+        assert (stage.fatal, stage.halted) == ([], [PLACE])
+        assert "10 records in a row can't be decoded" in stage.pipeline.paused[PLACE]
+        assert stage.recorded == 20 - sizes[-1], "the batch that paused it is not recorded"
+        assert len(stage.world.letters.letters) == 10 - sizes[-1], "nor is it dead-lettered"
+
+
+async def test_a_paused_partition_holds_up_no_other_and_takes_no_more_of_its_own() -> None:
+    async with Stage(bad_in_a_row=10) as stage:
+        stage.world.send(Kind.THUMBS, *[b"{bad"] * 12, thumb("r0", "down"))
+        stage.world.store.values[CELL] = (b"10", FOREVER)
+        await stage.submit(10, 20)
+        await stage.submit(21, 22)
+        await stage.end()
+        assert stage.abandoned == [10, 21]
+        await stage.submit(21, 22)
+        assert (stage.abandoned, stage.pipeline.in_flight) == ([10, 21, 21], 0)
+        sent = stage.world.send(Kind.THUMBS, thumb("r1", "down"), partition=1)
+        there = FetchedBatch(*OTHER, 0, sent, generation=stage.generation)
+        stage.world.start(there)
+        await stage.pipeline.submit(there, lambda: stage.acked.append(0))
+        await stage.end()
+        assert (stage.world.score("r1"), stage.acked, stage.fatal) == (-1.0, [0], [])
+
+
+async def test_an_operator_lets_bad_records_through_and_later_ones_count_anew() -> None:
+    async with Stage(bad_in_a_row=10) as stage:
+        stage.world.send(Kind.THUMBS, *[b"{bad"] * 30)
+        stage.world.store.values[CELL] = (b"10", FOREVER)
+        await stage.submit(10, 24)
+        await stage.end()
+        assert await stage.pipeline.let_through() == []
+        stage.world.store.values[LET_THROUGH.key(*PLACE)] = (b"25", FOREVER)
+        assert await stage.pipeline.let_through() == [PLACE]
+        stage.generation += 1  # as a rewind does
+        assert stage.pipeline.paused == {}
+        await stage.submit(10, 24)
+        await stage.end()
+        assert (stage.recorded, len(stage.world.letters.letters)) == (25, 15)
+        await stage.submit(25, 33)
+        await stage.end()
+        assert (stage.recorded, stage.pipeline.bad_in_a_row) == (34, 9)
+        await stage.submit(34, 39)
+        await stage.end()
+        assert (stage.recorded, list(stage.pipeline.paused)) == (34, [PLACE])
+
+
+async def test_a_partition_that_paused_goes_on_after_a_restart_with_a_higher_limit_and_not_without() -> None:
+    async with Stage(bad_in_a_row=10) as stage:
+        stage.world.send(Kind.THUMBS, *[b"{bad"] * 15)
+        stage.world.store.values[CELL] = (b"10", FOREVER)
+        for limit, recorded in ((10, 10), (10, 10), (16, 25)):
+            stage.generation += 1
+            stage.pipeline = stage.started(4, limit)
+            await stage.submit(10, 24)
+            await stage.end()
+            assert stage.recorded == recorded
 
 
 async def test_one_less_does_not_stop_it_and_a_good_one_between_starts_the_count_anew() -> None:
@@ -305,7 +372,7 @@ async def test_bad_records_right_before_where_a_worker_starts_count_too(before: 
         stage.world.store.values[CELL] = (str(10 + before).encode(), 1 << 46)
         await stage.submit(10 + before, 14 + before)
         await stage.end()
-        assert [type(error) for error in stage.fatal] == ([TooManyBad] if before == 5 else [])
+        assert list(stage.pipeline.paused) == ([PLACE] if before == 5 else [])
 
 
 async def test_what_can_not_be_handled_is_dead_lettered_alone_and_its_batch_is_recorded_whole() -> None:

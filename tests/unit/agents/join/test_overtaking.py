@@ -42,6 +42,9 @@ class Generation:
     def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.now
 
+    def halt(self, partition: TP) -> None:
+        raise AssertionError("nothing here pauses")
+
     def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.generation)
 

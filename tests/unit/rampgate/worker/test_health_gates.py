@@ -92,3 +92,21 @@ def test_what_waits_beside_the_join_has_a_gauge_by_reader_and_none_for_a_partiti
     feed.done = {THUMBS: 10}
     asyncio.run(health._kafka())
     assert (gauge(THUMBS), gauge(STEPS)) == (0.0, None)
+
+
+def test_a_paused_partition_makes_the_worker_not_ready_and_keeps_it_alive() -> None:
+    health = measured(0, {STEPS: 10, THUMBS: 900})
+    consumption: Any = health._worker.consumption
+    consumption.pipelines = {"thumbs": SimpleNamespace(bad_in_a_row=0, paused={THUMBS: "1000 records in a row"})}
+    health._progress()
+    health._measure(consumption.app.consumer, {STEPS: 10, THUMBS: 900})
+    assert health._lag == 0, "what waits there is no stall: a restart would not help"
+    series = {"topic": THUMBS.topic, "partition": "0"}
+    metrics = health._parts.metrics.registry
+    assert metrics.get_sample_value("rampgate_partition_paused", series) == 1.0
+    assert not health._partitions().ok
+    assert "1000 records in a row" in health._partitions().detail
+    consumption.pipelines["thumbs"].paused = {}
+    health._progress()
+    assert metrics.get_sample_value("rampgate_partition_paused", series) is None
+    assert health._partitions().ok

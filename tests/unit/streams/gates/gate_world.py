@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from faust.types import TP
 
 from agents.join.counting import HOUR
 from agents.join.step import FetchedBatch
@@ -123,6 +124,9 @@ class Consumer:
 
     def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.generation
+
+    def halt(self, partition: TP) -> None:
+        raise AssertionError("nothing here pauses")
 
     def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.base)

@@ -64,6 +64,8 @@ class Broker:
     async def getmany(self, active: set[TP] | None, timeout: float) -> dict[TP, list[Any]]:
         found: dict[TP, list[Any]] = {}
         for tp in sorted(self.held):
+            if active and tp not in active:  # aiokafka takes an empty set for all
+                continue
             if self.position[tp] < self.first[tp]:
                 raise OffsetOutOfRangeError({TopicPartition(*tp): self.position[tp]})
             records = [record for record in self.logs.get(tp, []) if record.offset >= self.position[tp]]

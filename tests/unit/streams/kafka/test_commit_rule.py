@@ -296,3 +296,39 @@ async def test_a_partition_that_went_and_came_back_starts_anew(rig: Rig) -> None
 async def test_records_of_a_partition_whose_start_is_unknown_are_left_where_they_are(rig: Rig) -> None:
     rig.consumer._next.pop(PLACE)
     assert await rig.fetch() == []
+
+
+# A partition that is halted.
+
+
+async def test_a_halted_partition_is_not_fetched_and_read_again_once_it_is_rewound() -> None:
+    other = TP(TOPIC, 1)
+    made = Rig(Broker([PLACE, other]))
+    made.broker.append(0, 1)
+    made.broker.append(0, 1, tp=other)
+    await made.start()
+    taken = await made.fetch()
+    assert len(taken) == 2
+    made.consumer.halt(PLACE)
+    made.broker.append(2, 3)
+    made.broker.append(2, 3, tp=other)
+    (message,) = await made.fetch()
+    assert (message.tp, message.value.base) == (other, 2)
+    for one in (*taken, message):
+        if one.tp == other:
+            made.consumer.ack(one)
+    assert await made.commit() == {other: 4}, "no commit passes what was not settled"
+    await made.consumer.rewind(PLACE, 0)
+    assert [message.value.base for message in await made.fetch()] == [0, 2]
+
+
+async def test_with_all_partitions_halted_nothing_is_fetched(rig: Rig) -> None:
+    rig.consumer.halt(PLACE)
+    assert await rig.fetch() == []
+    assert rig.broker.position[PLACE] == 0
+
+
+async def test_a_partition_that_is_assigned_anew_is_not_halted(rig: Rig) -> None:
+    rig.consumer.halt(PLACE)
+    await rig.consumer.on_partitions_revoked({PLACE})
+    assert not rig.consumer._halted
