@@ -282,6 +282,14 @@ PROBE = KeyFamily(
     owner="streams.redis.fitness",
     holds="nothing of use: each worker writes it every second to see whether Redis takes writes",
 )
+SEAL_KEY = KeyFamily(
+    "seal",
+    type="string",
+    life="as long as the store; a running worker puts it back into an emptied one",
+    growth="one; none where the settings give the key",
+    owner="streams.redis.seal_key",
+    holds="the key that seals our headers on dead letters and replays",
+)
 REPLAYED = KeyFamily(
     "replay:<identity>",
     type="string",

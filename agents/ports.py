@@ -11,7 +11,7 @@ import msgspec
 from agents.codec import TraceFacts
 from agents.keys import Key
 from agents.newcomers import Newcomers
-from schemas.dead_letters import DeadLetter, Record
+from schemas.dead_letters import DeadLetter, Record, Sealing, keyless
 from schemas.outcomes import Cause
 
 
@@ -161,3 +161,4 @@ class Ports:
     traces: Traces
     clock: Clock
     newcomers: Newcomers = field(default_factory=Newcomers)
+    sealing: Sealing = keyless

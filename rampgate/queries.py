@@ -112,7 +112,8 @@ class Queries:
         listing = Listing(dead_letter_states(parts, with_redis=True), limit)
         try:
             async with asyncio.timeout(DEAD_LETTER_SECONDS), self._reading_dead_letters:
-                await listing.read(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted))
+                topic, seal = parts.topics["dead-letters"], await parts.sealing()
+                await listing.read(read_dead_letters(parts.access, topic, wanted, seal=seal))
         except TimeoutError as error:
             raise Unavailable(
                 f"reading the dead letters took longer than {DEAD_LETTER_SECONDS:g} s; ask for fewer"

@@ -38,7 +38,7 @@ _NOT_SETTINGS = ("settings", "cache")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
 _SECRETS = (
     "opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token",
-    "redis_password",
+    "redis_password", "seal_key",
 )  # fmt: skip
 _CARRIED = {
     "redis": "redis_password", "opik": "opik_api_key", "model_url": "model_key", "pagerduty_url": "pagerduty_key",
@@ -211,9 +211,7 @@ class Settings(BaseModel):
         description="A larger record becomes a dead letter; so does a batch that would inflate to over 64 MiB, or to "
         "over 16 times this where that is more",
     )
-    bad_records_in_a_row: int = Field(
-        1_000, ge=1, description="So many undecodable records in a row pause a partition"
-    )
+    bad_records_in_a_row: int = Field(1_000, ge=1, description="So many undecodable records in a row pause a partition")
     new_names_per_hour: int = Field(
         1_000,
         ge=0,
@@ -232,6 +230,10 @@ class Settings(BaseModel):
         description="/livez fails once records have waited this long, none was settled and every part answers",
     )
     group_instance_id: str | None = None
+    seal_key: SecretStr | None = Field(
+        None, description="Seals our headers on dead letters; without one, Redis keeps one that a worker made"
+    )
+    seal_key_file: Path | None = None
     registry_ttl_seconds: float = Field(
         300.0, ge=0, description="Read the registry's files again after this time; 0: only on SIGHUP or POST /refresh"
     )

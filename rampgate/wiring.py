@@ -18,6 +18,7 @@ from streams.app import Tuning
 from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
 from streams.kafka.inflation import limit_inflation
 from streams.metrics import Metrics
+from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore
 from streams.retry import WallClock
 
@@ -40,6 +41,7 @@ class Parts:
     metrics: Metrics
     clock: WallClock
     newcomers: Newcomers
+    sealing: InstallationSeal
     _opik: OpikParts | None = None
 
     @property
@@ -51,8 +53,10 @@ class Parts:
 
     @property
     def ports(self) -> Ports:
-        letters = KafkaDeadLetters(self.producer, self.topics["dead-letters"], self.settings.max_record_bytes)
-        return Ports(self.store, self.opik.scores, letters, self.records, self.opik.traces, self.clock, self.newcomers)
+        topic, limit = self.topics["dead-letters"], self.settings.max_record_bytes
+        letters = KafkaDeadLetters(self.producer, topic, limit, self.sealing)
+        scores, traces = self.opik.scores, self.opik.traces
+        return Ports(self.store, scores, letters, self.records, traces, self.clock, self.newcomers, self.sealing)
 
     @property
     def tuning(self) -> Tuning:
@@ -155,13 +159,14 @@ def make_parts(settings: Settings) -> Parts:
     verticals = load_verticals(settings.configs)
     access, metrics = make_access(settings), Metrics()
     limit_inflation(settings.max_record_bytes)
+    store = RedisStore(settings.redis_url, settings.redis_prefix)
     return Parts(
         settings=settings,
         topics=Topics(settings.topic_prefix, settings.audit_topic),
         policy=make_policy(settings, verticals),
         verticals=verticals,
         access=access,
-        store=RedisStore(settings.redis_url, settings.redis_prefix),
+        store=store,
         producer=Producer(access, max_bytes=max(settings.max_record_bytes, 1_048_576)),
         records=KafkaRecords(access),
         metrics=metrics,
@@ -169,4 +174,5 @@ def make_parts(settings: Settings) -> Parts:
         newcomers=Newcomers(
             verticals, settings.new_names_per_hour, lambda sort: metrics.new_names_refused.labels(sort).inc()
         ),
+        sealing=InstallationSeal(store, revealed(settings.seal_key)),
     )

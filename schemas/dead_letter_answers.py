@@ -9,7 +9,20 @@ from enum import StrEnum
 
 from typing_extensions import TypedDict
 
-from schemas.dead_letters import ATTEMPTS, CUTS, PREFIX, REPLAY_ID, Header, Record, attempts_of, clean, replay_id_of
+from schemas.dead_letters import (
+    ATTEMPTS,
+    CUTS,
+    MAC,
+    PREFIX,
+    REPLAY_ID,
+    Header,
+    Record,
+    Seal,
+    attempts_of,
+    clean,
+    mac_of,
+    replay_id_of,
+)
 from schemas.outcomes import Cause
 
 MAX_ATTEMPTS = 5
@@ -32,7 +45,8 @@ class StoredDeadLetter:
     """`record` is the dead letter itself, in the dead-letter topic; the other fields are of what it carries.
 
     `topic` is "" and `cause` None where the header is missing or unknown, numbers are -1: anyone may write to a topic.
-    Times in ms since 1970.
+    Times in ms since 1970. `mac` is the seal that its replay carries; a letter that is not `sealed` with our key (an
+    older one, or a forged one) counts as one that never failed.
     """
 
     record: Record
@@ -47,6 +61,8 @@ class StoredDeadLetter:
     failed_at: int
     replay_id: str
     cut: tuple[str, ...]
+    mac: bytes = b""
+    sealed: bool = True
 
     @property
     def place(self) -> str:
@@ -69,9 +85,9 @@ class StoredDeadLetter:
 
     @property
     def replay_headers(self) -> list[Header]:
-        """Returns the original headers, and the two by which a worker counts: attempts so far, and the record's
-        name."""
-        ours = [(ATTEMPTS, str(self.attempts).encode()), (REPLAY_ID, self.replay_id.encode())]
+        """Returns the original headers, and those by which a worker counts: attempts so far and the record's name, with
+        the seal over both."""
+        ours = [(MAC, self.mac), (ATTEMPTS, str(self.attempts).encode()), (REPLAY_ID, self.replay_id.encode())]
         return self.original_headers + ours
 
     @property
@@ -86,8 +102,11 @@ class StoredDeadLetter:
         return f"{self.replay_id or self.place}:{self.attempts}:{content.hexdigest()[:16]}"
 
 
-def parse_dead_letter(record: Record) -> StoredDeadLetter:
-    """Reads a dead letter. Never raises: a missing or garbled header gives an empty field."""
+def parse_dead_letter(record: Record, seal: Seal | None = None) -> StoredDeadLetter:
+    """Reads a dead letter. Never raises: a missing or garbled header gives an empty field.
+
+    Without `seal`, as while the key is out of reach, attempts are shown as they stand; such a letter is not replayed.
+    """
     texts: dict[str, str] = {}
     for name, content in record.headers or ():
         if name.startswith(PREFIX):
@@ -97,20 +116,27 @@ def parse_dead_letter(record: Record) -> StoredDeadLetter:
         text = texts.get(name, "")
         return int(text) if _NUMBER.fullmatch(text) else -1
 
-    failed_at = number("failed-at")
+    failed_at, topic = number("failed-at"), clean(texts.get("topic", ""))
+    attempts, replay_id, mac = attempts_of(record.headers), replay_id_of(record.headers) or "", mac_of(record.headers)
+    sealed = seal is None or seal.holds(mac, topic, record.key, record.value, replay_id, attempts)
+    if not sealed and seal is not None:
+        attempts = 0
+        mac = seal.of(topic, record.key, record.value, replay_id, attempts)
     return StoredDeadLetter(
         record,
         _CAUSES.get(texts.get("cause", "")),
         clean(texts.get("detail", "")),
         clean(texts.get("stage", ""), 100),
-        clean(texts.get("topic", "")),
+        topic,
         number("partition"),
         number("offset"),
         number("timestamp"),
-        attempts_of(record.headers),
+        attempts,
         failed_at if failed_at >= 0 else record.timestamp,
-        replay_id_of(record.headers) or "",
+        replay_id,
         tuple(name for name in CUTS if name.removeprefix(PREFIX) in texts),
+        mac or b"",
+        sealed,
     )
 
 

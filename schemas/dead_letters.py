@@ -1,10 +1,16 @@
-"""Dead letters: the original bytes, and headers that say why (contracts §1)."""
+"""Dead letters: the original bytes, and headers that say why (contracts §1).
+
+`rampgate.attempts` and `rampgate.replay-id` decide what counts for the guard against bad records and what may be
+replayed, so no producer may make them up: they count only beside `rampgate.mac`, an HMAC with a key of the installation
+over them and the record's topic, key and value. A seal holds for one record, and can't be moved to another.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +19,7 @@ from schemas.outcomes import Cause
 PREFIX = "rampgate."
 ATTEMPTS = "rampgate.attempts"
 REPLAY_ID = "rampgate.replay-id"
+MAC = "rampgate.mac"
 ORIGINAL_LENGTH = "rampgate.original-length"
 ORIGINAL_SHA256 = "rampgate.original-sha256"
 KEY_LENGTH = "rampgate.key-length"
@@ -34,6 +41,38 @@ _NAMESPACE = uuid.UUID("6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")
 Header = tuple[str, bytes | None]
 """Name and content. Kafka allows a header without content."""
 Headers = Sequence[Header]
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Makes and checks seals with one key."""
+
+    key: bytes = field(default=b"", repr=False)
+
+    def of(self, topic: str, key: bytes | None, value: bytes | None, replay_id: str, attempts: int) -> bytes:
+        """The content of the header, in hexadecimal digits."""
+        made = hmac.new(self.key, digestmod=hashlib.sha256)
+        for part in (topic.encode(), key, value, replay_id.encode(), str(attempts).encode()):
+            made.update(b"-" if part is None else b"%d:" % len(part) + part)
+        return made.hexdigest().encode()
+
+    def holds(
+        self, given: bytes | None, topic: str, key: bytes | None, value: bytes | None, replay_id: str, attempts: int
+    ) -> bool:
+        """Tells whether a header's content is this record's seal; `given` is None without the header."""
+        return given is not None and hmac.compare_digest(given, self.of(topic, key, value, replay_id, attempts))
+
+
+KEYLESS = Seal()
+"""For what runs without an installation."""
+
+Sealing = Callable[[], Awaitable[Seal]]
+"""Gives the installation's seal. Raises Unavailable while its key can't be had."""
+
+
+async def keyless() -> Seal:
+    """Gives the seal of the empty key."""
+    return KEYLESS
 
 
 class Record(Protocol):
@@ -103,16 +142,21 @@ class DeadLetter:
 
         With `rampgate.attempts` it tells a doubled letter from a new failure.
         """
+        return self._named(KEYLESS)[0]
+
+    def _named(self, seal: Seal) -> tuple[str, int]:
+        """The replay id, and how often the record failed before."""
         record = self.record
-        carried = replay_id_of(record.headers)
+        carried = carried_by(record, seal)
         if carried is not None:
             return carried
-        return str(uuid.uuid5(_NAMESPACE, f"{record.topic}/{record.partition}/{record.offset}"))
+        return str(uuid.uuid5(_NAMESPACE, f"{record.topic}/{record.partition}/{record.offset}")), 0
 
-    def encode(self, max_bytes: int) -> tuple[bytes | None, bytes | None, list[Header]]:
+    def encode(self, max_bytes: int, seal: Seal = KEYLESS) -> tuple[bytes | None, bytes | None, list[Header]]:
         """Key, value and headers for the dead-letter topic.
 
-        Original headers are kept, except ours from an earlier round, which are replaced. A value over `max_bytes`
+        Original headers are kept, except ours from an earlier round, which are replaced; they count only where `seal`
+        holds for them. A value over `max_bytes`
         is cut to its head; its length and sha256 go into headers, and `rampgate.detail` says so. What key and headers
         take beyond `HEADER_ROOM` is cut likewise: a letter that Kafka never takes would hold up its partition for good.
         """
@@ -122,7 +166,8 @@ class DeadLetter:
         for name, content in extra:
             if name in CUTS:
                 detail += f" ({CUTS[name].format(content.decode())}: it can't be replayed)"
-        attempts = attempts_of(record.headers) + 1
+        replay_id, failed_before = self._named(seal)
+        attempts = failed_before + 1
         ours = {
             "cause": self.cause.value,
             "detail": detail,
@@ -133,7 +178,8 @@ class DeadLetter:
             "attempts": str(attempts),
             "failed-at": str(self.failed_at_ms),
             "stage": self.stage,
-            "replay-id": self.replay_id,
+            "replay-id": replay_id,
+            "mac": seal.of(record.topic, key, value, replay_id, attempts).decode(),
         }
         return key, value, kept + [(PREFIX + k, v.encode()) for k, v in ours.items()] + extra
 
@@ -161,6 +207,20 @@ def fitted(record: Record, max_bytes: int) -> tuple[bytes | None, bytes | None, 
         extra.append((KEY_LENGTH, str(len(key)).encode()))
         key = key[:HEAD_BYTES]
     return key, value, kept, extra
+
+
+def carried_by(record: Record, seal: Seal) -> tuple[str, int] | None:
+    """The replay id and the attempts of a record that we replayed; None for any other, whatever headers it has."""
+    replay_id, attempts = replay_id_of(record.headers), attempts_of(record.headers)
+    if replay_id is None:
+        return None
+    holds = seal.holds(mac_of(record.headers), record.topic, record.key, record.value, replay_id, attempts)
+    return (replay_id, attempts) if holds else None
+
+
+def mac_of(headers: Headers | None) -> bytes | None:
+    """The content of the header `rampgate.mac`; None without one."""
+    return next((content for name, content in headers or () if name == MAC and content), None)
 
 
 def attempts_of(headers: Headers | None) -> int:

@@ -31,6 +31,13 @@ DeadLetterHeaders = TypedDict(
         "rampgate.replay-id": Annotated[
             str, Field(pattern=r"^[0-9a-f-]{36}$", description="Names the record over all its attempts.")
         ],
+        "rampgate.mac": Annotated[
+            str,
+            Field(
+                pattern=r"^[0-9a-f]{64}$",
+                description="Seals replay id and attempts for this topic, key and value; without it they don't count.",
+            ),
+        ],
         "rampgate.original-length": NotRequired[
             Annotated[Digits, Field(description="Only where the value was cut to its head: its whole length in bytes.")]
         ],

@@ -20,7 +20,7 @@ from agents.join.step_data import Report
 from agents.keys import LET_THROUGH
 from agents.policy import Policy
 from agents.ports import Ports, StateLost, Unauthorized, Unavailable
-from schemas.dead_letters import Record, clean, replay_id_of
+from schemas.dead_letters import KEYLESS, Record, Seal, carried_by, clean
 from schemas.outcomes import Cause
 from schemas.topics import Topics
 from streams.retry import Retry
@@ -261,21 +261,25 @@ class Pipeline:
             return
         streak = 0
         now = self.ports.clock.now_ms()
-        if batch.base and self._tail(batch.records[:1], self.agent.decode(batch.records[:1], now, self.policy)):
+        if batch.base and self.agent.decode(batch.records[:1], now, self.policy).bad:
             offsets = range(max(batch.base - self._bad_limit, 0), batch.base)
             with suppress(Unavailable):
                 found = await self.ports.records.fetch(
                     [(partition.topic, partition.partition, offset) for offset in offsets]
                 )
                 before = [record for record in found if record is not None]
-                streak = self._tail(before, self.agent.decode(before, now, self.policy))
+                seal, since = await self.ports.sealing(), await self._learn(partition)
+                streak = self._tail(before, self.agent.decode(before, now, self.policy), seal, since)
         self._bad[partition] = (batch.generation, batch.base, streak)
 
     @staticmethod
-    def _tail(records: Sequence[Record], decoded: Decoded[Any], since: int = 0) -> int:
-        """Number of bad records at the end, from the offset `since` on, without replayed dead letters."""
+    def _tail(records: Sequence[Record], decoded: Decoded[Any], seal: Seal, since: int = 0) -> int:
+        """Number of bad records at the end, from the offset `since` on, without replayed dead letters; copies of one
+        count."""
         good = max((event.index for event in (*decoded.items, *decoded.dropped)), default=-1)
-        return sum(replay_id_of(record.headers) is None for record in records[good + 1 :] if record.offset >= since)
+        bad = [record for record in records[good + 1 :] if record.offset >= since]
+        carried = [carried_by(record, seal) for record in bad]
+        return len(bad) - len(set(filter(None, carried)))
 
     async def _limit_bad(self, generation: int, batch: Batch, decoded: Decoded[Any]) -> None:
         """Raise TooManyBad where undecodable records reach the limit (promise 6).
@@ -284,6 +288,7 @@ class Pipeline:
         and a thousand of them must not pause a partition. Nor do records that an operator has let through.
         """
         partition = TP(batch.topic, batch.partition)
+        seal = await self.ports.sealing() if decoded.bad else KEYLESS
         known, counted, streak = self._bad.get(partition, (generation, -1, 0))
         if generation == known and batch.end <= counted:
             return
@@ -291,12 +296,12 @@ class Pipeline:
             streak = 0
         if decoded.bad:
             since = self._let_through.get(partition, 0)
-            tail = self._tail(batch.records, decoded, since)
+            tail = self._tail(batch.records, decoded, seal, since)
             streak = tail if decoded.items or decoded.dropped else streak + tail
             if streak >= self._bad_limit and await self._learn(partition) > since:
                 since = self._let_through[partition]
-                tail = self._tail(batch.records, decoded, since)
-                streak = tail if since > batch.base else streak
+                tail = self._tail(batch.records, decoded, seal, since)
+                streak = tail if since >= batch.base else streak
         if streak >= self._bad_limit:
             raise TooManyBad(
                 f"{batch.topic}/{batch.partition}: {streak} records in a row can't be decoded, the last at offset "

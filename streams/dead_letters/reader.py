@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
-from schemas.dead_letters import Record
+from schemas.dead_letters import Record, Seal
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KAFKA_ERRORS, make_consumer, started
@@ -82,10 +82,12 @@ async def read_dead_letters(
     topic: str,
     wanted: DeadLetterFilter,
     progress: Progress = lambda done, total: None,
+    seal: Seal | None = None,
 ) -> AsyncGenerator[list[StoredDeadLetter], None]:
     """Matching dead letters up to the topic's end at the time of the call, in chunks, in order within a partition.
 
-    Joins no group and commits nothing. Holds one chunk and what the client has fetched ahead. Raises Unavailable.
+    `seal` as for `parse_dead_letter`. Joins no group and commits nothing. Holds one chunk and what the client has
+    fetched ahead. Raises Unavailable.
     """
     count = (await partitions_of(access, [topic])).get(topic, 0)
     if not count:
@@ -99,7 +101,8 @@ async def read_dead_letters(
             async for partition, records in records_of(consumer, spans):
                 done += records[-1].offset + 1 - spans[partition][0]
                 spans[partition] = (records[-1].offset + 1, spans[partition][1])
-                found = [letter for letter in map(parse_dead_letter, records) if wanted.matches(letter)]
+                letters = [parse_dead_letter(record, seal) for record in records]
+                found = [letter for letter in letters if wanted.matches(letter)]
                 if found:
                     yield found
                 progress(min(done, total), total)

@@ -18,6 +18,8 @@ from schemas.signals import MergeRule, UserSignal
 from schemas.topics import Topics, consumed
 from streams.dead_letters.replay_ledger import ReplayLedger
 
+UNSEALED = "our seal is missing: it is older than the key in use, or no worker wrote it"
+
 
 class Status(NamedTuple):
     """A dead letter's state, and why it is in it."""
@@ -87,8 +89,8 @@ def refusal(letter: StoredDeadLetter, topics: Topics) -> Status | None:
         why = "Kafka had dropped the record already; only its key is known"
     elif letter.topic not in {topics[name] for name in consumed()}:
         why = f"{letter.topic or 'no topic'} is none of the topics that are consumed under the prefix {topics.prefix}"
-    elif not letter.replay_id or not letter.attempts:
-        why = "its headers rampgate.replay-id and rampgate.attempts are missing: it was not written by a worker"
+    elif not letter.replay_id:
+        why = "its header rampgate.replay-id is missing: it was not written by a worker"
     return Status(DeadLetterState.NOT_REPLAYABLE, why) if why else None
 
 
@@ -109,7 +111,7 @@ def status_of(
     if decoded and decoded.bad:
         detail = decoded.bad[0].detail
         return Status(DeadLetterState.OPEN, "it would fail again" + ("" if detail == letter.detail else f": {detail}"))
-    return Status(DeadLetterState.OPEN)
+    return Status(DeadLetterState.OPEN, "" if letter.sealed else UNSEALED)
 
 
 def resolution(

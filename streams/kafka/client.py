@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from agents.ports import Unavailable
-from schemas.dead_letters import DeadLetter, Header, Headers, Record
+from schemas.dead_letters import DeadLetter, Header, Headers, Record, Sealing, keyless
 from schemas.settings import KafkaAccess
 from streams.kafka.transport import guard_consumers
 from streams.retry import reason_of
@@ -158,12 +158,13 @@ async def enqueue(
 class KafkaDeadLetters:
     """Puts dead letters on their topic, with original key, bytes and headers."""
 
-    def __init__(self, producer: Producer, topic: str, max_bytes: int) -> None:
-        self._producer, self._topic, self._max_bytes = producer, topic, max_bytes
+    def __init__(self, producer: Producer, topic: str, max_bytes: int, sealing: Sealing = keyless) -> None:
+        self._producer, self._topic, self._max_bytes, self._sealing = producer, topic, max_bytes, sealing
 
     async def put(self, dead_letters: Sequence[DeadLetter]) -> None:
         """Return once they are durable. Raises Unavailable."""
-        messages = [(self._topic, *dead_letter.encode(self._max_bytes)) for dead_letter in dead_letters]
+        seal = await self._sealing()
+        messages = [(self._topic, *dead_letter.encode(self._max_bytes, seal)) for dead_letter in dead_letters]
         await self._producer.send(messages)
 
 

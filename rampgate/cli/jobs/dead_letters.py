@@ -24,6 +24,7 @@ from rampgate.queries import (
 from rampgate.settings import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.dead_letter_answers import ReplayAnswer, StoredDeadLetter, parse_dead_letter
+from schemas.dead_letters import Seal
 from schemas.topics import consumed
 from streams.dead_letters.listing import Listing, answer_of
 from streams.dead_letters.reader import DeadLetterFilter, Progress, read_dead_letters
@@ -47,9 +48,10 @@ async def list_dead_letters(
     async with opened(kafka, redis) as parts:
         wanted = dead_letter_filter(parts.topics, query)
         known = await reachable(parts)
+        topic, seal = parts.topics["dead-letters"], await seal_of(parts, known)
         listing = Listing(dead_letter_states(parts, with_redis=known), limit)
         with view.progress_bar("reading", shown=not as_json) as progress:
-            await listing.read(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
+            await listing.read(read_dead_letters(parts.access, topic, wanted, progress, seal))
         answer = listing.answer(states_known=known)
     if as_json:
         print_json(answer)
@@ -59,13 +61,14 @@ async def list_dead_letters(
 
 async def show_dead_letter(letter: str, raw: bool, as_json: bool, kafka: str | None, redis: str | None) -> None:
     async with opened(kafka, redis) as parts:
+        known = await reachable(parts)
         with view.progress_bar("searching", shown=not as_json) as progress:
-            found, others = await find(parts, letter, progress)
+            found, others = await find(parts, letter, progress, await seal_of(parts, known))
         if raw:
             sys.stdout.buffer.write(found.record.value or b"")
             sys.stdout.buffer.flush()
             return
-        (status,) = await dead_letter_states(parts, with_redis=await reachable(parts)).of([found])
+        (status,) = await dead_letter_states(parts, with_redis=known).of([found])
     answer = answer_of(found, status)
     if as_json:
         headers = [[name, view.value_json(content)] for name, content in found.original_headers]
@@ -108,9 +111,10 @@ async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms,
         dry_run=terms.dry_run,
         limit=terms.limit,
     )
+    topic, seal = parts.topics["dead-letters"], await parts.sealing()
     with view.progress_bar("looking" if terms.dry_run else "replaying", shown=shown) as progress:
         try:
-            return await replay.run(read_dead_letters(parts.access, parts.topics["dead-letters"], wanted, progress))
+            return await replay.run(read_dead_letters(parts.access, topic, wanted, progress, seal))
         except Unavailable as error:
             done = f"{replay.result.replayed} were replayed before that; run it again for the rest"
             raise Failure(f"{error}. {done}") from error
@@ -154,7 +158,12 @@ async def reachable(parts: Parts) -> bool:
         return False
 
 
-async def find(parts: Parts, text: str, progress: Progress) -> tuple[StoredDeadLetter, list[str]]:
+async def seal_of(parts: Parts, redis: bool) -> Seal | None:
+    """The seal, None while its key is in a Redis out of reach."""
+    return await parts.sealing() if redis or parts.settings.seal_key is not None else None
+
+
+async def find(parts: Parts, text: str, progress: Progress, seal: Seal | None) -> tuple[StoredDeadLetter, list[str]]:
     """The dead letter by its own place, by the place of the record it carries, or by replay id. Raises Failure for
     none.
 
@@ -170,7 +179,7 @@ async def find(parts: Parts, text: str, progress: Progress) -> tuple[StoredDeadL
             (record,) = await parts.records.fetch([(topic, partition, offset)])
             if record is None:
                 raise Failure(f"{topic}/{partition} holds no record at offset {offset}")
-            return parse_dead_letter(record), []
+            return parse_dead_letter(record, seal), []
         wanted = DeadLetterFilter(came_from=f"{full_topic_name(parts.topics, name)}/{partition}/{offset}")
     else:
         try:
@@ -179,7 +188,7 @@ async def find(parts: Parts, text: str, progress: Progress) -> tuple[StoredDeadL
             raise Failure(error.reason) from error
     best: StoredDeadLetter | None = None
     places: list[str] = []
-    async for chunk in read_dead_letters(parts.access, topic, wanted, progress):
+    async for chunk in read_dead_letters(parts.access, topic, wanted, progress, seal):
         places += [letter.place for letter in chunk]
         best = max([best, *chunk] if best is not None else chunk, key=lambda one: (one.attempts, one.failed_at))
     if best is None:

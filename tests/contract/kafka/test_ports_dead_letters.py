@@ -80,6 +80,7 @@ async def test_key_bytes_and_headers_are_kept_and_ours_say_why(rig: Rig) -> None
     assert [pair for pair in headers if not pair[0].startswith("rampgate.")] == list(original)
     said = ours(headers)
     assert len(said.pop("replay-id")) == 36
+    assert len(said.pop("mac")) == 64
     assert said == {
         "cause": "malformed",
         "detail": "why",

@@ -70,6 +70,7 @@ def test_undecodable_records_arrive_as_they_were_and_the_next_is_handled(rig: Le
     rid, trace_id = turn(rig, "next")
     at = now_ms() - 60_000
     forged = [("rampgate.attempts", None), ("rampgate.replay-id", b"x"), ("rampgate.cause", b"mine")]
+    forged += [("rampgate.attempts", b"999999"), ("rampgate.replay-id", b"6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")]
     sent = [
         rig.put(topic, value, key=key, headers=[("n", str(n).encode()), ("empty", None), *forged], timestamp=at + n)
         for n, (_, topic, value, _) in enumerate(UNDECODABLE)

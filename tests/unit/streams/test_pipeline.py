@@ -335,6 +335,15 @@ async def test_an_operator_lets_bad_records_through_and_later_ones_count_anew() 
         assert (stage.recorded, list(stage.pipeline.paused)) == (34, [PLACE])
 
 
+async def test_what_an_operator_let_through_does_not_count_after_a_restart() -> None:
+    async with Stage(bad_in_a_row=10) as stage:
+        stage.world.send(Kind.THUMBS, *[b"{bad"] * 20)
+        stage.world.store.values |= {CELL: (b"19", FOREVER), LET_THROUGH.key(*PLACE): (b"19", FOREVER)}
+        await stage.submit(19, 27)
+        await stage.end()
+        assert (stage.recorded, stage.pipeline.bad_in_a_row) == (28, 9)
+
+
 async def test_a_partition_that_paused_goes_on_after_a_restart_with_a_higher_limit_and_not_without() -> None:
     async with Stage(bad_in_a_row=10) as stage:
         stage.world.send(Kind.THUMBS, *[b"{bad"] * 15)

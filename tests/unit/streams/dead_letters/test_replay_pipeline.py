@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from faust.types import TP
 from agents import thumbs
 from agents.join.step import Agent, Batch, FetchedBatch
 from agents.ports import Unauthorized, Unavailable, Write
-from schemas.dead_letters import REPLAY_ID
+from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID
 from schemas.outcomes import Cause, Kind
 from streams.opik.client import ApiError, OpikScores, OutOfTries, persist
 from streams.pipeline import Pipeline
@@ -87,7 +88,10 @@ async def test_a_record_that_breaks_our_code_is_lettered_alone() -> None:
 
 async def test_replayed_records_never_pause_a_partition_and_bad_ones_of_a_producer_do() -> None:
     world = World()
-    world.send(Kind.THUMBS, *[b"{bad"] * 30, headers=[(REPLAY_ID, b"6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11")])
+    for number in range(30):
+        name = str(uuid.UUID(int=number))
+        mac = KEYLESS.of("rampgate.thumbs", b"key", b"{bad", name, 1)
+        world.send(Kind.THUMBS, b"{bad", headers=[(MAC, mac), (ATTEMPTS, b"1"), (REPLAY_ID, name.encode())])
     assert await settle(world, limit=10) == []
     assert len(world.letters.letters) == 30
     world.send(Kind.THUMBS, *[b"{bad"] * 10)

@@ -10,11 +10,23 @@ from agents.codec import Decoded
 from agents.join.turn import Mark
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
+from schemas.dead_letters import KEYLESS
 from schemas.outcomes import Cause, Kind
 from streams.dead_letters.listing import Listing
 from tests.unit.agents.builders import DAY, NOW, Rec, reroll, thumb, trace
 from tests.unit.agents.join.world import World
 from tests.unit.streams.dead_letters.replay_bench import Bench, chunks, letter
+
+
+def replayed_as(attempts: int) -> tuple[tuple[str, bytes], ...]:
+    """The headers of a record of `letter` that a replay sent after so many attempts."""
+    name = "6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11"
+    mac = KEYLESS.of("rampgate.thumbs", b"k", b"{bad", name, attempts)
+    return (
+        ("rampgate.mac", mac),
+        ("rampgate.attempts", str(attempts).encode()),
+        ("rampgate.replay-id", name.encode()),
+    )
 
 
 def sent_letters(world: World) -> list[StoredDeadLetter]:
@@ -30,7 +42,7 @@ async def test_it_goes_back_where_it_came_from_as_it_came() -> None:
     one = letter(b"{bad", "rampgate.rerolls", 7, partition=3, headers=(("h", b"1"), ("h", b"2")))
     outcome = await bench.replay().run(chunks(one))
     assert outcome.replayed == 1
-    ours = [("rampgate.attempts", b"1"), ("rampgate.replay-id", one.replay_id.encode())]
+    ours = [("rampgate.mac", one.mac), ("rampgate.attempts", b"1"), ("rampgate.replay-id", one.replay_id.encode())]
     assert bench.log.sent == [("rampgate.rerolls", 3, b"k", b"{bad", [("h", b"1"), ("h", b"2"), *ours])]
 
 
@@ -60,7 +72,7 @@ async def test_limit_and_attempts_hold_letters_back() -> None:
     bench = Bench()
     outcome = await bench.replay(limit=2).run(chunks(*(letter(offset=n) for n in range(5))))
     assert (outcome.replayed, len(bench.log.sent)) == (2, 2)
-    worn = letter(offset=9, headers=(("rampgate.attempts", b"4"),))
+    worn = letter(offset=9, headers=replayed_as(4))
     outcome = await bench.replay(max_attempts=5).run(chunks(worn))
     assert (outcome.replayed, outcome.refused) == (0, 1)
     assert (await bench.replay(max_attempts=6).run(chunks(worn))).replayed == 1
