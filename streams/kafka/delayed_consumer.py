@@ -9,11 +9,12 @@ time is in work, so a backlog remains in Kafka. A record whose time has not come
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -39,12 +40,30 @@ Handle = Callable[[Sequence[Record]], Awaitable[Sequence[Record]]]
 
 @dataclass
 class _Place:
-    """How far a partition was read. All before `read` was handed in; what of it is not done is `parked`, in order."""
+    """How far a partition was read. All before `read` was handed in; what of it is not done is `parked`, in order.
+    `there`: (offset, monotonic seconds), ascending; every record below the offset was there by then, whatever its
+    timestamp says."""
 
     read: int
     committed: int
     parked: list[Record] = field(default_factory=list)
     looked: float = 0.0
+    there: list[tuple[int, float]] = field(default_factory=list)
+
+    def note(self, end: int | None, delay: float) -> None:
+        """Note that the partition ends here now. Keeps what tells apart which records came within the last `delay`
+        seconds."""
+        now = time.monotonic()
+        if end is not None and end > (self.there[-1][0] if self.there else self.read):
+            self.there.append((end, now))
+        while self.there and self.there[0][0] <= self.read:
+            del self.there[0]
+        while len(self.there) > 1 and self.there[1][1] + delay <= now:
+            del self.there[0]
+
+    def came(self, offset: int, read: float) -> float:
+        """When the record was there at the latest, in monotonic seconds; `read`: when it was read."""
+        return next((at for end, at in self.there if offset < end), read)
 
     @property
     def whole(self) -> int:
@@ -71,6 +90,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
     ) -> None:
         self.name = name
         self._access, self._group, self._handlers, self._clock = access, group, handlers, clock
+        self._seconds = delay
         self._delay, self._session, self._ready = round(delay * 1000), session_seconds, ready
         self._since = clock.now_ms() - self._delay
         self._consumer: AIOKafkaConsumer | None = None
@@ -107,7 +127,10 @@ class DelayedConsumer(ConsumerRebalanceListener):
                     if len(self._places[partition].parked) < PARKED:
                         consumer.resume(partition)
                 await self._commit(self._places)
-                for partition, records in (await consumer.getmany(timeout_ms=LOOK_MS, max_records=CHUNK)).items():
+                fetched = await consumer.getmany(timeout_ms=LOOK_MS, max_records=CHUNK)
+                for partition, place in self._places.items():
+                    place.note(consumer.highwater(partition), self._seconds)
+                for partition, records in fetched.items():
                     self._begin(consumer, partition, records)
                 for partition, place in self._places.items():
                     if partition not in self._work and _look_due(place):
@@ -163,19 +186,28 @@ class DelayedConsumer(ConsumerRebalanceListener):
         if _look_due(place):
             place.parked = await self._handed_in(partition, place.parked)
             place.looked = time.monotonic()
-        rest = list(records)
+        rest, read = list(records), time.monotonic()
         while rest:
-            now = self._clock.now_ms()
-            wait = max(rest[0].timestamp + self._delay - now, 0)
-            if wait:
-                # A producer's clock may run ahead: no record waits longer than the delay for that.
-                await asyncio.sleep(min(wait, self._delay) / 1000)
-                now = max(now + wait, self._clock.now_ms())
-            due = [record for record in rest if record.timestamp + self._delay <= now] or rest[:1]
-            due = rest[: len(due)]
-            place.parked += await self._handed_in(partition, due)
+            wait = self._wait(place, rest[0], read)
+            if wait > 0:
+                await asyncio.sleep(wait)
+                continue
+            due = list(itertools.takewhile(lambda record: self._wait(place, record, read) <= 0, rest))
+            place.parked += await self._handed_in(partition, [self._not_ahead(record) for record in due])
             place.read = due[-1].offset + 1
             rest = rest[len(due) :]
+
+    def _wait(self, place: _Place, record: Record, read: float) -> float:
+        """Seconds until the record's time comes. A producer's clock may run ahead, and so may the timestamps of many
+        records: none waits longer than the delay since it was there."""
+        by_timestamp = (record.timestamp + self._delay - self._clock.now_ms()) / 1000
+        return min(by_timestamp, place.came(record.offset, read) + self._seconds - time.monotonic())
+
+    def _not_ahead(self, record: Record) -> Record:
+        """The record, stamped now where its timestamp lies ahead: handlers wait by it for what belongs to it."""
+        now = self._clock.now_ms()
+        whole: Any = record
+        return cast(Record, replace(whole, timestamp=now)) if record.timestamp > now else record
 
     async def _handed_in(self, partition: TopicPartition, records: Sequence[Record]) -> list[Record]:
         """Hand records in, in chunks; returns those to be handed in again later."""

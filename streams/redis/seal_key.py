@@ -7,7 +7,8 @@ import secrets
 import time
 from typing import Protocol
 
-from agents.keys import FOREVER, SEAL_KEY, Key
+from agents.keys import FOREVER, SEAL_KEY
+from agents.ports import Unavailable
 from schemas.dead_letters import Seal
 
 FRESH_SECONDS = 60.0
@@ -35,12 +36,13 @@ class InstallationSeal:
             return self._seal
         async with self._lock:
             ours = self._seal.key if self._seal is not None else secrets.token_bytes(KEY_BYTES)
-            held = await self._held(self._name, ours)
+            try:
+                held = await self._store.start_at(self._name, ours, FOREVER, b"")
+            except Unavailable:
+                if self._seal is None:
+                    raise
+                return self._seal
             if self._seal is None or held != self._seal.key:
                 self._seal = Seal(held)
             self._until = time.monotonic() + FRESH_SECONDS
             return self._seal
-
-    async def _held(self, name: Key, ours: bytes) -> bytes:
-        """The key in Redis, which is ours where there was none."""
-        return await self._store.start_at(name, ours, FOREVER, b"")

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 
 from agents.ports import Unavailable
 from rampgate.local.services.kafka import KafkaCluster
@@ -249,3 +249,61 @@ async def test_two_workers_share_the_partitions_and_nothing_is_lost_when_one_goe
         await rig.send(f"{number:02}a".encode(), f"{number:02}b".encode())
     wanted = {f"{number:02}{part}".encode() for number in range(30) for part in "ab"}
     await come(lambda: set(rig.handler.values) == wanted, 60.0)
+
+
+# Producers whose clocks run ahead.
+
+
+async def stamped(rig: Rig, values: Sequence[bytes], seconds_ahead: float) -> None:
+    """Sends records of one partition whose timestamps lie ahead, each a second later than the one before."""
+    producer = AIOKafkaProducer(bootstrap_servers=rig.access.brokers[0])
+    await producer.start()
+    try:
+        at = round((time.time() + seconds_ahead) * 1000)
+        for number, value in enumerate(values):
+            await producer.send(rig.topic, value, partition=0, timestamp_ms=at + 1_000 * number)
+        await producer.flush()
+    finally:
+        await producer.stop()
+
+
+async def test_records_stamped_an_hour_ahead_hold_nothing_back_beyond_the_settle_time(rig: Rig) -> None:
+    """More of them than a fetch takes, and one that came at its own time behind them."""
+    wanted = [b"%03d" % number for number in range(250)]
+    await stamped(rig, wanted, 3600.0)
+    rig.start(settle=2.0)
+    await rig.producer.send([(rig.topic, None, b"on time", ())], [0])
+    sent = time.time()
+    await come(lambda: rig.handler.values == [*wanted, b"on time"], 30.0)
+    assert max(at for _, at in rig.handler.seen) - sent < 10.0, "each waited by itself once"
+
+
+async def test_what_is_handed_in_is_not_stamped_ahead(rig: Rig) -> None:
+    """A handler that waits for what belongs to a record, so many seconds from its timestamp, must come to an end."""
+    handed: list[Record] = []
+
+    async def handler(records: Sequence[Record]) -> Sequence[Record]:
+        handed.extend(records)
+        return []
+
+    rig.handler = handler  # type: ignore[assignment]
+    await stamped(rig, [b"ahead"], 3600.0)
+    rig.start()
+    await come(lambda: handed)
+    assert handed[0].timestamp <= time.time() * 1000
+    assert (handed[0].value, handed[0].topic, handed[0].offset) == (b"ahead", rig.topic, 0)
+
+
+def test_what_is_remembered_of_arrivals_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(delayed_consumer, "time", SimpleNamespace(monotonic=lambda: now))
+    place = delayed_consumer._Place(0, 0)
+    for end in range(1, 10_000):
+        now += 0.2
+        place.note(end, 2.0)
+        assert len(place.there) <= 12
+    assert place.came(0, now) <= now - 2.0, "what came long ago is due"
+    assert place.came(9_998, now) == now
+    place.read = 9_999
+    place.note(9_999, 2.0)
+    assert place.there == []
