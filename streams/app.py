@@ -137,9 +137,10 @@ def consume(
     *,
     observe: Callable[[Report], None],
     ready: Callable[[], Any],
+    now: Callable[[], int] | None = None,
     gates: Callable[[Consumption], RampRequests] | None = None,
 ) -> Consumption:
-    """An app that consumes each topic with its agent; it is not started yet."""
+    """An app that consumes each topic with its agent; it is not started yet. `ready` and `now` as in `Pipeline`."""
     folder = tempfile.TemporaryDirectory(prefix="rampgate-faust-")
     app = RampgateApp(
         tuning.group,
@@ -185,6 +186,7 @@ def consume(
             lost=consumption.lost,
             fatal=consumption.fatal,
             ready=ready,
+            now=now,
         )
         consumption.pipelines[name] = pipeline
         register(app, topics[name], name, pipeline)

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 import structlog
 from faust.types import TP
@@ -23,6 +23,7 @@ from streams.app import Consumption
 from streams.metrics import Metrics
 from streams.redis.fitness import Evicting
 from streams.redis.lease import LeasingStore
+from streams.retry import WallClock
 from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
@@ -30,6 +31,8 @@ DUE_AT_ONCE = 500
 LEASE_MS = 60_000
 DRAIN_LEASE_MS = 15_000
 """After so long another worker goes on with what was withheld, where the one that wrote it has died."""
+CLOCK_SECONDS = 5.0
+"""From one look at Redis's clock to the next."""
 COLLECT_EVERY = 10
 """Seconds between collections of garbage, where the collector is off."""
 
@@ -50,7 +53,11 @@ class Maintenance:
         observe: Callable[[Report], None],
         replaying: Callable[[], bool],
         refuse_evicting: Callable[[], Awaitable[None]],
+        clock: WallClock,
     ) -> None:
+        """`replaying` holds back what goes by the time or writes: while records are read again, or the clock is
+        doubtful."""
+        self._clock = clock
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
         self._metrics, self._observe, self._replaying = metrics, observe, replaying
         self._store, self._refuse_evicting = cast(LeasingStore, ports.store), refuse_evicting
@@ -64,6 +71,7 @@ class Maintenance:
             group.create_task(self._every(60.0, self.eviction), name="eviction")
             group.create_task(self._every(5.0, self.logs), name="logs")
             group.create_task(self._every(1.0, self.resume), name="resume")
+            group.create_task(self._every(CLOCK_SECONDS, self.compare_clock), name="clock")
             group.create_task(self.pulse(), name="pulse")
 
     async def _every(self, seconds: float, job: Callable[[], Awaitable[bool]]) -> None:
@@ -168,6 +176,11 @@ class Maintenance:
         await self._refuse_evicting()
         return False
 
+    async def compare_clock(self) -> bool:
+        """Compare this machine's clock with Redis's."""
+        await compare(self._clock, self._store, self._metrics)
+        return False
+
     async def resume(self) -> bool:
         """Read paused partitions again whose bad records an operator lets through."""
         for pipeline in self._consumption.pipelines.values():
@@ -187,3 +200,16 @@ class Maintenance:
             beat += 1
             if beat % COLLECT_EVERY == 0 and not gc.isenabled():
                 gc.collect()
+
+
+async def compare(clock: WallClock, store: Any, metrics: Metrics) -> None:
+    """Compare a clock with the store's, and say so when it begins or ceases to be doubtful. Raises Unavailable."""
+    before, asked = clock.doubt(), time.monotonic()
+    told = await store.now_ms()
+    clock.compare(told, (asked + time.monotonic()) / 2)
+    doubt = clock.doubt()
+    metrics.clock_ahead.set(clock.ahead_ms() / 1000)
+    if doubt and not before:
+        log.error("clock_doubtful", reason=doubt, consequence="records, due turns and gates wait")
+    elif before and not doubt:
+        log.info("clock_agrees", seconds_ahead=clock.ahead_ms() / 1000)

@@ -306,6 +306,10 @@ class Metrics(MetricSet):
             topic=OPEN,
             partition=OPEN,
         )
+        self.clock_ahead = self._gauge(
+            "rampgate_clock_ahead_seconds",
+            "How far this machine's clock is ahead of Redis's (below 0: behind); beyond 60 s the worker waits.",
+        )
         self.loop_lag = self._gauge("rampgate_loop_lag_seconds", "How late the event loop ran its last timer.")
         self.last_progress = self._gauge(
             "rampgate_last_progress_timestamp_seconds",

@@ -60,7 +60,8 @@ class Flight:
 
 class Pipeline:
     """Handles the batches of one topic. `fatal` is told of an error that must stop the worker, `lost` of a lost state.
-    `ready` returns while no rebuild holds batches back."""
+    `ready` returns while no rebuild holds batches back. `now` tells the time (ms) by which records are decoded and
+    filtered, and raises Unavailable while it can't be trusted; by default the ports' clock."""
 
     def __init__(
         self,
@@ -76,7 +77,9 @@ class Pipeline:
         lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
         ready: Callable[[], Awaitable[object]],
+        now: Callable[[], int] | None = None,
     ) -> None:
+        self._now = now or ports.clock.now_ms
         self.agent, self.ports, self.policy, self.topics = agent, ports, policy, topics
         self._room = asyncio.Semaphore(in_flight)
         self._lanes: dict[TP, deque[Flight]] = {}
@@ -190,7 +193,7 @@ class Pipeline:
         failures = 0
         while True:
             try:
-                decoded = self.agent.decode(batch.records, self.ports.clock.now_ms(), self.policy)
+                decoded = self.agent.decode(batch.records, self._now(), self.policy)
                 await self._limit_bad(flight.batch.generation, batch, decoded)
                 await self._step(flight, batch, decoded, doubtful)
             except (StateLost, Unauthorized, Abandoned, TooManyBad):

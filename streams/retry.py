@@ -1,4 +1,5 @@
-"""Repeats failed calls: which ones, how long to wait before each, and when to give up; and the worker's clock.
+"""Repeats failed calls: which ones, how long to wait before each, and when to give up; and the worker's clock, with
+whether it can be trusted.
 
 All code in `streams` that repeats a failed call uses `Retry`; loops that sleep in a way of their own use its `pause`.
 """
@@ -15,16 +16,55 @@ from typing import Final, TypeVar
 from tenacity import RetryCallState, retry_if_exception_type
 from tenacity.asyncio import AsyncRetrying
 
+from agents.ports import Unavailable
+
 T = TypeVar("T")
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP answers after which the same request may succeed."""
 
 
+CLOCK_LIMIT_MS: Final = 60_000
+
+
 class WallClock:
-    """The time of this machine."""
+    """The time of this machine. It is trusted while it agrees with a witness, Redis, to CLOCK_LIMIT_MS.
+
+    Between two looks at the witness the monotonic clock goes on for it, so that a clock that is set wrong is noticed at
+    the next question. A clock that was never compared is trusted.
+    """
+
+    def __init__(self) -> None:
+        self._witness: tuple[float, float] | None = None
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def compare(self, witness_ms: float, at: float) -> None:
+        """Take what the witness said, at a time of the monotonic clock (seconds)."""
+        self._witness = witness_ms, at
+
+    def ahead_ms(self) -> int:
+        """How far this clock is ahead of the witness's; below zero where it is behind, 0 where it was not compared."""
+        if self._witness is None:
+            return 0
+        told, at = self._witness
+        return round(self.now_ms() - told - (time.monotonic() - at) * 1000)
+
+    def doubt(self) -> str:
+        """Why this clock can't be trusted; "" where it can."""
+        ahead = self.ahead_ms()
+        if abs(ahead) <= CLOCK_LIMIT_MS:
+            return ""
+        side = "ahead of" if ahead > 0 else "behind"
+        return f"this machine's clock is {abs(ahead) // 1000} s {side} Redis's; one of the two is wrong"
+
+    def trusted_ms(self) -> int:
+        """The time. Raises Unavailable while this clock can't be trusted: what is decided by it, such as which record
+        is too old, must wait."""
+        doubt = self.doubt()
+        if doubt:
+            raise Unavailable(doubt)
+        return self.now_ms()
 
 
 class TryAgain(Exception):

@@ -145,7 +145,8 @@ class WorkerHealth:
             pipelines = consumption.pipelines.values()
             self._parts.metrics.bad_records_in_a_row.set(max((p.bad_in_a_row for p in pipelines), default=0))
             self._show_paused({tp: why for pipeline in pipelines for tp, why in pipeline.paused.items()})
-        excused = not self._lag or not all(check.ok for check in self._checks.values()) or self._worker.replaying()
+        parts_ok = all(check.ok for check in self._checks.values()) and self._clock().ok
+        excused = not self._lag or not parts_ok or self._worker.replaying()
         if excused or settled != self._settled:
             self._moved, self._settled = time.monotonic(), settled
 
@@ -176,6 +177,7 @@ class WorkerHealth:
             state=self._state(),
             registry=self._registry(),
             partitions=self._partitions(),
+            clock=self._clock(),
         )
 
     def _assigned(self) -> Check:
@@ -189,6 +191,10 @@ class WorkerHealth:
         if unplaced:
             return Check(ok=False, detail=f"finding the start of {len(unplaced)} partitions")
         return Check(ok=True, detail=f"{len(held)} partitions" if held else "standing by: others have all partitions")
+
+    def _clock(self) -> Check:
+        doubt = self._parts.clock.doubt()
+        return Check(ok=not doubt, detail=doubt)
 
     def _partitions(self) -> Check:
         return Check(ok=not self._paused, detail=clean("; ".join(self._paused.values())))

@@ -22,9 +22,10 @@ from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.gaps import Gaps
 from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.topics import wait_for_topics
-from streams.maintenance import Maintenance
+from streams.maintenance import Maintenance, compare
 from streams.rebuild import Adoption, Rebuild
 from streams.redis.fitness import Evicting, refuse_evicting
+from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 GATE_TOPICS = ("ramp-steps", "verdicts")
@@ -83,6 +84,7 @@ class Worker:
             start_offsets,
             observe=observe,
             ready=self.rebuild.ready,
+            now=parts.clock.trusted_ms,
             gates=self.gates.requests if self.gates is not None else None,
         )
         maintenance = Maintenance(
@@ -92,18 +94,21 @@ class Worker:
             parts.topics,
             parts.metrics,
             observe,
-            self.replaying,
+            self.waiting,
             partial(refuse_evicting, parts.store),
+            parts.clock,
         )
         task: asyncio.Task[None] | None = None
         if self.gates is not None:
             await self.gates.start()
         try:
+            if not await self._unless_stopped(self._clock_compared()):
+                return 0
             # The start lasts until the state says where to read from; a stop must not wait for a Redis that is away.
             if not await self._unless_stopped(consumption.app.start()):
                 return 0
             task = asyncio.create_task(maintenance.run(), name="maintenance")
-            self.live_judges.start(self.replaying)
+            self.live_judges.start(self.waiting)
             if self.gates is not None:
                 self.operators.start()
             return await self._until_ended(consumption)
@@ -164,6 +169,21 @@ class Worker:
     def replaying(self) -> bool:
         """Tells whether the worker rebuilds the join state, from Opik or from records that it reads again."""
         return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
+
+    def waiting(self) -> bool:
+        """Tells whether what goes by the time has to wait: for a rebuild, or for a clock that can be trusted."""
+        return self.replaying() or bool(self.parts.clock.doubt())
+
+    async def _clock_compared(self) -> None:
+        """Return once the clock was compared: the first record must not be filtered by a wrong one."""
+        parts = self.parts
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            log.warning("waiting_for_state", reason=str(error))
+
+        await Retry(first=1.0, longest=5.0).call(
+            lambda: compare(parts.clock, parts.store, parts.metrics), Unavailable, noticed=noticed
+        )
 
     def _rebuild_failed(self, error: BaseException) -> None:
         if self.consumption is None:  # A partition's state is found lost only while the consumption starts or runs.

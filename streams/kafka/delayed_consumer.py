@@ -128,8 +128,8 @@ class DelayedConsumer(ConsumerRebalanceListener):
                         consumer.resume(partition)
                 await self._commit(self._places)
                 fetched = await consumer.getmany(timeout_ms=LOOK_MS, max_records=CHUNK)
-                for partition, place in self._places.items():
-                    place.note(consumer.highwater(partition), self._seconds)
+                for partition in self._places.keys() & consumer.assignment():
+                    self._places[partition].note(consumer.highwater(partition), self._seconds)
                 for partition, records in fetched.items():
                     self._begin(consumer, partition, records)
                 for partition, place in self._places.items():

@@ -211,6 +211,11 @@ class RedisStore:
             if cursor == 0:
                 return
 
+    async def now_ms(self) -> int:
+        """The time of Redis's machine. Raises Unavailable."""
+        seconds, microseconds = await self.call(self._redis.time)
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
     def lease(self, key: Key, milliseconds: int, owner: str = "") -> RedisLease:
         """The lease of this key; its owner gets a new name where none is given."""
         name = owner or uuid.uuid4().hex

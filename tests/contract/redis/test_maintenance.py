@@ -20,6 +20,7 @@ from streams.maintenance import Maintenance
 from streams.metrics import Metrics
 from streams.redis.fitness import Evicting, refuse_evicting
 from streams.redis.state import RedisStore
+from streams.retry import WallClock
 from tests.contract.redis.stores import far
 from tests.unit.agents.builders import thumb, trace
 from tests.unit.agents.join.world import World
@@ -43,6 +44,7 @@ class Worker:
         self.replaying = self.unknown = False
         self.settled = dict.fromkeys(PLACES, 0)
         self.flow_active = True
+        self.pipelines: dict[str, Any] = {}
 
     @property
     def maintenance(self) -> Maintenance:
@@ -51,6 +53,7 @@ class Worker:
             consumption,  # type: ignore[arg-type]  # as much of a Consumption as is asked
             world.ports, world.policy, world.topics, Metrics(), self.reports.append, lambda: self.replaying,
             partial(refuse_evicting, self.store),
+            WallClock(),
         )  # fmt: skip
 
     # As much of a consumption and of its consumer as is asked.

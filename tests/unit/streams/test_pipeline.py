@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from agents.keys import FOREVER, LET_THROUGH
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline
+from streams.retry import WallClock
 from tests.unit.agents.builders import thumb, trace, trace_id
 from tests.unit.agents.join.world import World
 
@@ -62,7 +64,7 @@ class Stage:
         self.halted: list[TP] = []
         self.pipeline = self.started(in_flight, bad_in_a_row)
 
-    def started(self, in_flight: int, bad_in_a_row: int) -> Pipeline:
+    def started(self, in_flight: int, bad_in_a_row: int, now: Callable[[], int] | None = None) -> Pipeline:
         """A pipeline as a worker has it that starts now."""
         return Pipeline(
             thumbs.AGENT,
@@ -76,6 +78,7 @@ class Stage:
             lost=self._lost,
             fatal=self.fatal.append,
             ready=self._ready,
+            now=now,
         )
 
     async def __aenter__(self) -> Stage:
@@ -258,6 +261,34 @@ async def test_a_part_that_is_away_is_not_waited_for_once_the_batch_is_not_ours(
             await stage.end()
         assert (stage.acked, stage.abandoned, stage.recorded) == ([], [0], 0)
         assert stage.scores.begun == [trace_id("r0")], "it is tried once"
+
+
+async def test_records_wait_for_a_clock_that_can_be_trusted_and_none_is_filtered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A clock eight days ahead takes every record for one that is older than the lookback window."""
+    monkeypatch.setattr("streams.retry.Retry.pause", lambda *_: 0.0)
+    async with Stage() as stage:
+        right = stage.world.clock.ms
+        wrong, asked = right + 8 * 86_400_000, 0
+        clock = WallClock()
+        monkeypatch.setattr(clock, "now_ms", lambda: wrong)
+        clock.compare(right, time.monotonic())
+
+        def now() -> int:
+            nonlocal asked, wrong
+            asked += 1
+            if asked == 3:
+                wrong = right
+            return clock.trusted_ms()
+
+        stage.pipeline = stage.started(4, 1_000, now)
+        with capture_logs() as logs:
+            await stage.submit(0, 2)
+            await stage.end()
+        assert [line["event"] for line in logs].count("waiting") == 2
+        assert (stage.acked, stage.recorded) == ([0], 3)
+        assert stage.world.conservation(Kind.THUMBS) == {"consumed": 3, "done": 3}
 
 
 async def test_a_stop_lets_what_is_in_flight_end_and_takes_nothing_new() -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
-from streams.retry import Retry, TryAgain
+from agents.ports import Unavailable
+from streams.maintenance import compare
+from streams.metrics import Metrics
+from streams.retry import Retry, TryAgain, WallClock
 
 
 class Calls:
@@ -93,3 +97,91 @@ async def test_without_a_bound_it_goes_on_until_it_is_cancelled() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+# The worker's clock.
+
+
+class Times:
+    """Stands for the module `time`: `wall` in ms, `steady` in seconds."""
+
+    def __init__(self) -> None:
+        self.wall, self.steady = 1_800_000_000_000, 500.0
+
+    def time_ns(self) -> int:
+        return self.wall * 1_000_000
+
+    def monotonic(self) -> float:
+        return self.steady
+
+    def passes(self, seconds: float) -> None:
+        self.wall += round(seconds * 1000)
+        self.steady += seconds
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> Times:
+    made = Times()
+    monkeypatch.setattr("streams.retry.time", made)
+    monkeypatch.setattr("streams.maintenance.time", made)
+    return made
+
+
+def test_a_clock_that_was_never_compared_is_trusted(times: Times) -> None:
+    clock = WallClock()
+    assert (clock.trusted_ms(), clock.ahead_ms(), clock.doubt()) == (times.wall, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"), [(61, "61 s ahead of"), (-61, "61 s behind"), (691_200, "691200 s ahead of")]
+)
+def test_a_clock_that_disagrees_by_more_than_a_minute_is_not_trusted(times: Times, ahead: int, said: str) -> None:
+    clock = WallClock()
+    clock.compare(times.wall - ahead * 1_000, times.steady)
+    assert said in clock.doubt()
+    with pytest.raises(Unavailable, match=said):
+        clock.trusted_ms()
+
+
+@pytest.mark.parametrize("ahead", [-60, 0, 59, 60])
+def test_a_minute_is_borne(times: Times, ahead: int) -> None:
+    clock = WallClock()
+    clock.compare(times.wall - ahead * 1_000, times.steady)
+    times.passes(3600.0)
+    assert clock.ahead_ms() == ahead * 1_000
+    assert clock.trusted_ms() == times.wall
+
+
+def test_a_clock_that_is_set_wrong_is_noticed_before_the_next_look_and_trusted_again_once_it_is_right(
+    times: Times,
+) -> None:
+    clock = WallClock()
+    clock.compare(times.wall, times.steady)
+    times.passes(1.0)
+    times.wall += 8 * 86_400_000
+    with pytest.raises(Unavailable):
+        clock.trusted_ms()
+    times.wall -= 8 * 86_400_000
+    assert clock.trusted_ms() == times.wall
+
+
+async def test_looks_at_the_witness_are_shown_and_told_once(times: Times) -> None:
+    class Witness:
+        def __init__(self) -> None:
+            self.behind = 0
+
+        async def now_ms(self) -> int:
+            times.passes(2.0)
+            return times.wall - 1_000 - self.behind
+
+    clock, witness, metrics = WallClock(), Witness(), Metrics()
+    with capture_logs() as logs:
+        await compare(clock, witness, metrics)
+        assert metrics.registry.get_sample_value("rampgate_clock_ahead_seconds") == 0.0, "half the way is taken off"
+        witness.behind = 90_000
+        await compare(clock, witness, metrics)
+        await compare(clock, witness, metrics)
+        assert metrics.registry.get_sample_value("rampgate_clock_ahead_seconds") == 90.0
+        witness.behind = 0
+        await compare(clock, witness, metrics)
+    assert [line["event"] for line in logs] == ["clock_doubtful", "clock_agrees"]

@@ -15,6 +15,7 @@ from schemas.answers import Check
 from schemas.settings import KafkaAccess
 from schemas.topics import Topics
 from streams.metrics import Metrics
+from streams.retry import WallClock
 
 STALLED_AFTER = 300.0
 STEPS, THUMBS = TP("rampgate.ramp-steps", 0), TP("rampgate.thumbs", 0)
@@ -36,7 +37,7 @@ class Consumer:
 
 def measured(running: int, ends: dict[TP, int]) -> WorkerHealth:
     """Of a worker whose parts are all there, so many gates of which run."""
-    parts = SimpleNamespace(metrics=Metrics(), topics=Topics(), access=KafkaAccess(("nowhere:1",)))
+    parts = SimpleNamespace(metrics=Metrics(), topics=Topics(), access=KafkaAccess(("nowhere:1",)), clock=WallClock())
     consumer = Consumer({*ends})
     consumption = SimpleNamespace(
         gates=SimpleNamespace(running=running), app=SimpleNamespace(consumer=consumer), pipelines={}
@@ -110,3 +111,16 @@ def test_a_paused_partition_makes_the_worker_not_ready_and_keeps_it_alive() -> N
     health._progress()
     assert metrics.get_sample_value("rampgate_partition_paused", series) is None
     assert health._partitions().ok
+
+
+def test_a_doubtful_clock_makes_the_worker_not_ready_and_keeps_it_alive() -> None:
+    health = measured(0, {STEPS: 10, THUMBS: 900})
+    health._progress()
+    clock: WallClock = health._parts.clock
+    clock.compare(clock.now_ms() - 8 * 86_400_000, time.monotonic())
+    assert health._clock().detail == "this machine's clock is 691200 s ahead of Redis's; one of the two is wrong"
+    health._moved = time.monotonic() - 2 * STALLED_AFTER
+    health._progress()
+    assert health.live().ok
+    clock.compare(clock.now_ms(), time.monotonic())
+    assert health._clock().ok
