@@ -12,14 +12,12 @@ from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
-from evalcore.gates.requests import InvalidRequest, RampRequest
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
-from schemas.verdicts import Verdict
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers
 from streams.gates.model_client import ModelClient
@@ -106,14 +104,8 @@ class Gates:
 
     def requests(self, consumption: Consumption) -> RampRequests:
         parts = self.parts
-        answer = answering(reloading.loaded, self._ports)
-
-        async def decide(request: RampRequest | InvalidRequest) -> Verdict:
-            parts.clock.trusted_ms()  # deadlines, windows and recalibration dates go by it
-            return await answer(request)
-
         requests = RampRequests(
-            decide,
+            answering(reloading.loaded, self._ports),
             self.verdicts,
             parts.store,
             parts.ports.dead_letters,
@@ -127,6 +119,7 @@ class Gates:
             consumer=partial(getattr, consumption, "consumer"),
             fatal=consumption.fatal,
             decided=partial(verdict_published, parts.metrics),
+            now=parts.clock.trusted_ms,
         )
         parts.metrics.ramp_steps_waiting.set_function(lambda: requests.running)
         return requests

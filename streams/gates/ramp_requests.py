@@ -8,7 +8,6 @@ that gives its partition back; one whose partition went to another worker publis
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -18,6 +17,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 import structlog
+from faust.types import TP
 
 from agents.join.step import FetchedBatch
 from agents.keys import PUBLISH_LEASE
@@ -40,6 +40,11 @@ UNCLAIMED_SECONDS = 30.0
 """A decision that no record of ours waits for any more is given up after this time."""
 OWNERSHIP_CHECK_SECONDS = 0.1
 STAGE = "ramp-steps.decode"
+ANSWERED_AT_ONCE = 1_000
+"""Requests in work at once: each takes some 18 kB. The others of a batch wait as bytes."""
+HELD_RECORDS = 4_000
+HELD_BYTES = 64 << 20
+"""With so much held, no more is fetched until half of it is done: a flood waits in Kafka."""
 SENT_AT_ONCE = 32
 """Verdicts and dead letters that are sent at once, however many wait: each takes a connection to Redis."""
 BROKE = "deciding broke off; the worker's log has the error"
@@ -64,6 +69,18 @@ class Counting(Protocol):
 
 
 @dataclass
+class Held:
+    """What is held: records that are not answered, and bytes of batches that are not done."""
+
+    records: int = 0
+    bytes: int = 0
+
+    def share(self) -> float:
+        """Of what may be held; 1 is full."""
+        return max(self.records / HELD_RECORDS, self.bytes / HELD_BYTES)
+
+
+@dataclass
 class Decision:
     """A verdict in the making, shared by all records that ask for it. `body` is the hash of what was asked, `place`
     that of the first record that asked, `began` the monotonic time when it was decoded. `claims` counts the records of
@@ -79,7 +96,8 @@ class Decision:
 
 class RampRequests:
     """`submit` takes a batch and returns at once; `fatal` is told what must stop the worker, `decided` each verdict
-    that this worker published."""
+    that this worker published. `now` tells the time (ms) when deciding begins, and raises Unavailable while it can't be
+    trusted: deadlines and windows go by it."""
 
     def __init__(
         self,
@@ -93,7 +111,9 @@ class RampRequests:
         consumer: Callable[[], Consumer],
         fatal: Callable[[BaseException], None],
         decided: Callable[[Verdict], None],
+        now: Callable[[], int] | None = None,
     ) -> None:
+        self._now = now or clock.now_ms
         self._decide, self._verdicts, self._leases = decide, verdicts, leases
         self._dead_letters, self._counting, self._clock = dead_letters, counting, clock
         self._consumer, self._fatal, self._decided = consumer, fatal, decided
@@ -102,11 +122,31 @@ class RampRequests:
         self._decisions: dict[str, Decision] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._imported: asyncio.Task[object] | None = None
+        self._room = asyncio.Semaphore(ANSWERED_AT_ONCE)
+        self._held = Held()
+        self._halted: set[TP] = set()
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
-        self._keep(
-            asyncio.create_task(self._answer(batch, ack), name=f"gates {batch.topic}/{batch.partition}@{batch.base}")
-        )
+        """Take a batch. Never waits, since Faust would fetch nothing for any topic meanwhile; a partition of which too
+        much is held is fetched no further."""
+        ours = Held(len(batch.records), sum(len(record.value or b"") for record in batch.records))
+        self._held.records += ours.records
+        self._held.bytes += ours.bytes
+        if self._held.share() >= 1.0:
+            tp = TP(batch.topic, batch.partition)
+            self._halted.add(tp)
+            self._consumer().halt(tp)
+        name = f"gates {batch.topic}/{batch.partition}@{batch.base}"
+        self._keep(asyncio.create_task(self._answer(batch, ack, ours), name=name))
+
+    def _let_go(self, records: int = 0, size: int = 0) -> None:
+        """Hold so much less; fetch again where there is room."""
+        self._held.records -= records
+        self._held.bytes -= size
+        if self._halted and self._held.share() < 0.5:
+            halted, self._halted = self._halted, set()
+            for tp in halted:
+                self._consumer().release(tp)
 
     async def stop(self, grace: float) -> None:
         """Cancel what is being decided and wait up to `grace` seconds for it to end. Its records are read again after
@@ -125,9 +165,9 @@ class RampRequests:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _answer(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
+    async def _answer(self, batch: FetchedBatch, ack: Callable[[], Any], ours: Held) -> None:
         lost = asyncio.create_task(self._until_lost(batch))
-        work = asyncio.create_task(self._records(batch))
+        work = asyncio.create_task(self._records(batch, ours))
         both: set[asyncio.Task[None]] = {lost, work}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -154,6 +194,7 @@ class RampRequests:
             self._fatal(error)
         finally:
             lost.cancel()
+            self._let_go(ours.records, ours.bytes)
 
     async def _until_lost(self, batch: FetchedBatch) -> None:
         """Returns when the batch is no longer ours, or a rebalance waits for it."""
@@ -161,13 +202,28 @@ class RampRequests:
         while consumer.flow_active and consumer.current(batch):  # noqa: ASYNC110 - Faust has no event for it
             await asyncio.sleep(OWNERSHIP_CHECK_SECONDS)
 
-    async def _records(self, batch: FetchedBatch) -> None:
-        since = [batch.base, *(record.offset + 1 for record in batch.records)]
-        await asyncio.gather(*map(self._record, since, batch.records, itertools.repeat(batch)))
+    async def _records(self, batch: FetchedBatch, ours: Held) -> None:
+        """Bring each record to its end, ANSWERED_AT_ONCE of all batches at once, in order of arrival."""
+        since = batch.base
+        try:
+            async with asyncio.TaskGroup() as group:
+                for record in batch.records:
+                    await self._room.acquire()
+                    task = group.create_task(self._record(since, record, batch, ours))
+                    task.add_done_callback(lambda _: self._room.release())  # also of a task that never began
+                    since = record.offset + 1
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        if ours.records:
+            # A group passes over tasks that were cancelled alone, as with a decision that a stop ends: their records
+            # have no verdict, and an ack would lose them.
+            raise asyncio.CancelledError
 
-    async def _record(self, since: int, record: Record, batch: FetchedBatch) -> None:
+    async def _record(self, since: int, record: Record, batch: FetchedBatch, ours: Held) -> None:
         name = await self._outcome(record, batch)
         await self._when_available(lambda: self._counting.end(batch, Ended(since, record, name)))
+        ours.records -= 1
+        self._let_go(1)
 
     async def _outcome(self, record: Record, batch: FetchedBatch) -> str:
         """Bring the record to its end; returns conservation's name for that end, once verdict or dead letter is
@@ -233,7 +289,7 @@ class RampRequests:
 
     async def _decided_or_failed(self, request: Request) -> Verdict:
         """The verdict; a defect of ours fails this request, closed, and no other."""
-        began = self._clock.now_ms()
+        began = self._now()
         try:
             await asyncio.shield(self._import())
             return await self._decide(request)

@@ -140,8 +140,12 @@ class BatchConsumer(driver.Consumer):
                 self._unacked_messages.discard(message)
 
     def halt(self, partition: TP) -> None:
-        """Fetch no more of the partition until it is rewound, or assigned anew."""
+        """Fetch no more of the partition until it is released, rewound, or assigned anew."""
         self._halted.add(partition)
+
+    def release(self, partition: TP) -> None:
+        """Fetch the partition again, from where it was halted."""
+        self._halted.discard(partition)
 
     def committed(self, tp: TP) -> int | None:
         """The committed offset, None without one."""

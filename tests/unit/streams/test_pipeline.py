@@ -97,6 +97,9 @@ class Stage:
     def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.generation
 
+    def release(self, partition: TP) -> None:
+        raise AssertionError("a paused partition is rewound")
+
     def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.base)
 

@@ -45,6 +45,9 @@ class Generation:
     def halt(self, partition: TP) -> None:
         raise AssertionError("nothing here pauses")
 
+    def release(self, partition: TP) -> None:
+        raise AssertionError("a paused partition is rewound")
+
     def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.generation)
 

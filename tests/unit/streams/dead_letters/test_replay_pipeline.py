@@ -33,6 +33,9 @@ class Ours:
 
     def halt(self, partition: TP) -> None: ...
 
+    def release(self, partition: TP) -> None:
+        raise AssertionError("a paused partition is rewound")
+
     def abandon(self, batch: FetchedBatch) -> None: ...
 
 

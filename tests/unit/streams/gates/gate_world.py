@@ -121,12 +121,16 @@ class Consumer:
     flow_active: bool = True
     generation: int = 1
     abandoned: list[int] = field(default_factory=list)
+    halted: set[TP] = field(default_factory=set)
 
     def current(self, batch: FetchedBatch) -> bool:
         return batch.generation == self.generation
 
     def halt(self, partition: TP) -> None:
-        raise AssertionError("nothing here pauses")
+        self.halted.add(partition)
+
+    def release(self, partition: TP) -> None:
+        self.halted.remove(partition)
 
     def abandon(self, batch: FetchedBatch) -> None:
         self.abandoned.append(batch.base)
