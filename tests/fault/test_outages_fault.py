@@ -172,7 +172,7 @@ def test_a_run_of_poison_pauses_its_partition_and_an_operator_resumes_it(make_ri
     assert done.returncode == 0, done.stderr
     rig.wait("the resumed partition is read to its end", rig.drained)
     assert again.running
-    poison = [letter for letter in rig.dead_letters() if letter["value"].startswith(b"{poison")]
+    poison = [letter for letter in rig.dead_letters() if (letter["value"] or b"").startswith(b"{poison")]
     assert len(poison) == 1_000
 
 
