@@ -49,9 +49,13 @@ class Fate:
             raise Crash
 
 
+INSIDE = {"clock", "newcomers", "sealing"}
+"""What a worker asks without leaving its process."""
+
+
 def mortal(world: World, fate: Fate) -> None:
     ports = world.ports
-    names = [f.name for f in fields(ports) if f.name != "clock"]
+    names = [f.name for f in fields(ports) if f.name not in INSIDE]
     world.ports = replace(ports, **{name: Mortal(getattr(ports, name), fate) for name in names})
 
 

@@ -80,8 +80,9 @@ async def test_a_request_that_comes_too_slowly_is_ended(start: Start, monkeypatc
             await asyncio.sleep(0.02)
 
     dripping = asyncio.create_task(drip())
-    async with asyncio.timeout(5):
-        assert await reader.read() == b""
+    async with asyncio.timeout(30):
+        with suppress(ConnectionResetError):  # closed while bytes of ours are unread
+            assert await reader.read() == b""
     dripping.cancel()
     writer.close()
 
