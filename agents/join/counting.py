@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 from agents.join.turn import CAUSES, Mark, Signal, Turn, kind_of_origin
@@ -22,11 +23,26 @@ GAP, GAPS = "gap", "gaps"
 EDGE_SECONDS: Final = 300
 _DEAD: Final = Mark.DEAD
 _FIELDS: Final = ("", "parked:no_trace", "parked:withheld", DONE)
+NAME_BYTES: Final = 64
+"""What a turn keeps of a name, and is counted under. A registered vertical's fits (`schemas.verticals`); what else is
+registered under a longer one is shown cut."""
+_HASH_DIGITS: Final = 8
 
 
 Standing = tuple[str, str, int]
 """(class, vertical, time) under which coverage counts a turn; the class is one of CLASSES, or "" for none."""
 NOWHERE: Final[Standing] = ("", "", 0)
+
+
+def short_name(name: str) -> str:
+    """Return a name of at most NAME_BYTES: a longer one cut, with a part of its hash, so that two stay two."""
+    if len(name) * 4 <= NAME_BYTES:
+        return name
+    spelt = name.encode(errors="surrogatepass")
+    if len(spelt) <= NAME_BYTES:
+        return name
+    cut = spelt[: NAME_BYTES - 1 - _HASH_DIGITS].decode(errors="ignore")
+    return f"{cut}~{hashlib.sha256(spelt).hexdigest()[:_HASH_DIGITS]}"
 
 
 def standing(turn: Turn) -> Standing:

@@ -7,7 +7,8 @@ from typing import Final
 import msgspec
 
 from agents.codec import SignalEvent, TraceFacts
-from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn, score_of, short_name
+from agents.join.counting import short_name
+from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn, score_of
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 

@@ -6,7 +6,6 @@ Kept small, since there is one for each turn of the lookback window. Times are m
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 import msgspec
@@ -80,22 +79,6 @@ class OtherSignal(msgspec.Struct, array_like=True, gc=False):
 
 OWN_FIELDS: Final = {THUMBS.kind: "wrote_thumbs", REROLL.kind: "wrote_reroll"}
 """The signals with fields of their own in a turn, which cost fewer bytes; every other one is in `others`."""
-
-
-NAME_BYTES: Final = 64
-"""What a turn keeps of a name; what is registered may be no longer (`schemas.verticals`), or is shown cut."""
-_HASH_DIGITS: Final = 8
-
-
-def short_name(name: str) -> str:
-    """Return a name of at most NAME_BYTES: a longer one cut, with a part of its hash, so that two stay two."""
-    if len(name) * 4 <= NAME_BYTES:
-        return name
-    spelt = name.encode(errors="surrogatepass")
-    if len(spelt) <= NAME_BYTES:
-        return name
-    cut = spelt[: NAME_BYTES - 1 - _HASH_DIGITS].decode(errors="ignore")
-    return f"{cut}~{hashlib.sha256(spelt).hexdigest()[:_HASH_DIGITS]}"
 
 
 class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 from pathlib import PurePath
 
-from agents.join.turn import short_name
+from agents.join.counting import short_name
 from evalcore.registry.registry import Judge, Registry
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from schemas.answers import Refresh

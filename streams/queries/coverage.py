@@ -13,8 +13,8 @@ from agents.join.counting import (
     HOUR,
     MISSING_SIGNAL,
     MISSING_TRACE,
+    short_name,
 )
-from agents.join.turn import short_name
 from agents.keys import COVERAGE, COVERAGE_EDGE, Key
 from agents.ports import Clock, Store
 from schemas.answers import Coverage, CoverageAnswer

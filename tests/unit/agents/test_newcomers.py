@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.join.turn import NAME_BYTES, short_name
+from agents.join.counting import NAME_BYTES, short_name
 from agents.keys import LIVE_SCORE_INDEX, TRACE_POOL
 from agents.newcomers import KNOWN_HOURS, Newcomers
 from schemas.outcomes import Kind
