@@ -20,7 +20,7 @@ from streams.redis.seal_key import InstallationSeal
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.agents.builders import NOW, Rec
 from tests.unit.agents.join.world import World
-from tests.unit.streams.dead_letters.test_replay_pipeline import settle
+from tests.unit.streams.dead_letters.settling import settle
 
 OURS, THEIRS = Seal(b"ours"), Seal(b"theirs")
 NAME = "6f6f6a0e-6f2c-5d1e-9a37-2b1f6a0c9d11"
