@@ -31,8 +31,8 @@ PIP = $(PY) -m pip install --quiet --disable-pip-version-check
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-header --no-strip-extras $(if $(UPGRADE),--upgrade)
 
-.PHONY: help setup setup-dev demo test check lint format types contract unit stream faults slow nightly mutants bench lock \
-	audit docs tools jars secrets compose-check clean
+.PHONY: help setup setup-dev demo test check lint format types contract unit stream quick-faults faults slow nightly mutants bench \
+	lock audit docs tools jars secrets compose-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 24
@@ -92,13 +92,17 @@ unit: setup-dev tools ## tests that need no service
 stream: setup-dev jars ## tests on real Kafka and Redis
 	@$(PY) -m pytest tests/stream tests/contract -m "not slow" $(SPREAD) $(PYTEST_ARGS)
 
-faults: setup-dev jars ## parts killed on purpose, the short form of each
+quick-faults: setup-dev jars ## parts killed on purpose, the short form of each
 	@$(PY) -m pytest tests/fault -m "not slow" $(SPREAD) $(PYTEST_ARGS)
+
+# A seed that is given makes the same faults at the same moments; what the machine does in between is never the same.
+faults: setup-dev jars ## 1,000 seeded faults under load, and a ledger; long; FAULTS=200 SEED=7
+	@$(PY) -m tests.fault.hostile_day --faults $(or $(FAULTS),1000) $(if $(SEED),--seed $(SEED))
 
 slow: setup-dev jars tools ## the long runs, of faults and of properties
 	@$(PY) -m pytest -m slow $(SPREAD) $(PYTEST_ARGS)
 
-nightly: slow mutants ## what `make test` leaves out: the long runs, and every mutant
+nightly: slow mutants faults ## what `make test` leaves out: the long runs, every mutant, a thousand faults
 
 mutants: setup-dev jars ## changes to decisions, joins, commits that tests must notice; long; MUTANTS_ARGS='--subject commit'
 	@$(PY) -m tests.mutants $(MUTANTS_ARGS)

@@ -1,0 +1,197 @@
+"""The ledger of fault runs can fail: each loss, each double and each wrong value is a difference that it names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.fault.ledger.expectation import expectation
+from tests.fault.ledger.kafka_log import Record
+from tests.fault.ledger.ledger import Found, Letter, differences
+from tests.fault.ledger.signals import read
+
+THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
+AT = "2026-05-01T10:00:00.000+00:00"
+
+
+def trace(name: str, minute: int = 0, session: str = "", said: str = "hello") -> dict[str, Any]:
+    """It lasts ten seconds."""
+    return {
+        "event_id": f"{name}/trace", "trace_id": f"trace-{name}", "response_id": name, "project_name": "project",
+        "started_at": f"2026-05-01T10:{minute:02}:00.000+00:00", "ended_at": f"2026-05-01T10:{minute:02}:10.000+00:00",
+        "input": {"text": said}, "metadata": {"session_id": session},
+    }  # fmt: skip
+
+
+def thumb(name: str, sequence: int, value: str | None) -> dict[str, Any]:
+    return {
+        "event_id": f"{name}/{sequence}", "response_id": name, "user_id": "u", "value": value, "occurred_at": AT,
+        "sequence": str(sequence),
+    }  # fmt: skip
+
+
+def step(name: str, before: int = 5, after: int = 25, **changes: Any) -> dict[str, Any]:
+    return {"request_id": name, "experiment_id": "e", "from_percent": before, "to_percent": after} | changes
+
+
+def records(topic: str, *contents: Any) -> list[Record]:
+    values = [content if isinstance(content, bytes) else json.dumps(content).encode() for content in contents]
+    return [Record(topic, 0, offset, b"key", value) for offset, value in enumerate(values)]
+
+
+LOG = [
+    *records("traces", trace("up"), trace("flipped"), trace("again", session="s"), trace("later", 3, session="s")),
+    *records(
+        "thumbs", thumb("up", 1, "up"), thumb("flipped", 9, "down"), thumb("flipped", 3, "up"), b"{bad",
+        thumb("withdrawn", 1, "up"), thumb("withdrawn", 2, None),
+    ),
+    *records("ramp-steps", step("q-1"), step("q-2", 0, 5), step("q-1"), step("q-2", 0, 5, agent_id="other")),
+]  # fmt: skip
+BAD, CONFLICT = ("thumbs", 0, 3), ("ramp-steps", 0, 3)
+
+
+def verdict(name: str, *, passed: bool, gates: tuple[str, ...] = ()) -> Record:
+    told = {"request_id": name, "experiment_id": "e", "gates": [{"milestone": gate} for gate in gates]}
+    told |= {"verdict": "pass", "action": "proceed"} if passed else {"verdict": "fail", "action": "halt"}
+    return Record("verdicts", 0, 0, b"e", json.dumps(told).encode())
+
+
+def letter(at: tuple[str, int, int], cause: str, replay_id: str = "one") -> Letter:
+    value = next(record.value for record in LOG if record.at == at)
+    return Letter(at, cause, replay_id, b"key", value)
+
+
+@pytest.fixture
+def found() -> Found:
+    """All is well."""
+    ends = {("traces", 0): 4, ("thumbs", 0): 6, ("rerolls", 0): 0, ("ramp-steps", 0): 4}
+    return Found(
+        sent={record.at for record in LOG},
+        records=LOG,
+        ends=ends,
+        committed={place: end for place, end in ends.items() if end},
+        letters=[letter(BAD, "malformed"), letter(CONFLICT, "conflicting_duplicate")],
+        verdicts=[verdict("q-1", passed=True), verdict("q-2", passed=False, gates=("pre_ramp",))],
+        scores={
+            ("trace-up", THUMBS): [1.0],
+            ("trace-up", REROLL): [0.0],
+            ("trace-flipped", THUMBS): [-1.0],
+            ("trace-flipped", REROLL): [0.0],
+            ("trace-again", REROLL): [1.0],
+        },
+        expected=expectation(LOG, {}),
+    )
+
+
+def only(found: Found) -> str:
+    (line,) = differences(found)
+    return line
+
+
+def test_a_run_as_it_must_be_has_no_difference(found: Found) -> None:
+    assert differences(found) == []
+
+
+def test_a_lost_score_is_a_difference(found: Found) -> None:
+    scores = {key: value for key, value in found.scores.items() if key != ("trace-up", THUMBS)}
+    assert "a score is lost" in only(replace(found, scores=scores))
+
+
+def test_a_superseded_value_is_a_difference(found: Found) -> None:
+    assert "must be -1.0" in only(replace(found, scores={**found.scores, ("trace-flipped", THUMBS): [1.0]}))
+
+
+def test_a_score_of_two_authors_is_a_difference(found: Found) -> None:
+    assert "2 times" in only(replace(found, scores={**found.scores, ("trace-up", THUMBS): [1.0, 1.0]}))
+
+
+def test_a_score_of_a_withdrawn_thumb_is_a_difference(found: Found) -> None:
+    log = [*LOG, Record("traces", 0, 4, b"key", json.dumps(trace("withdrawn")).encode())]
+    expected = expectation(log, {})
+    assert ("trace-withdrawn", THUMBS) not in expected.scores
+    assert ("trace-withdrawn", REROLL) not in expected.scores
+    scores = {**found.scores, ("trace-withdrawn", THUMBS): [1.0]}
+    assert "must not be" in only(replace(found, scores=scores))
+
+
+def test_a_doubled_verdict_is_a_difference(found: Found) -> None:
+    assert "2 verdicts of request q-1" in only(replace(found, verdicts=[*found.verdicts, found.verdicts[0]]))
+
+
+def test_a_request_without_a_verdict_is_a_difference(found: Found) -> None:
+    assert "0 verdicts of request q-2" in only(replace(found, verdicts=found.verdicts[:1]))
+
+
+def test_a_verdict_that_nobody_asked_for_is_a_difference(found: Found) -> None:
+    verdicts = [*found.verdicts, verdict("q-3", passed=True)]
+    assert "nobody asked for" in only(replace(found, verdicts=verdicts))
+
+
+def test_a_gate_that_passes_without_evidence_is_a_difference(found: Found) -> None:
+    verdicts = [found.verdicts[0], verdict("q-2", passed=True, gates=("pre_ramp",))]
+    assert "must be ('fail', 'halt')" in only(replace(found, verdicts=verdicts))
+
+
+def test_a_gate_that_did_not_fire_is_a_difference(found: Found) -> None:
+    verdicts = [found.verdicts[0], verdict("q-2", passed=False)]
+    assert "must be ['pre_ramp']" in only(replace(found, verdicts=verdicts))
+
+
+def test_a_bad_record_without_a_dead_letter_is_a_difference(found: Found) -> None:
+    assert "without a dead letter" in only(replace(found, letters=found.letters[1:]))
+
+
+def test_a_doubled_dead_letter_is_a_difference_and_a_copy_of_one_is_none(found: Found) -> None:
+    assert differences(replace(found, letters=[*found.letters, found.letters[0]])) == []
+    doubled = [*found.letters, letter(BAD, "malformed", "another")]
+    assert "dead letters that differ" in only(replace(found, letters=doubled))
+
+
+def test_a_dead_letter_with_other_bytes_is_a_difference(found: Found) -> None:
+    letters = [replace(found.letters[0], value=b"{}"), found.letters[1]]
+    assert "has not the record's bytes" in only(replace(found, letters=letters))
+
+
+@pytest.mark.parametrize("cause", ["malformed", "opik_unavailable", "missing_trace", "conflicting_duplicate"])
+def test_a_dead_letter_of_a_good_record_is_a_difference(found: Found, cause: str) -> None:
+    letters = [*found.letters, letter(("thumbs", 0, 0), cause)]
+    assert "('thumbs', 0, 0)" in only(replace(found, letters=letters))
+
+
+def test_another_body_of_a_request_without_a_dead_letter_is_a_difference(found: Found) -> None:
+    assert "2 bodies of request q-2" in only(replace(found, letters=found.letters[:1]))
+
+
+def test_what_is_not_committed_is_a_difference(found: Found) -> None:
+    committed = {**found.committed, ("thumbs", 0): 5}
+    assert "ends at 6, and 5 is committed" in only(replace(found, committed=committed))
+
+
+def test_a_record_that_kafka_acknowledged_and_does_not_have_is_a_difference(found: Found) -> None:
+    assert "not in Kafka's log" in only(replace(found, sent={*found.sent, ("rerolls", 0, 0)}))
+
+
+@pytest.mark.parametrize(
+    ("minute", "same", "counts"),
+    [(3, True, True), (5, True, True), (6, True, False), (3, False, False)],
+    ids=["within the window", "just within it", "beyond it", "something else was said"],
+)
+def test_the_same_said_again_within_five_minutes_is_a_reroll(minute: int, same: bool, counts: bool) -> None:
+    log = records("traces", trace("a", session="s"), trace("b", minute, session="s", said="hello" if same else "other"))
+    assert expectation(log, {}).scores == ({("trace-a", REROLL): 1.0} if counts else {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, b"", b"{", b"\xff", b"[" * 100_000, b"[]", b'{"hello": 1}',
+        json.dumps(thumb("a", 1, "sideways")).encode(),
+        json.dumps(thumb("a", 1, "up") | {"occurred_at": 1e300}).encode(),
+        json.dumps(thumb("a", 1, "up")).replace(f'"{AT}"', "NaN").encode(),
+    ],
+)  # fmt: skip
+def test_a_record_that_is_none_of_the_described_forms_is_bad(value: bytes | None) -> None:
+    assert read("thumbs", value) is None

@@ -1,0 +1,38 @@
+"""The ledger that judges fault runs is independent: a mistake in the product can't be in it, too."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.root import ROOT
+
+LEDGER = ROOT / "tests" / "fault" / "ledger"
+CLIENTS = {"confluent_kafka", "httpx"}
+"""Read Kafka and Opik; the product reads Kafka with another."""
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+@pytest.mark.parametrize("path", sorted(LEDGER.glob("*.py")), ids=lambda path: path.name)
+def test_the_ledger_imports_nothing_of_the_product_and_nothing_that_does(path: Path) -> None:
+    for name in imports(path):
+        ours = name.startswith("tests.fault.ledger.")
+        assert ours or name.partition(".")[0] in CLIENTS | sys.stdlib_module_names, f"{path.name} imports {name}"
+
+
+def test_it_imports_nothing_by_name_at_run_time() -> None:
+    for path in LEDGER.glob("*.py"):
+        text = path.read_text()
+        assert "import_module" not in text
+        assert "__import__" not in text
