@@ -290,6 +290,14 @@ SEAL_KEY = KeyFamily(
     owner="streams.redis.seal_key",
     holds="the key that seals our headers on dead letters and replays",
 )
+SEALED_BY = KeyFamily(
+    "sealed-by",
+    type="string",
+    life="five minutes after the last worker with this key",
+    growth="one",
+    owner="streams.redis.seal_key",
+    holds="a hash of the key that workers seal with, by which one with another key is noticed",
+)
 REPLAYED = KeyFamily(
     "replay:<identity>",
     type="string",

@@ -231,7 +231,9 @@ class Settings(BaseModel):
     )
     group_instance_id: str | None = None
     seal_key: SecretStr | None = Field(
-        None, description="Seals our headers on dead letters; without one, Redis keeps one that a worker made"
+        None,
+        min_length=16,
+        description="Seals our headers on dead letters; without one, Redis keeps one that a worker made",
     )
     seal_key_file: Path | None = None
     registry_ttl_seconds: float = Field(

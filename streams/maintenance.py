@@ -54,10 +54,11 @@ class Maintenance:
         replaying: Callable[[], bool],
         refuse_evicting: Callable[[], Awaitable[None]],
         clock: WallClock,
+        announce_seal: Callable[[int], Awaitable[bool]],
     ) -> None:
         """`replaying` holds back what goes by the time or writes: while records are read again, or the clock is
-        doubtful."""
-        self._clock = clock
+        doubtful. `announce_seal` tells whether other workers seal with another key."""
+        self._clock, self._announce_seal, self._seals_differ = clock, announce_seal, False
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
         self._metrics, self._observe, self._replaying = metrics, observe, replaying
         self._store, self._refuse_evicting = cast(LeasingStore, ports.store), refuse_evicting
@@ -69,6 +70,7 @@ class Maintenance:
             group.create_task(self._every(1.0, self.watermarks), name="watermarks")
             group.create_task(self._every(5.0, self.withheld), name="withheld")
             group.create_task(self._every(60.0, self.eviction), name="eviction")
+            group.create_task(self._every(60.0, self.seal), name="seal")
             group.create_task(self._every(5.0, self.logs), name="logs")
             group.create_task(self._every(1.0, self.resume), name="resume")
             group.create_task(self._every(CLOCK_SECONDS, self.compare_clock), name="clock")
@@ -174,6 +176,21 @@ class Maintenance:
     async def eviction(self) -> bool:
         """Notice that somebody lets Redis evict keys while the worker runs."""
         await self._refuse_evicting()
+        return False
+
+    async def seal(self) -> bool:
+        """Say so when other workers begin to seal with another key, and when they cease to."""
+        differ, before = await self._announce_seal(self._ports.clock.now_ms()), self._seals_differ
+        self._seals_differ = differ
+        self._metrics.seal_keys_differ.set(differ)
+        if differ and not before:
+            log.warning(
+                "seal_keys_differ",
+                consequence="what other workers dead-lettered counts here as never having failed, and the other way",
+                remedy="give all workers one RAMPGATE_SEAL_KEY, or none",
+            )
+        elif before and not differ:
+            log.info("seal_keys_agree")
         return False
 
     async def compare_clock(self) -> bool:

@@ -310,6 +310,10 @@ class Metrics(MetricSet):
             "rampgate_clock_ahead_seconds",
             "How far this machine's clock is ahead of Redis's (below 0: behind); beyond 60 s the worker waits.",
         )
+        self.seal_keys_differ = self._gauge(
+            "rampgate_seal_keys_differ",
+            "1 while other workers seal dead letters with another key than this one, else 0.",
+        )
         self.loop_lag = self._gauge("rampgate_loop_lag_seconds", "How late the event loop ran its last timer.")
         self.last_progress = self._gauge(
             "rampgate_last_progress_timestamp_seconds",

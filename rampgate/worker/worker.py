@@ -62,6 +62,7 @@ class Worker:
             kafka=settings.kafka,
             opik=settings.opik,
             verticals=sorted(parts.verticals),
+            seal_key="of the settings" if settings.seal_key else "kept in Redis",
         )
         wanted = [parts.topics[name] for name in (*AGENTS, "dead-letters", *(GATE_TOPICS if self.gates else ()))]
         try:
@@ -97,6 +98,7 @@ class Worker:
             self.waiting,
             partial(refuse_evicting, parts.store),
             parts.clock,
+            parts.sealing.announce,
         )
         task: asyncio.Task[None] | None = None
         if self.gates is not None:

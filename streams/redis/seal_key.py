@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
-from agents.keys import FOREVER, SEAL_KEY
+from agents.keys import FOREVER, SEAL_KEY, SEALED_BY, Key
 from agents.ports import Unavailable
 from schemas.dead_letters import Seal
 
@@ -15,8 +16,13 @@ FRESH_SECONDS = 60.0
 KEY_BYTES = 32
 
 
+NAMED_MS = 300_000
+"""So long after its last look a worker's key counts as one in use."""
+
+
 class KeyStore(Protocol):
     async def start_at(self, key: str, value: bytes, expires: int, instead_of: bytes) -> bytes: ...
+    async def read(self, keys: Sequence[Key]) -> list[bytes]: ...
 
 
 class InstallationSeal:
@@ -46,3 +52,20 @@ class InstallationSeal:
                 self._seal = Seal(held)
             self._until = time.monotonic() + FRESH_SECONDS
             return self._seal
+
+    async def differs(self) -> bool:
+        """Whether workers seal with another key than this process. Raises Unavailable."""
+        (held,) = await self._store.read([SEALED_BY.key()])
+        return bool(held) and held != (await self()).name
+
+    async def announce(self, now: int) -> bool:
+        """Keep the name of our key where others compare theirs with it; return whether another key's is there. `now` in
+        ms since 1970. Raises Unavailable.
+
+        What other workers sealed counts as never having failed, and so does what we sealed for them.
+        """
+        key, name = SEALED_BY.key(), (await self()).name
+        held = await self._store.start_at(key, name, now + NAMED_MS, name) or await self._store.start_at(
+            key, name, now + NAMED_MS, b""
+        )
+        return held != name

@@ -111,7 +111,7 @@ async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms,
         dry_run=terms.dry_run,
         limit=terms.limit,
     )
-    topic, seal = parts.topics["dead-letters"], await parts.sealing()
+    topic, seal = parts.topics["dead-letters"], await agreed_seal(parts)
     with view.progress_bar("looking" if terms.dry_run else "replaying", shown=shown) as progress:
         try:
             return await replay.run(read_dead_letters(parts.access, topic, wanted, progress, seal))
@@ -156,6 +156,16 @@ async def reachable(parts: Parts) -> bool:
     except Exception as error:
         sys.stderr.write(f"rampgate: Redis is out of reach, the states come from the letters alone: {error}\n")
         return False
+
+
+async def agreed_seal(parts: Parts) -> Seal:
+    """The seal that a replay puts on its records. Raises Failure where the workers have another, Unavailable."""
+    if await parts.sealing.differs():
+        raise Failure(
+            "the workers seal with another key, and would take what is replayed for records that never failed: give "
+            "this command their RAMPGATE_SEAL_KEY, or none if they have none"
+        )
+    return await parts.sealing()
 
 
 async def seal_of(parts: Parts, redis: bool) -> Seal | None:

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 from faust.types import TP
+from structlog.testing import capture_logs
 
 from agents.join.step import FOREVER
-from agents.keys import DRAINING, WATERMARK, WITHHELD
+from agents.keys import DRAINING, SEALED_BY, WATERMARK, WITHHELD
 from agents.ports import Change, Refusal, Unavailable, Write
 from schemas.outcomes import Kind
 from streams import maintenance
 from streams.maintenance import Maintenance
 from streams.metrics import Metrics
 from streams.redis.fitness import Evicting, refuse_evicting
+from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore
 from streams.retry import WallClock
-from tests.contract.redis.stores import far
+from tests.contract.redis.stores import far, now_ms
 from tests.unit.agents.builders import thumb, trace
 from tests.unit.agents.join.world import World
 
@@ -53,7 +55,7 @@ class Worker:
             consumption,  # type: ignore[arg-type]  # as much of a Consumption as is asked
             world.ports, world.policy, world.topics, Metrics(), self.reports.append, lambda: self.replaying,
             partial(refuse_evicting, self.store),
-            WallClock(),
+            WallClock(), InstallationSeal(self.store, "ours").announce,
         )  # fmt: skip
 
     # As much of a consumption and of its consumer as is asked.
@@ -365,3 +367,17 @@ async def test_a_part_that_is_away_does_not_end_what_a_worker_does_besides_its_b
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 30.0)
     assert tries == 2
+
+
+async def test_a_worker_that_seals_with_another_key_is_told_once_and_shown_until_the_keys_agree(worker: Worker) -> None:
+    other, ours = InstallationSeal(worker.store, "theirs"), worker.maintenance
+    gauge = partial(ours._metrics.registry.get_sample_value, "rampgate_seal_keys_differ")
+    await other.announce(now_ms())
+    with capture_logs() as logs:
+        assert not await ours.seal()
+        assert not await ours.seal()
+        assert gauge() == 1.0
+        await worker.store.redis.delete(worker.store.prefix + SEALED_BY.key())  # its worker is gone
+        assert not await ours.seal()
+        assert gauge() == 0.0
+    assert [line["event"] for line in logs] == ["seal_keys_differ", "seal_keys_agree"]

@@ -289,6 +289,13 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(
     assert load_settings() is not None
 
 
+def test_a_key_for_seals_that_could_be_guessed_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAMPGATE_SEAL_KEY", "too-short")
+    with pytest.raises(SettingsError, match="at least 16") as refused:
+        load_settings()
+    assert "too-short" not in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["model_url", "opik", "pagerduty_url", "grafana_url", "dynamodb_endpoint"])
 def test_a_url_with_a_key_in_its_query_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for url in ("https://h/v1?api-key=canary", "https://h/?canary"):

@@ -4,6 +4,7 @@ makes its dead letters unreplayable, and a letter goes only to a topic of ours."
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.keys import FOREVER, SEAL_KEY
+from rampgate.cli.jobs.dead_letters import agreed_seal
+from rampgate.console import Failure
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, DeadLetter, Seal
 from schemas.outcomes import Cause, Kind
@@ -147,3 +150,46 @@ async def test_the_key_of_the_settings_needs_no_redis_and_is_not_put_there() -> 
     assert (await InstallationSeal(store, "a secret")()).key == b"a secret"
     assert store.values == {}
     assert "secret" not in repr(Seal(b"a secret"))
+
+
+async def test_workers_that_seal_with_two_keys_notice_it_and_those_with_one_do_not() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    first, second, odd = (InstallationSeal(store, key) for key in ("ours", "ours", "theirs"))
+    assert [await one.announce(clock.ms) for one in (first, second, odd)] == [False, False, True]
+    assert [await one.announce(clock.ms) for one in (first, second, odd)] == [False, False, True]
+    assert not any(b"ours" in held or b"theirs" in held for held, _ in store.values.values())
+
+
+async def test_a_worker_with_a_key_and_one_without_notice_it() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    assert not await InstallationSeal(store, None).announce(clock.ms)
+    assert await InstallationSeal(store, "ours").announce(clock.ms)
+
+
+async def test_after_a_rotation_the_new_key_is_the_one_in_use_once_the_old_workers_are_gone() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    old, new = InstallationSeal(store, "old"), InstallationSeal(store, "new")
+    assert not await old.announce(clock.ms)
+    clock.ms += seal_key.NAMED_MS - 1
+    assert await new.announce(clock.ms)
+    assert not await old.announce(clock.ms), "a worker that runs stays the one in use"
+    clock.ms += seal_key.NAMED_MS + 1
+    assert not await new.announce(clock.ms)
+    assert await old.announce(clock.ms)
+
+
+async def test_a_replay_with_another_key_than_the_workers_have_is_refused() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    ours, theirs = InstallationSeal(store, "ours"), InstallationSeal(store, "theirs")
+    assert not await theirs.differs(), "no worker is there to differ from"
+    await ours.announce(clock.ms)
+    assert [await one.differs() for one in (ours, theirs)] == [False, True]
+    parts: Any = SimpleNamespace(topics=TOPICS, sealing=theirs)
+    with pytest.raises(Failure, match="RAMPGATE_SEAL_KEY"):
+        await agreed_seal(parts)
+    parts.sealing = ours
+    assert (await agreed_seal(parts)).key == b"ours"
