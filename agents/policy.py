@@ -23,7 +23,8 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Policy:
-    """Durations in ms."""
+    """Durations in ms. `doubt`: how long a write without an answer may still change a score; a step sends its writes
+    within half of it, and what was sent is applied within the other half."""
 
     write: bool = True
     mirror_legacy_names: bool = False
@@ -32,6 +33,7 @@ class Policy:
     trace_lookup: int = 500
     judge_settle: int = 300_000
     future: int = 86_400_000
+    doubt: int = 480_000
     reroll_window: int = 300_000
     reroll_windows: Mapping[str, int] = field(default_factory=dict)
     max_record_bytes: int = 1_000_000

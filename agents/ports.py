@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -50,8 +50,23 @@ class Write(msgspec.Struct, gc=False, rename={"trace_id": "id", "project": "proj
 
 
 class Refusal(NamedTuple):
+    """Why a write is not stored. `unsure`: a try of it got no answer, and may be applied yet."""
+
     cause: Cause
     detail: str
+    unsure: bool = False
+
+
+@dataclass(frozen=True)
+class Unsure:
+    """The outcome of a write that is stored, of which an earlier try got no answer: that one may be applied yet."""
+
+    unsure: Final = True
+
+
+UNSURE: Final = Unsure()
+Outcome = Refusal | Unsure | None
+"""Of a write: None once it is stored and nothing of it is under way any more."""
 
 
 @dataclass
@@ -120,9 +135,9 @@ class Store(Protocol):
 
 
 class Scores(Protocol):
-    async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
-        """Return each write's outcome, in order: None once Opik has stored it, else the refusal. Raises
-        Unauthorized."""
+    async def write(self, writes: Sequence[Write]) -> Sequence[Outcome]:
+        """Return each write's outcome, in order. Raises Unauthorized, and Unavailable where this process stood still
+        for so long that it must not send any more."""
         ...
 
 
@@ -145,6 +160,11 @@ class Traces(Protocol):
 
     async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
         """Return the response ids whose trace carries judge scores; `turns` maps them to (trace id, project, time)."""
+        ...
+
+    async def held(self, trace_ids: Mapping[str, str]) -> dict[str, dict[str, float]]:
+        """Return the scores by name that Opik holds on these traces, by response id. Traces that Opik lacks are left
+        out, and so are those that are too many to read one by one."""
         ...
 
 

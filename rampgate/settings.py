@@ -221,6 +221,12 @@ class Settings(BaseModel):
     opik_writes_in_flight: int = Field(8, ge=1)
     opik_timeout_seconds: float = Field(10.0, gt=0)
     opik_retry_seconds: float = Field(60.0, ge=0, description="Total time one write may be retried")
+    opik_doubt_seconds: float = Field(
+        480.0,
+        gt=0,
+        description="After so long no write without an answer is applied any more, and scores that it may have changed "
+        "are compared with Opik; at least 2.5 times `opik_retry_seconds`",
+    )
     opik_lookups_per_minute: float = Field(25.0, gt=0, description="Search and list calls; Opik's own limit is 30")
     session_timeout_seconds: float = Field(6.0, ge=1)
     commit_interval_seconds: float = Field(1.0, gt=0)
@@ -313,6 +319,15 @@ class Settings(BaseModel):
             raise ValueError(
                 f"kafka: {self.kafka} is not on this machine and the connection would be in the clear; "
                 'set kafka_security to {"protocol": "SASL_SSL", …} or, knowingly, {"allow_plaintext": true}'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _doubt_covers_all_tries(self) -> Self:
+        if self.opik_doubt_seconds < 2.5 * self.opik_retry_seconds:
+            raise ValueError(
+                f"opik_doubt_seconds: {self.opik_doubt_seconds:g} is less than 2.5 times opik_retry_seconds "
+                f"({self.opik_retry_seconds:g}): a try could begin, or be applied late, after it"
             )
         return self
 

@@ -101,6 +101,7 @@ class OpikParts:
             self.client,
             in_flight=settings.opik_writes_in_flight,
             retry_seconds=settings.opik_retry_seconds,
+            send_seconds=settings.opik_doubt_seconds * 0.4,
             observe=observe,
         )
         self.traces = OpikTraces(
@@ -127,6 +128,7 @@ def make_policy(settings: Settings, verticals: dict[str, Vertical]) -> Policy:
         trace_lookup=ms(settings.trace_lookup_seconds),
         judge_settle=ms(settings.judge_settle_seconds),
         future=ms(settings.future_tolerance_seconds),
+        doubt=ms(settings.opik_doubt_seconds),
         reroll_window=ms(settings.reroll_window_seconds),
         reroll_windows={v.name: ms(v.reroll_window_seconds) for v in verticals.values()},
         max_record_bytes=settings.max_record_bytes,

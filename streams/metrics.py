@@ -81,6 +81,8 @@ class Metrics(MetricSet):
             self.records_written.labels(label, *named, kind).inc(by)
         for kind, lags in report.lags_ms.items():
             self._observe_many(self.pipeline_lag.labels(kind), lags)
+        for kind, by in report.late.items():
+            self.late_writes.labels(kind).inc(by)
 
     def observe_opik(self, operation: str, outcome: str) -> None:
         """Count a request to Opik."""
@@ -325,6 +327,11 @@ class Metrics(MetricSet):
         """The gateway to Opik and the DynamoDB feed."""
         self.opik_requests = self._counter(
             "rampgate_opik_requests_total", "Requests to Opik.", operation=OPEN, outcome=OPIK_OUTCOMES
+        )
+        self.late_writes = self._counter(
+            "rampgate_late_writes_total",
+            "Scores that Opik held otherwise than it had confirmed, as when a write was applied late; written over.",
+            signal=kinds(),
         )
         self.feed_records = self._counter(
             "rampgate_feed_records_total", "DynamoDB stream records the feed has handled.", outcome=FEED_OUTCOMES

@@ -212,7 +212,7 @@ class Pipeline:
                     raise Abandoned from error
             except Exception:
                 log.exception("step_failed", batch=batch.watermark_key, base=batch.base, records=len(batch.records))
-                await self._divide(flight, batch, doubtful)
+                await self._divide(flight, batch, True)  # it may have written before it failed
                 return
             else:
                 return

@@ -169,6 +169,7 @@ class MemoryTraces:
 
     known: dict[str, TraceFacts] = field(default_factory=dict)
     asked: list[set[str]] = field(default_factory=list)
+    scores: MemoryScores = field(default_factory=MemoryScores)
 
     async def find(self, since_ms: Mapping[str, int]) -> dict[str, TraceFacts]:
         self.asked.append(set(since_ms))
@@ -176,3 +177,9 @@ class MemoryTraces:
 
     async def judged(self, turns: Mapping[str, tuple[str, str, int]]) -> set[str]:
         return {rid for rid in turns if rid in self.known and self.known[rid].judged}
+
+    async def held(self, trace_ids: Mapping[str, str]) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {rid: {} for rid in trace_ids}
+        for rid, wanted in trace_ids.items():
+            found[rid].update({name: value for (trace, name), value in self.scores.held.items() if trace == wanted})
+        return found

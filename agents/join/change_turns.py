@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agents.join.dead_letters import FindRecord, letters_for, send_letters
-from agents.join.step import StepContext, record, until_recorded, write_scores
+from agents.join.late_writes import announce
+from agents.join.step import StepContext, plan_scores, record, stood_still, until_recorded, write_scores
 from agents.join.step_data import Refused, RetryState
 from agents.keys import turn_keys
 from agents.policy import Policy
@@ -46,8 +47,13 @@ async def change_turns(
         context = StepContext(ports.clock.now_ms(), policy, retry_state)
         context.load(response_ids, await ports.store.read(turn_keys(response_ids)))
         refused = await merge(context)
+        if stood_still(context, ports):
+            return None
         if writing is not None:
-            refused += await write_scores(context, ports)
+            planned = plan_scores(context)
+            if planned and not await announce(context, planned, ports):
+                return None
+            refused += await write_scores(context, planned, ports)
             if refused:
                 letters = await letters_for(refused, ports, writing.topics, writing.find, writing.stage)
                 await send_letters(ports, retry_state, letters)

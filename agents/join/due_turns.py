@@ -1,5 +1,6 @@
 """Does what is due for turns: looks for the trace of a parked signal and in the end gives it up, looks for judges'
-scores of a trace, writes signals that were withheld while writing was off (PF-9 FR-6, FR-11, §10.3)."""
+scores of a trace, writes signals that were withheld while writing was off, compares scores with Opik once no write
+without an answer can change them any more (PF-9 FR-6, FR-11, §10.3)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 from agents.codec import TraceFacts
 from agents.join.change_turns import Writing, change_turns
 from agents.join.join import bury, merge_trace
+from agents.join.late_writes import compare
 from agents.join.step import StepContext
 from agents.join.step_data import Refused, Report
 from agents.join.turn import MAYBE, Mark, Signal, Turn
@@ -26,7 +28,8 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
     """Do what is due for these turns and set when to look again.
 
     Looks in Opik once for each turn's trace and once for its judge scores, however often the step repeats; again only
-    for a turn whose trace another worker changed meanwhile. Raises Unauthorized or Unavailable.
+    for a turn whose trace another worker changed meanwhile. Scores in doubt are read at each attempt. Raises
+    Unauthorized or Unavailable.
     """
     found: dict[str, TraceFacts] = {}
     judged: set[str] = set()
@@ -41,6 +44,9 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             for response_id, snapshot in context.turns.items()
             if (response_id, snapshot.turn.trace) not in asked
         }
+        late = [one for one, snapshot in context.turns.items() if 0 < snapshot.turn.doubt_until <= context.now]
+        if late:
+            await compare(context, late, ports)
         sought = {response_id: first(turn) - SLACK_MS for response_id, turn in turns.items() if waits(turn)}
         unjudged = {
             response_id: (turn.trace_id, turn.project, turn.time)
@@ -58,7 +64,11 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
                 # The state was lost after we had written: what Opik is said to hold may have been read before that.
                 for kind in DECLARED:
                     snapshot.turn.note(kind, MAYBE)
-        return merge_found(context, found, judged)
+        given_up = merge_found(context, found, judged)
+        for response_id, snapshot in context.turns.items():
+            at, until = context.change.due[response_id], snapshot.turn.doubt_until
+            context.change.due[response_id] = min(at or until, until) if until else at
+        return given_up
 
     context = await change_turns(response_ids, ports, policy, merge, Writing(topics, "settle"))
     return context.report

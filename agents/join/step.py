@@ -34,10 +34,10 @@ from agents.join.counting import (
 from agents.join.dead_letters import FindRecord, letters_for, send_letters
 from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
 from agents.join.step_data import PreparedTurns, Refused, Report, RetryState
-from agents.join.turn import Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
+from agents.join.turn import MAYBE, Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
 from agents.keys import FOREVER, WATERMARK, WITHHELD, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
-from agents.ports import Change, Ports, Refusal, StateLost, Unavailable, Write
+from agents.ports import Change, Outcome, Ports, Refusal, StateLost, Unavailable, Write
 from schemas.dead_letters import DeadLetter, Record, UnreadableRecord
 from schemas.outcomes import State
 from schemas.signals import DECLARED, UserSignal
@@ -105,6 +105,7 @@ class StepContext:
 
     `replaying`: the records were brought to an end before the state was lost, so a later record may overrule what they
     ask for; writes wait until all of them have been read. `consumed`: events that the watermark passes in this step.
+    `written`: turns in doubt of which a score is written. `unsure`: turns of which a try got no answer.
     """
 
     now: int
@@ -117,13 +118,16 @@ class StepContext:
     report: Report = field(default_factory=Report)
     tallies: dict[tuple[str, int, str], int] = field(default_factory=dict)
     planned: Planned = field(default_factory=list)
-    outcomes: list[Refusal | None] = field(default_factory=list)
+    outcomes: Sequence[Outcome] = ()
+    written: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
     prepared: PreparedTurns | None = None
 
     @property
     def plain(self) -> bool:
-        """Whether the fast path may prepare turns: a first attempt that writes, and only today's score names."""
-        fresh = not (self.retry_state.outcomes or self.retry_state.read)
+        """Whether the fast path may prepare turns: a first attempt that writes, only today's score names, and of
+        records that nobody has handled before."""
+        fresh = not (self.retry_state.outcomes or self.retry_state.read or self.retry_state.doubtful)
         return fresh and self.policy.write and not self.policy.mirror_legacy_names and not self.replaying
 
     def load(self, response_ids: Sequence[str], stored_turns: Sequence[bytes]) -> None:
@@ -204,7 +208,7 @@ async def handle(
 
     Raises StateLost, Unauthorized or Unavailable; nothing is acknowledged then, and a repetition is harmless.
     """
-    retry_state = RetryState()
+    retry_state = RetryState(doubtful=doubtful)
     if doubtful:
         retry_state.forced.update(item.response_id for item in decoded.items)
 
@@ -212,7 +216,9 @@ async def handle(
         context = StepContext(ports.clock.now_ms(), policy, retry_state, replaying=batch.end <= settled)
         seen, fresh = await read(batch, decoded, agent, context, ports, floor)
         results = await agent.merge(batch, fresh.items, context, ports)
-        refused = await write_scores(context, ports)
+        if stood_still(context, ports):
+            return None
+        refused = await write_scores(context, plan_scores(context), ports)
         if context.prepared is not None and any(context.prepared.outcomes):
             remember(context, set())
             return None
@@ -350,8 +356,14 @@ def count(batch: Batch, decoded: Decoded[Any], results: list[MergeResult], conte
         tally(context.tallies, kind, now, CONSUMED, context.consumed - counts.total())
 
 
-async def write_scores(context: StepContext, ports: Ports) -> list[Refused]:
-    """Write what touched turns want, note what Opik took, mark every signal; return the refused ones."""
+def stood_still(context: StepContext, ports: Ports) -> bool:
+    """Whether so much time has passed since the turns were read that the step must begin anew, as in a process that
+    was stopped: what it would send now is older than other workers reckon with (`Policy.doubt`)."""
+    return ports.clock.now_ms() - context.now > context.policy.doubt // 10
+
+
+def plan_scores(context: StepContext) -> Planned:
+    """Return the scores that touched turns want and that may be written now; mark the signals of the others."""
     policy, now, forced = context.policy, context.now, context.retry_state.forced
     planned: Planned = []
     for response_id, snapshot in context.turns.items():
@@ -368,6 +380,11 @@ async def write_scores(context: StepContext, ports: Ports) -> list[Refused]:
             context.change.due[response_id] = now + policy.trace_lookup
         elif pending and policy.write:
             context.change.due[response_id] = now + AFTER_REPLAY_MS
+    return planned
+
+
+async def write_scores(context: StepContext, planned: Planned, ports: Ports) -> list[Refused]:
+    """Write these scores and those of prepared turns, note what Opik took; return the signals that it refused."""
     if not planned and context.prepared is None:
         return []
     outcomes = await send(context, ports, planned)
@@ -375,7 +392,7 @@ async def write_scores(context: StepContext, ports: Ports) -> list[Refused]:
     return note_outcomes(context, ports, planned, outcomes)
 
 
-async def send(context: StepContext, ports: Ports, planned: Planned) -> list[Refusal | None]:
+async def send(context: StepContext, ports: Ports, planned: Planned) -> Sequence[Outcome]:
     """Return one outcome for each planned score, in order; prepared turns get theirs in `prepared.outcomes`.
 
     What an earlier attempt at this step wrote is not sent again.
@@ -395,7 +412,7 @@ async def send(context: StepContext, ports: Ports, planned: Planned) -> list[Ref
         prepared.outcomes = found[: len(prepared.writes)]
         return found[len(prepared.writes) :]
     places: list[int] = []
-    outcomes: list[Refusal | None] = []
+    outcomes: list[Outcome] = []
     for response_id, snapshot, pending in planned:
         turn = snapshot.turn
         for want in pending:
@@ -407,14 +424,20 @@ async def send(context: StepContext, ports: Ports, planned: Planned) -> list[Ref
                 writes += [Write(turn.trace_id, turn.project, name, value, declared.label) for name in names]
                 places += [len(outcomes)] * len(names)
             outcomes.append(known.get((response_id, want.kind, value)))
-    for place, refusal in zip(places, await ports.scores.write(writes) if writes else (), strict=True):
-        outcomes[place] = outcomes[place] or refusal
+    for place, outcome in zip(places, await ports.scores.write(writes) if writes else (), strict=True):
+        outcomes[place] = worse(outcomes[place], outcome)
     return outcomes
 
 
-def note_outcomes(
-    context: StepContext, ports: Ports, planned: Planned, outcomes: list[Refusal | None]
-) -> list[Refused]:
+def worse(one: Outcome, other: Outcome) -> Outcome:
+    """Return the outcome of two writes of one score under two names."""
+    refusal = one if isinstance(one, Refusal) else other
+    if isinstance(refusal, Refusal):
+        return refusal._replace(unsure=any(outcome is not None and outcome.unsure for outcome in (one, other)))
+    return one or other
+
+
+def note_outcomes(context: StepContext, ports: Ports, planned: Planned, outcomes: Sequence[Outcome]) -> list[Refused]:
     """Note in each turn what Opik took; bury the signals of what it refused, and return them."""
     report, stored_at, now = context.report, ports.clock.now_ms(), context.now
     written, lags = report.written, report.lags_ms
@@ -422,22 +445,28 @@ def note_outcomes(
     at = 0
     for response_id, snapshot, pending in planned:
         turn = snapshot.turn
+        if turn.doubt_until:
+            context.written.add(response_id)
         dimensions = (turn.vertical, turn.sub_agent, turn.category)
         buried: list[Signal] = []
         for want in pending:
-            refusal = outcomes[at]
+            outcome = outcomes[at]
             at += 1
-            if refusal is None:
+            if outcome is not None and outcome.unsure:
+                context.unsure.add(response_id)
+            if not isinstance(outcome, Refusal):
                 note_written(turn, want)
                 key = (*dimensions, want.kind)
                 written[key] = written.get(key, 0) + 1
                 continue
+            if outcome.unsure:
+                turn.note(want.kind, MAYBE)
             signal = want.owner
             if not any(signal is other for other in buried):
                 buried.append(signal)
                 if signal.mark != Mark.DEAD:
-                    refused.append((response_id, signal, refusal))
-                bury(signal, refusal.cause)
+                    refused.append((response_id, signal, outcome))
+                bury(signal, outcome.cause)
         if not buried:
             lag = max(stored_at - max(pending[0].owner.time, turn.time), 0)
             lags.setdefault(pending[0].kind, []).append(lag)
@@ -451,16 +480,14 @@ def note_outcomes(
 
 
 async def record(context: StepContext, ports: Ports) -> bool:
-    """Apply the atomic change; return False where a turn changed since it was read: then the step is repeated.
-
-    A turn may live as long as its latest event can still be joined: the lookback and an hour.
-    """
+    """Apply the atomic change; return False where a turn changed since it was read: then the step is repeated."""
     change, now, policy = context.change, context.now, context.policy
     lookback = policy.lookback
     prepared = context.prepared
     moves: dict[tuple[str, str, int], int] = {}
     if prepared is not None:
         moves, change.swaps = dict(prepared.moves), prepared.swaps
+    unsure = bool(context.unsure or context.retry_state.unsure or context.retry_state.doubtful)
     checks, sets, forced = change.checks, change.sets, context.retry_state.forced
     for response_id, snapshot in context.turns.items():
         if not snapshot.touched:
@@ -468,6 +495,8 @@ async def record(context: StepContext, ports: Ports) -> bool:
         turn = snapshot.turn
         for kind, was, marked in snapshot.signals:
             account(context.tallies, was, marked, turn.signal(kind))
+        if unsure or turn.doubt_until:
+            doubt(context, response_id, turn, ports.clock.now_ms())
         stored = encode_turn(turn)
         if stored == snapshot.stored:
             if response_id not in forced or not turn.trace:
@@ -479,8 +508,7 @@ async def record(context: StepContext, ports: Ports) -> bool:
         move(moves, snapshot.before, standing(turn))
         key = turn_key(response_id)
         checks[key] = snapshot.stored
-        last = max([turn.time, *[signal.time for _, signal in turn.signals()]])
-        sets[key] = (stored, max(last + lookback, now) + HOUR)
+        sets[key] = (stored, turn_expiry(turn, now, policy))
     if not policy.write and any(has_withheld(one.turn) for one in context.turns.values() if one.touched):
         # In the same change as the signals, so that no crash parts them; unlike every other marker, so that a worker
         # which has just written all that was withheld before does not delete it with its own.
@@ -495,6 +523,29 @@ async def record(context: StepContext, ports: Ports) -> bool:
         return True
     remember(context, turn_ids(stale))
     return False
+
+
+def turn_expiry(turn: Turn, now: int, policy: Policy) -> int:
+    """Return until when a turn may live (ms): as long as its latest event can still be joined, the lookback and an
+    hour."""
+    last = max([turn.time, *[signal.time for _, signal in turn.signals()]])
+    return max(last + policy.lookback, now) + HOUR
+
+
+def doubt(context: StepContext, response_id: str, turn: Turn, now: int) -> None:
+    """Note in the turn until when a write without an answer may still change a score of it, and have it looked at then
+    if it may end up with another score than the one it wants: `agents.join.late_writes`.
+
+    A late write does no harm while all that may come late is what Opik should hold; so a turn is looked at only where
+    something else is written meanwhile, or where nobody knows what was sent.
+    """
+    retry_state, due = context.retry_state, context.change.due
+    unknown = response_id in retry_state.unsure or (retry_state.doubtful and bool(turn.trace and turn.signals()))
+    look = unknown or (bool(turn.doubt_until) and (response_id in due or response_id in context.written))
+    if unknown or response_id in context.unsure:
+        turn.doubt_until = now + context.policy.doubt
+    if look:
+        due[response_id] = min(due.get(response_id) or turn.doubt_until, turn.doubt_until)
 
 
 def remember(context: StepContext, stale: set[str]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.join.turn import Signal
-from agents.ports import Refusal, Swaps, Write
+from agents.ports import Outcome, Refusal, Swaps, Write
 
 Refused = tuple[str, Signal, Refusal]
 """(response id, the signal that asked for the score, why Opik has not got it)."""
@@ -14,11 +15,13 @@ Refused = tuple[str, Signal, Refusal]
 @dataclass
 class Report:
     """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state. `written`:
-    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the later of signal and trace to Opik."""
+    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the later of signal and trace to Opik.
+    `late`: kind -> scores that Opik was found to hold otherwise than it had confirmed."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     lags_ms: dict[str, list[int]] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -42,7 +45,7 @@ class PreparedTurns:
     hours: list[int] = field(default_factory=list)
     moves: dict[tuple[str, str, int], int] = field(default_factory=dict)
     written: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    outcomes: list[Refusal | None] = field(default_factory=list)
+    outcomes: Sequence[Outcome] = ()
 
 
 @dataclass
@@ -50,16 +53,24 @@ class RetryState:
     """What survives a repetition of a step.
 
     `outcomes`: (response id, kind, score) -> what Opik said. `forced`: turns whose score Opik may hold wrongly.
-    `read`: the turns as the last attempt read them. `lettered`: the places of dead letters that were sent.
+    `unsure`: turns for which an earlier attempt sent what is not wanted any more and may be applied yet. `doubtful`: so
+    may a worker that died have done for any turn. `read`: the turns as the last attempt read them. `lettered`: the
+    places of dead letters that were sent.
     """
 
-    outcomes: dict[tuple[str, str, float | None], Refusal | None] = field(default_factory=dict)
+    outcomes: dict[tuple[str, str, float | None], Outcome] = field(default_factory=dict)
     forced: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+    doubtful: bool = False
     read: dict[str, bytes] = field(default_factory=dict)
     lettered: set[tuple[str, int, int, bytes | None]] = field(default_factory=set)
 
     def overtaken(self, response_ids: set[str]) -> None:
         """Note that others changed these turns: what we wrote for them may have replaced what they wrote."""
         for key in [key for key in self.outcomes if key[0] in response_ids]:
-            if self.outcomes.pop(key) is None:
+            outcome = self.outcomes.pop(key)
+            unsure = outcome is not None and outcome.unsure
+            if unsure:
+                self.unsure.add(key[0])
+            if unsure or not isinstance(outcome, Refusal):
                 self.forced.add(key[0])

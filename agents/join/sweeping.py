@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.change_turns import Writing, change_turns
 from agents.join.join import merge_signal, merge_trace
+from agents.join.late_writes import note_held
 from agents.join.step import StepContext
 from agents.join.step_data import Refused, Report
 from agents.join.turn import Mark, Turn, decode_turn
@@ -78,14 +79,18 @@ async def bring(
 
 
 async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topics: Topics) -> Report:
-    """Join traces that were read from Opik: parked signals get their trace, and coverage counts it (FR-11)."""
+    """Join traces that were read from Opik with their scores: parked signals get their trace, coverage counts it
+    (FR-11), and a score that Opik holds otherwise than we know, for whatever reason, is written again."""
     now = ports.clock.now_ms()
     since = now - policy.lookback
     facts = {one.response_id: ports.newcomers.placed(one, now) for one in found if one.ended >= since}
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():
-            snapshot.touched |= merge_trace(snapshot.turn, facts[response_id])
+            turn, seen = snapshot.turn, facts[response_id]
+            if turn.trace == seen.trace:
+                snapshot.touched |= note_held(turn, seen.wrote, context.report)
+            snapshot.touched |= merge_trace(turn, seen)
         return []
 
     return (await change_turns(list(facts), ports, policy, merge, Writing(topics, STAGE))).report

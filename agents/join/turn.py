@@ -87,7 +87,8 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
     Either is MAYBE where Opik may hold a score that we do not know, which a withdrawal has to delete.
     `rewritten` changes when scores are written again without another change: a step that read the turn before and
-    writes at the same time then notices, and is the last to write.
+    writes at the same time then notices, and is the last to write. `doubt_until`: until then a write without an answer
+    may still be applied; 0 where there was none, or where the scores were compared with Opik since.
     """
 
     trace: bytes = b""
@@ -103,6 +104,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     reroll: Signal | None = None
     rewritten: int = 0
     others: dict[str, OtherSignal] = {}
+    doubt_until: int = 0
 
     def signal(self, kind: str) -> Signal | None:
         if kind in OWN_FIELDS:

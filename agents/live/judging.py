@@ -204,9 +204,9 @@ class LiveJudging:
             owners += [place] * len(own)
         refusals: dict[int, Refusal] = {}
         outcomes = await self._ports.scores.write(writes) if writes else []
-        for place, refusal in zip(owners, outcomes, strict=True):
-            if refusal is not None:
-                refusals.setdefault(place, refusal)
+        for place, outcome in zip(owners, outcomes, strict=True):
+            if isinstance(outcome, Refusal):
+                refusals.setdefault(place, outcome)
         now = self._ports.clock.now_ms()
         change, letters, written = Change(), [], []
         for place, (one, said) in enumerate(zip(todo, judged, strict=True)):

@@ -20,7 +20,7 @@ import msgspec
 import orjson
 import structlog
 
-from agents.ports import Refusal, Unauthorized, Unavailable, Write
+from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Unsure, Write
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
@@ -46,7 +46,7 @@ class ApiError(Exception):
 class OpikClient:
     """Sends one request at a time on each of up to `connections`. Follows no redirects: they would carry the key
     elsewhere. Raises ApiError for every answer but a 2xx, and httpx's errors where no answer comes within `timeout`
-    seconds. The caller closes it."""
+    seconds, ConnectError where nothing was sent. The caller closes it."""
 
     def __init__(self, url: str, workspace: str, api_key: str | None, timeout: float, connections: int) -> None:
         address = httpx.URL(url)
@@ -94,6 +94,8 @@ class OpikClient:
                 content = await answer.read()
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
+        except aiohttp.ClientConnectorError as error:
+            raise httpx.ConnectError(reason_of(error)) from error
         except aiohttp.ClientError as error:
             raise httpx.NetworkError(reason_of(error)) from error
         if 200 <= answer.status < 300:
@@ -119,6 +121,9 @@ class OpikClient:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=True,
             )
+            # aiohttp repeats a PUT by itself after a lost connection, and nobody would know that the first may be
+            # applied late.
+            self._session._retry_connection = False
         return self._session
 
 
@@ -246,6 +251,8 @@ class OpikScores:
     The request is the one under the SDK's `log_traces_feedback_scores`; here its answer is awaited. A batch that Opik
     refuses is halved until the refused score is alone, so that it does not take the others with it. At most `in_flight`
     requests run at once over all batches; `observe` gets operation and outcome of each.
+
+    No try begins later than `send_seconds` after the call of `write`: other workers reckon with that (`Policy.doubt`).
     """
 
     def __init__(
@@ -254,29 +261,32 @@ class OpikScores:
         *,
         in_flight: int,
         retry_seconds: float,
+        send_seconds: float = 200.0,
         observe: Callable[[str, str], None] = lambda operation, outcome: None,
     ) -> None:
         self._client = client
         self._room = asyncio.Semaphore(in_flight)
-        self._seconds = retry_seconds
+        self._seconds, self._send_seconds = retry_seconds, send_seconds
         self._observe = observe
 
-    async def write(self, writes: Sequence[Write]) -> list[Refusal | None]:
-        """The refusal of each write in order, None where it is stored. Raises Unauthorized."""
-        out: list[Refusal | None] = [None] * len(writes)
+    async def write(self, writes: Sequence[Write]) -> list[Outcome]:
+        """The outcome of each write in order. Raises Unauthorized, and Unavailable where it is too late to send."""
+        out: list[Outcome] = [None] * len(writes)
+        until = asyncio.get_running_loop().time() + self._send_seconds
         others = [i for i, w in enumerate(writes) if w.value is None or w.trace_id[14:15] != "7"]
         places: Sequence[int] = range(len(writes))
         puts = writes
         if others:
             places = sorted(set(places).difference(others))
             puts = [writes[index] for index in places]
-        jobs = [self._put(puts[at : at + MOST], places[at : at + MOST], out) for at in range(0, len(puts), MOST)]
+        starts = range(0, len(puts), MOST)
+        jobs = [self._put(puts[at : at + MOST], places[at : at + MOST], out, until) for at in starts]
         for index in others:
             write = writes[index]
             if write.trace_id[14:15] != "7":
                 out[index] = Refusal(Cause.OPIK_REJECTED, f"trace id {write.trace_id} is no UUID version 7")
             else:
-                jobs.append(self._delete(index, write, out))
+                jobs.append(self._delete(index, write, out, until))
         if len(jobs) == 1:
             await jobs[0]
         else:
@@ -286,42 +296,70 @@ class OpikScores:
                     raise error
         return out
 
-    async def _put(self, writes: Sequence[Write], places: Sequence[int], out: list[Refusal | None]) -> None:
-        """Put a batch; `places` are the writes' places in `out`."""
-        refusal = await self._call("put", lambda: self._client.send("PUT", "traces/feedback-scores", encode(writes)))
-        if refusal is None:
+    async def _put(
+        self, writes: Sequence[Write], places: Sequence[int], out: list[Outcome], until: float, unsure: bool = False
+    ) -> None:
+        """Put a batch; `places` are the writes' places in `out`. `unsure`: they were part of a larger batch of which a
+        try got no answer."""
+        outcome = await self._call(
+            "put", lambda: self._client.send("PUT", "traces/feedback-scores", encode(writes)), until, unsure
+        )
+        if outcome is None:
             return
-        if refusal.cause is Cause.OPIK_UNAVAILABLE or len(writes) == 1:
+        if isinstance(outcome, Unsure) or outcome.cause is Cause.OPIK_UNAVAILABLE or len(writes) == 1:
             for place in places:
-                out[place] = refusal
+                out[place] = outcome
             return
         middle = len(writes) // 2
-        await self._put(writes[:middle], places[:middle], out)
-        await self._put(writes[middle:], places[middle:], out)
+        await self._put(writes[:middle], places[:middle], out, until, outcome.unsure)
+        await self._put(writes[middle:], places[middle:], out, until, outcome.unsure)
 
-    async def _delete(self, index: int, write: Write, out: list[Refusal | None]) -> None:
+    async def _delete(self, index: int, write: Write, out: list[Outcome], until: float) -> None:
         out[index] = await self._call(
             "delete",
             lambda: self._client.call(
                 "POST", f"traces/{quote(write.trace_id, '')}/feedback-scores/delete", {"name": write.name}
             ),
+            until,
         )
 
-    async def _call(self, operation: str, call: Callable[[], Awaitable[object]]) -> Refusal | None:
+    async def _call(
+        self, operation: str, call: Callable[[], Awaitable[object]], until: float, unsure: bool = False
+    ) -> Outcome:
+        """The outcome of a call. It is unsure after a try that may have been applied, or may yet be: no answer came, or
+        one of a server that had begun. Raises Unavailable where the time to send is over: that is so after a stop of
+        this process, or a long queue, and the step must read the state anew."""
+        now = asyncio.get_running_loop().time
+
+        async def attempt() -> None:
+            nonlocal unsure
+            if now() > until:
+                raise Unavailable("Opik: the time in which a step may write is over; it begins anew")
+            try:
+                await call()
+            except ApiError as error:
+                unsure |= error.status_code >= 500 or error.status_code == 408
+                raise
+            except httpx.ConnectError:
+                raise
+            except (httpx.HTTPError, OSError):
+                unsure = True
+                raise
+
         async with self._room:
             try:
                 await persist(
-                    call,
+                    attempt,
                     seconds=self._seconds,
                     observe=lambda outcome: self._observe(operation, outcome),
                 )
             except ApiError as error:
-                return Refusal(Cause.OPIK_REJECTED, f"Opik answers {error.status_code}: {reason(error)}")
+                why = f"Opik answers {error.status_code}: {reason(error)}"
+                return Refusal(Cause.OPIK_REJECTED, why, unsure)
             except OutOfTries as error:
-                return Refusal(
-                    Cause.OPIK_UNAVAILABLE, f"no usable answer in {self._seconds:g} s, the last: {error.last}"
-                )
-            return None
+                why = f"no usable answer in {self._seconds:g} s, the last: {error.last}"
+                return Refusal(Cause.OPIK_UNAVAILABLE, why, unsure)
+            return UNSURE if unsure else None
 
 
 def encode(writes: Sequence[Write]) -> bytes:

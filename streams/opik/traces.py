@@ -28,6 +28,8 @@ WHOLE_PAGE = 500
 """Traces in a page that brings inputs."""
 SINGLY = 4
 """So many traces are sought one by one; of more, a search reads pages."""
+COMPARED = 50
+"""So many traces are read to compare their scores. Two scores of a thousand are one request to write."""
 PROJECTS_SECONDS = 60.0
 """How long the list of projects is remembered."""
 PROJECTS_PAGE = 100
@@ -116,6 +118,19 @@ class OpikTraces:
                 for trace in page:
                     if has_judge_score(trace):
                         out.update(response_id for response_id, _ in traces.get(str(trace.get("id")), ()))
+        return out
+
+    async def held(self, trace_ids: Mapping[str, str]) -> dict[str, dict[str, float]]:
+        """The scores by name on these traces, by response id, without traces that Opik lacks; nothing for more than
+        COMPARED of them, which are written sooner than read."""
+        if len(trace_ids) > COMPARED:
+            return {}
+        out = {}
+        for response_id, trace_id in trace_ids.items():
+            trace = await self.get(trace_id)
+            if trace is not None:
+                scores = trace.get("feedback_scores") or ()
+                out[response_id] = {str(score.get("name")): float(score.get("value") or 0) for score in scores}
         return out
 
     async def scored(

@@ -36,6 +36,14 @@ class FaultyOpik(LocalOpik):
     def heal(self) -> None:
         self.call("DELETE", "/_faults")
 
+    def kept(self) -> int:
+        """Requests that a `late` rule keeps."""
+        return int(self.call("GET", "/_late")["kept"])
+
+    def apply_late(self) -> int:
+        """Apply them; their number."""
+        return int(self.call("POST", "/_late")["applied"])
+
     def writes(self) -> dict[tuple[str, str], int]:
         """Score rows written per (trace, name)."""
         found = self.call("GET", "/_writes")

@@ -4,11 +4,13 @@
 
     {"match": {"method": "PUT", "path": "feedback-scores", "score_name": "thumbs", "trace_id": "..."},
      "status": 503, "headers": {"Retry-After": "1"}, "delay_seconds": 0.2, "times": 2,
-     "after_write": true, "drop": false}
+     "after_write": true, "drop": false, "late": false, "late_seconds": 0}
 
 `path` is a part of the path; `score_name` and `trace_id` are searched in the body's scores (and the id in the path).
 `after_write` does the request's work and then fails the answer; `drop` closes the connection instead of answering; a
-rule with only a delay delays the request. `times` null: without end.
+rule with only a delay delays the request. `times` null: without end. `late` keeps the request, as a proxy's or a
+database's queue does, and applies it after `late_seconds`, whether its client still waits or not; where these are 0, at
+`POST /_late`, which answers how many it applied. `GET /_late`: how many are kept.
 `GET /_requests`: requests per method and path template. `GET /_writes`: score rows written per trace and name.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from typing import Any
 
 import orjson
@@ -48,6 +51,8 @@ class Rule(BaseModel):
     times: int | None = Field(None, ge=0)
     after_write: bool = False
     drop: bool = False
+    late: bool = False
+    late_seconds: float = Field(0.0, ge=0)
 
 
 _RULES: TypeAdapter[list[Rule]] = TypeAdapter(list[Rule])
@@ -71,6 +76,7 @@ class Faults:
         self._store = store
         self._rules: list[Rule] = []
         self._requests: Counter[str] = Counter()
+        self._late: list[tuple[asyncio.Event, asyncio.Task[web.StreamResponse]]] = []
         store.score_writes = Counter()
 
     async def _acting(self, request: web.Request) -> Rule | None:
@@ -111,7 +117,12 @@ class Faults:
                 return await handler(request)
             if rule.delay_seconds:
                 await asyncio.sleep(rule.delay_seconds)
-            if rule.after_write or (rule.status is None and not rule.drop):
+            if rule.late:
+                await request.read()
+                applied = self._keep(rule, handler(request))
+                if not rule.drop:
+                    return await asyncio.shield(applied)
+            elif rule.after_write or (rule.status is None and not rule.drop):
                 response = await handler(request)
                 if rule.status is None and not rule.drop:
                     return response
@@ -126,6 +137,31 @@ class Faults:
             return response
 
         return act
+
+    def _keep(self, rule: Rule, work: Awaitable[web.StreamResponse]) -> asyncio.Task[web.StreamResponse]:
+        """Applies a request once it is let go."""
+        let_go = asyncio.Event()
+
+        async def apply() -> web.StreamResponse:
+            await let_go.wait()
+            return await work
+
+        if rule.late_seconds:
+            asyncio.get_running_loop().call_later(rule.late_seconds, let_go.set)
+        task = asyncio.ensure_future(apply())
+        self._late = [kept for kept in self._late if not kept[1].done()]
+        self._late.append((let_go, task))
+        return task
+
+    async def kept(self, request: web.Request) -> web.Response:
+        return answer({"kept": sum(not task.done() for _, task in self._late)})
+
+    async def let_go(self, request: web.Request) -> web.Response:
+        kept, self._late = [one for one in self._late if not one[1].done()], []
+        for event, task in kept:
+            event.set()
+            await asyncio.wait([task])
+        return answer({"applied": len(kept)})
 
     async def add(self, request: web.Request) -> web.Response:
         try:
@@ -157,6 +193,8 @@ class Faults:
         return [
             ("POST", f"{CONTROL}faults", self.add),
             ("DELETE", f"{CONTROL}faults", self.clear),
+            ("GET", f"{CONTROL}late", self.kept),
+            ("POST", f"{CONTROL}late", self.let_go),
             ("GET", f"{CONTROL}requests", self.requests),
             ("GET", f"{CONTROL}writes", self.writes),
             ("DELETE", f"{CONTROL}writes", self.clear_writes),

@@ -39,6 +39,16 @@ async def test_a_turn_that_is_not_there_is_left_out(rig: Rig) -> None:
     assert set(await rig.traces.find({"other": now(), "r-1": now()})) == {"r-1"}
 
 
+async def test_the_scores_on_a_trace_are_told_by_their_names(rig: Rig) -> None:
+    ids = await rig.add(("scored", now()), ("bare", now()))
+    await rig.score(ids["scored"], user_signal_thumbs=-1.0, user_signal_reroll=0.0, helpfulness=4.0)
+    assert await rig.traces.held(ids) == {
+        "scored": {"user_signal_thumbs": -1.0, "user_signal_reroll": 0.0, "helpfulness": 4.0},
+        "bare": {},
+    }
+    assert await rig.traces.held({}) == {}
+
+
 async def test_a_response_id_in_another_case_is_another_turn(rig: Rig) -> None:
     """Opik compares texts without regard to case; we must not."""
     await rig.add(("Resp-ABC", now()))

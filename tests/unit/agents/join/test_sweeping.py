@@ -179,6 +179,30 @@ async def test_traces_read_from_opik_settle_signals_count_in_coverage_and_are_no
     assert len(world.scores.log) == writes, "Opik holds it already"
 
 
+async def test_a_sweep_writes_over_a_score_that_opik_holds_otherwise_than_it_had_confirmed() -> None:
+    """A write was applied after all doubt was over, or somebody changed the score by hand."""
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"), trace("gone"), trace("withdrawn"), trace("right"))
+    await world.tell(Kind.THUMBS, change("r", "down", 1), change("gone", "up", 1), change("right", "up", 1))
+    await world.tell(Kind.THUMBS, change("withdrawn", "up", 1), change("withdrawn", None, 2))
+    held = {"r": {"thumbs": 1, "reroll": 1}, "withdrawn": {"thumbs": 1}, "gone": {}}
+    for rid, codes in held.items():
+        for kind, name in (("thumbs", "user_signal_thumbs"), ("reroll", "user_signal_reroll")):
+            world.scores.held.pop((trace_id(rid), name), None)
+            if kind in codes:
+                world.scores.held[trace_id(rid), name] = {"thumbs": 1.0, "reroll": 0.0}[kind]
+    writes = len(world.scores.log)
+    found = [facts(rid, wrote=codes) for rid, codes in held.items()]
+    found.append(facts("right", wrote={"thumbs": 1, "reroll": 1}))
+    report = await notice(found, world.ports, world.policy, world.topics)
+    assert world.signals("r") == (-1.0, 0.0)
+    assert world.signals("gone") == (1.0, 0.0)
+    assert world.signals("withdrawn") == (None, None)
+    assert len(world.scores.log) == writes + 4, "and nothing else is written"
+    assert report.late == {"thumbs": 3, "reroll": 1}
+    world.balance()
+
+
 def facts(rid: str, at: int = NOW, **more: Any) -> TraceFacts:
     values = {"judged": False, "started": at - SECOND, "ended": at} | more
     return TraceFacts(rid, bytes.fromhex(trace_id(rid).replace("-", "")), "project", "shopping", "", "", **values)

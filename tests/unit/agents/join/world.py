@@ -46,6 +46,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
+        self.traces.scores = self.scores
         self.ports = Ports(self.store, self.scores, self.letters, self.log, self.traces, self.clock)
 
     # What producers and time do.

@@ -1,0 +1,68 @@
+"""Keeps Opik right where a write without an answer is applied late, after a newer one of the same score.
+
+A turn notes until when that may happen (`Turn.doubt_until`). `agents.join.step.record` notes it after a write of
+unknown outcome, and for records that a worker which died may have handled. What no consumer brought is not read again
+after a crash, so its steps note it before they write. When the time is over, the scores are compared with what Opik
+holds, and written where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agents.join.step import Planned, StepContext, turn_expiry
+from agents.join.step_data import Report
+from agents.join.turn import MAYBE, Turn, code_of, decode_turn, encode_turn
+from agents.keys import turn_key
+from agents.ports import Change, Ports
+from schemas.signals import DECLARED
+
+
+async def announce(context: StepContext, planned: Planned, ports: Ports) -> bool:
+    """Note in the stored turns that they are about to be written, so that a death on the way leaves them to be looked
+    at; the step's own record takes the note back. Returns False where another worker has changed one of them."""
+    change, until = Change(), ports.clock.now_ms() + context.policy.doubt
+    announced = {}
+    for response_id, snapshot, _ in planned:
+        turn = decode_turn(snapshot.stored) if snapshot.stored else Turn()
+        turn.doubt_until = until
+        key = turn_key(response_id)
+        announced[response_id] = encode_turn(turn)
+        change.checks[key] = snapshot.stored
+        change.sets[key] = (announced[response_id], turn_expiry(turn, context.now, context.policy))
+        change.due[response_id] = until
+    if await ports.store.apply(change):
+        return False
+    for response_id, snapshot, _ in planned:
+        snapshot.stored = announced[response_id]
+    return True
+
+
+async def compare(context: StepContext, response_ids: Iterable[str], ports: Ports) -> None:
+    """Note in these turns what Opik holds, so that what differs is written; nothing that was sent before comes any
+    more. Where Opik can't tell, or holds a mirrored name otherwise, every score is written."""
+    snapshots = {response_id: context.turns[response_id] for response_id in response_ids}
+    held = await ports.traces.held({response_id: one.turn.trace_id for response_id, one in snapshots.items()})
+    for response_id, snapshot in snapshots.items():
+        scores, codes = held.get(response_id), dict.fromkeys(DECLARED, MAYBE)
+        for declared in DECLARED.values():
+            mirrored = context.policy.mirror_legacy_names and declared.legacy_name
+            if scores is not None and (not mirrored or scores.get(declared.score) == scores.get(mirrored)):
+                value = scores.get(declared.score)
+                codes[declared.kind] = 0 if value is None else code_of(declared, value)
+        snapshot.turn.doubt_until = 0
+        note_held(snapshot.turn, codes, context.report)
+        snapshot.touched = True
+
+
+def note_held(turn: Turn, codes: Mapping[str, int], report: Report) -> bool:
+    """Note what Opik was found to hold of each kind; returns whether that was not what the turn knew."""
+    news = False
+    for kind in DECLARED:
+        code, known = codes.get(kind, 0), turn.wrote(kind)
+        if code != known:
+            news = True
+            turn.note(kind, code)
+            if MAYBE not in (code, known):
+                report.late[kind] = report.late.get(kind, 0) + 1
+    return news
