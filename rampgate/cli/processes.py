@@ -123,6 +123,7 @@ def dynamodb(
     async def job() -> dict[str, Any]:
         from rampgate.worker.feed import run_feed
         from streams.dynamodb.client import Misconfigured
+        from streams.redis.fitness import Evicting
 
         try:
             if not (once and sys.stderr.isatty()):
@@ -133,7 +134,7 @@ def dynamodb(
                 return await run_feed(
                     settings, once=once, watch=lambda feed: status.update(f"{feed.total:,} records published")
                 )
-        except Misconfigured as error:
+        except (Misconfigured, Evicting) as error:
             raise Failure(str(error)) from error
 
     summary = run(job)
@@ -186,6 +187,7 @@ def sweep(
         from agents.ports import Unauthorized, Unavailable
         from rampgate.worker.sweep import Asked
         from streams.dynamodb.client import Busy, Gone, Misconfigured
+        from streams.redis.fitness import Evicting
 
         name = sweep_id or f"{settings.thumbs_table}:{since}"
         asked = Asked(since_ms, name, segments, restart, dry_run, rerolls, metrics_file)
@@ -193,6 +195,8 @@ def sweep(
             return await watched_sweep(settings, asked)
         except Unauthorized as error:
             raise Failure(f"Opik refuses our key: {error}") from error
+        except Evicting as error:
+            raise Failure(str(error)) from error
         except (Unavailable, Busy, Gone, Misconfigured) as error:
             raise Failure(f"{error}. What was done is kept; run the sweep again to go on") from error
         except TimeoutError as error:

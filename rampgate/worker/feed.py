@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from agents.ports import Unavailable
 from rampgate.http.routes import Side
 from rampgate.http.server import listen
 from rampgate.settings import Settings, revealed
@@ -21,9 +22,12 @@ from streams.dynamodb.client import Dynamo
 from streams.dynamodb.feed import Feed, Pace
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
+from streams.redis.fitness import refuse_evicting
 
 log = structlog.get_logger(__name__)
 DAY_MS = 86_400_000
+FITNESS_SECONDS = 60.0
+"""How often a feed asks whether Redis may evict its places and leases."""
 
 
 def make_dynamo(settings: Settings, threads: int) -> Dynamo:
@@ -50,7 +54,7 @@ def make_feed(parts: Parts, dynamo: Dynamo, pace: Pace) -> Feed:
 async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], None] | None = None) -> dict[str, Any]:
     """Feed until a signal, or, with `once`, until everything there is has been published; returns a summary.
 
-    Raises Misconfigured or SettingsError for what only a person can mend.
+    Raises Misconfigured, Evicting or SettingsError for what only a person can mend.
     """
     parts = make_parts(settings)
     pace = Pace(once=once)
@@ -72,12 +76,16 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
     token = revealed(settings.token)
     side = Side(parts.metrics, health.live, health.ready, token)
     server = None if once else await listen(settings, side)
-    aides = [asyncio.create_task(health.run(), name="health")]
+    fitness = asyncio.create_task(_until_evicting(parts), name="fitness")
+    fitness.add_done_callback(lambda _: stop())
+    aides = [asyncio.create_task(health.run(), name="health"), fitness]
     if watch is not None:
         aides.append(asyncio.create_task(_watch(feed, watch), name="watch"))
     try:
         with suppress(asyncio.CancelledError):
             await job
+        if fitness.done():
+            fitness.result()
     finally:
         for aide in aides:
             aide.cancel()
@@ -100,8 +108,18 @@ async def run_feed(settings: Settings, *, once: bool, watch: Callable[[Feed], No
 async def _feed(parts: Parts, feed: Feed) -> None:
     settings = parts.settings
     log.info("feed_starting", table=settings.thumbs_table, kafka=settings.kafka, topic=feed.topic)
+    with suppress(Unavailable):
+        await refuse_evicting(parts.store)
     await wait_for_topics(parts.access, [feed.topic])
     await feed.run()
+
+
+async def _until_evicting(parts: Parts) -> None:
+    """Raise Evicting once Redis may evict keys; a feed without its places would publish from elsewhere."""
+    while True:
+        await asyncio.sleep(FITNESS_SECONDS)
+        with suppress(Unavailable):
+            await refuse_evicting(parts.store)
 
 
 async def _watch(feed: Feed, watch: Callable[[Feed], None]) -> None:

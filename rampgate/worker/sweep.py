@@ -16,6 +16,7 @@ from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
+from streams.redis.fitness import refuse_evicting
 from streams.sweep.log import SweepLog, start
 from streams.sweep.sweep import Sweep, Tally
 
@@ -40,12 +41,13 @@ async def run_sweep(
 ) -> dict[str, Any]:
     """Sweep once and sum up. `watch` gets the phase, the tally, and about how many items there are.
 
-    Raises Unavailable, Unauthorized, Gone or Misconfigured; what was done by then stands, and a new run goes on there.
+    Raises Unavailable, Unauthorized, Gone, Evicting or Misconfigured; what was done by then stands, and a new run goes on there.
     """
     parts = make_parts(settings)
     dynamo = make_dynamo(settings, asked.segments + 1)
     began = time.monotonic()
     try:
+        await refuse_evicting(parts.store)
         log = SweepLog(parts.store, asked.sweep_id)
         since, segments, resumed = asked.since, asked.segments, False
         if not asked.dry_run:

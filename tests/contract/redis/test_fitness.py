@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -9,6 +10,10 @@ import redis as sync_redis
 
 from agents.ports import Unavailable
 from rampgate.local.services.redis import RedisServer
+from rampgate.settings import Settings
+from rampgate.worker import feed as feed_process
+from rampgate.worker.feed import run_feed
+from rampgate.worker.sweep import Asked, run_sweep
 from streams.redis.fitness import Evicting, probe, refuse_evicting
 from streams.redis.state import RedisStore
 
@@ -54,6 +59,34 @@ async def test_a_server_that_never_evicts_is_not_refused(
     client.config_set("maxmemory", maxmemory)
     client.config_set("maxmemory-policy", policy)
     await refuse_evicting(store)
+
+
+@pytest.mark.parametrize("process", ["feed", "sweep"])
+async def test_a_feed_and_a_sweep_refuse_it_before_they_read_anything(
+    server: RedisServer, client: sync_redis.Redis, process: str
+) -> None:
+    """Neither Kafka nor DynamoDB is there to be asked."""
+    client.config_set("maxmemory", "100mb")
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    settings = Settings(redis=server.url, kafka="127.0.0.1:1", dynamodb_endpoint="http://127.0.0.1:1")
+    running = run_feed(settings, once=True) if process == "feed" else run_sweep(settings, Asked(0, "swept"))
+    with pytest.raises(Evicting, match="noeviction"):
+        await asyncio.wait_for(running, 60)
+    assert client.dbsize() == 0
+
+
+async def test_somebody_who_lets_redis_evict_keys_meanwhile_stops_a_feed(
+    server: RedisServer, client: sync_redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_process, "FITNESS_SECONDS", 0.05)
+    settings = Settings(redis=server.url, kafka="127.0.0.1:1", http="127.0.0.1:0")
+    running = asyncio.create_task(run_feed(settings, once=False))
+    await asyncio.sleep(0.5)
+    assert not running.done()
+    client.config_set("maxmemory", "100mb")
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    with pytest.raises(Evicting, match="noeviction"):
+        await asyncio.wait_for(running, 60)
 
 
 async def test_a_server_that_does_not_let_us_ask_is_not_refused(server: RedisServer, client: sync_redis.Redis) -> None:
