@@ -41,7 +41,8 @@ async def run_sweep(
 ) -> dict[str, Any]:
     """Sweep once and sum up. `watch` gets the phase, the tally, and about how many items there are.
 
-    Raises Unavailable, Unauthorized, Gone, Evicting or Misconfigured; what was done by then stands, and a new run goes on there.
+    Raises Unavailable, Unauthorized, Gone, Evicting or Misconfigured; what was done by then stands, and a new run goes
+    on there.
     """
     parts = make_parts(settings)
     dynamo = make_dynamo(settings, asked.segments + 1)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
+from structlog.testing import capture_logs
 
 from rampgate.local.services.kafka import KafkaCluster
+from schemas.settings import KafkaAccess
+from streams.kafka.topics import wait_for_topics
 
 
 @pytest.mark.slow
@@ -26,6 +29,17 @@ async def test_acknowledged_writes_go_on_when_one_of_three_nodes_dies(kafka: Kaf
             await producer.send_and_wait("events", b"3", partition=1)
         finally:
             await producer.stop()
+
+
+@pytest.mark.slow
+async def test_of_three_nodes_a_worker_uses_all_and_tells_of_a_topic_that_does_not(kafka: KafkaCluster) -> None:
+    with KafkaCluster(3) as cluster:
+        cluster.create_topics(["weak"], replication=3)
+        cluster.create_topics(["single"], replication=1)
+        with capture_logs() as lines:
+            await wait_for_topics(KafkaAccess((cluster.bootstrap,)), ["made", "weak", "single"])
+    told = {line["topic"]: line["replicas"] for line in lines if line["event"] == "topic_can_lose_records"}
+    assert told == {"weak": 3, "single": 1}
 
 
 @pytest.mark.slow
