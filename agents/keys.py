@@ -189,10 +189,10 @@ PUBLISH_LEASE = KeyFamily(
 JUDGE_SCORE = KeyFamily(
     "j:<hash of the call>",
     type="string",
-    life="the lookback window",
-    growth="one for each judge's call; bounded in size by the score cache",
+    life="`judge_answer_seconds`: two days unless set",
+    growth="one for each judge's call",
     owner="streams.redis.score_cache",
-    holds="the judge's answer, which may quote the turn",
+    holds="a seal of 16 bytes and the judge's scores, without its words",
 )
 LIVE_MARK = KeyFamily(
     "l:<trace id>",

@@ -17,6 +17,7 @@ ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "registry": registry.run,
     "judges": judges.run,
     "verdicts": verdicts.run,
+    "live": memory.live,
 }
 """Parts that are measured before the lab of the others is set up."""
 PARTS: dict[str, Part] = {

@@ -102,16 +102,16 @@ async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
     from evalcore.scoring.opik_model import OpikModel
     from evalcore.scoring.runner import Scorer
     from streams.gates.model_client import ModelClient
-    from streams.redis.score_cache import RedisScoreCache
+    from streams.redis.score_cache import AnswerSeal, RedisScoreCache
 
-    wanted = tasks(case)
+    wanted, seal = tasks(case), AnswerSeal(b"secret")
     async with ModelClient(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:
         await redis.flushall()
         model: Any = OpikModel(api_base=url, api_key="none") if case.layer == "opik" else ChatModel(client, url)
-        cache = RedisScoreCache(redis, "bench:", 3_600)
+        cache = RedisScoreCache(redis, "bench:", 3_600, seal)
         limits = CallLimits(at_once=AT_ONCE)
         # One call to connect and, for Opik's layer, to import; it is none of those that are measured.
-        await Scorer(model, RedisScoreCache(redis, "first:", 60), limits).score("first", wanted[:1])
+        await Scorer(model, RedisScoreCache(redis, "first:", 60, seal), limits).score("first", wanted[:1])
         found: dict[str, float] = {}
         for name in ("cold", "warm"):
             lag = asyncio.create_task(longest_lag())

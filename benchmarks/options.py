@@ -16,6 +16,7 @@ class Options:
     paced_seconds: float = 20.0
     restarts: int = 3
     memory_turns: int = 200_000
+    live_turns: int = 3_000
     verdicts: int = 200
     versions: int = 12
     gates: int = 10
@@ -30,6 +31,7 @@ class Options:
             paced_seconds=5.0,
             restarts=1,
             memory_turns=50_000,
+            live_turns=300,
             verdicts=20,
             gates=3,
         )

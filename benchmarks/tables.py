@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from agents.keys import FAMILIES
+
 Found = dict[str, Any]
 
 
@@ -113,6 +115,21 @@ def memory(found: Found) -> list[str]:
         "",
         f"The worker's resident memory at each tenth of {long_run['events']:,} events, in MB: {sizes}; "
         f"peak {long_run['resident_mb_peak']:.0f}.",
+    ]
+
+
+def live(found: Found) -> list[str]:
+    """The families that take at least a byte a turn."""
+    lives = {family.layout: family.life for family in FAMILIES}
+    rows = [
+        [f"`{name}`", f"{found['keys'][name]:.2f}", f"**{size:.0f}**", lives[name]]
+        for name, size in found["bytes"].items()
+        if size >= 1
+    ]
+    return [
+        *table(["family", "keys a turn", "bytes a turn", "kept for"], rows),
+        "",
+        f"{found['turns']:,} turns with trace, thumb and the scores of the shipped judges, by `MEMORY USAGE`.",
     ]
 
 
@@ -242,6 +259,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "restart": restart,
     "start": start,
     "memory": memory,
+    "live": live,
     "registry": registry,
     "judges": judges,
     "verdicts": verdicts,
@@ -254,6 +272,7 @@ TITLES = {
     "restart": "Restarts",
     "start": "Start-up",
     "memory": "Memory",
+    "live": "Redis with live judging",
     "registry": "The registry",
     "judges": "Judges",
     "verdicts": "Verdicts",

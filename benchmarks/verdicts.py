@@ -62,7 +62,12 @@ class Bench:
             [self.prefix + name for name in ("ramp-steps", "verdicts", "ramp-commands")], PARTITIONS
         )
         # Live judging would ask the model, too.
-        settings = {"RAMPGATE_MODEL_URL": model, "RAMPGATE_LIVE_JUDGING": "false", "RAMPGATE_REDIS_PREFIX": self.prefix}
+        settings = {
+            "RAMPGATE_MODEL_URL": model,
+            "RAMPGATE_MODEL_KEY": "secret",
+            "RAMPGATE_LIVE_JUDGING": "false",
+            "RAMPGATE_REDIS_PREFIX": self.prefix,
+        }
         self.worker: ChildProcess = lab.worker(self.prefix, self.prefix, settings=settings)
         self.worker.start()
         lab.wait_for_group(self.prefix, 1)

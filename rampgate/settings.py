@@ -162,6 +162,9 @@ class Settings(BaseModel):
     model_patience_seconds: float = Field(
         30.0, ge=0, description="How long a gate waits for a model that answers none of its calls"
     )
+    judge_answer_seconds: float = Field(
+        2 * DAY, gt=0, description="How long Redis keeps judges' answers; a gate that finds none asks the model"
+    )
     candidate_key: SecretStr | None = Field(None, description="Bearer token of the candidate that gates run")
     candidate_key_file: Path | None = None
     candidate_origins: str = Field(
@@ -239,7 +242,8 @@ class Settings(BaseModel):
     seal_key: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Seals our headers on dead letters; without one, Redis keeps one that a worker made",
+        description="Seals our headers on dead letters and kept answers of judges; without one, Redis keeps one for "
+        "headers, and answers are sealed with model_key",
     )
     seal_key_file: Path | None = None
     registry_ttl_seconds: float = Field(

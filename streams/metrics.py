@@ -169,6 +169,10 @@ class Metrics(MetricSet):
             "Calls of the judges' model by how they ended, tries included; cached is an answer that needed no call.",
             outcome=JUDGE_ANSWERS,
         )
+        self.judge_answers_refused = self._counter(
+            "rampgate_judge_answers_refused_total",
+            "Judges' answers in Redis without a seal of ours; the model is asked, and its answer takes their place.",
+        )
         self.live_scores = self._counter(
             "rampgate_live_judge_scores_total",
             "Live traces judged, each judge counted; unscored is where its model gave no usable answer.",

@@ -9,8 +9,9 @@ import json
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from evalcore.judges.evaluator import Evaluation, NoScore, Task
 from evalcore.judges.kinds import evaluator_of
@@ -25,6 +26,8 @@ SECONDS = 600.0
 """How long a process remembers. Then it asks the shared cache, which forgets in its own time."""
 LARGEST = 16_384
 """Bytes of a value; what is larger is not kept."""
+NO_WORDS = "answered before; the judge's words are not kept"
+"""The reason of an answer that comes from the cache."""
 K = TypeVar("K")
 V = TypeVar("V")
 _Item = tuple[str, str, str, bytes]
@@ -67,29 +70,39 @@ class MemoryScoreCache:
 
 
 def written(answer: Evaluation, judge: Judge) -> bytes:
-    """Returns the answer in the form of a model's: `kept` reads it back as strictly as the model's own."""
-    content: dict[str, Any] = {"score": _written_score(answer.value, judge), "reason": answer.reason}
-    if judge.dimensions:
-        content["dimensions"] = {name: _written_score(value, judge) for name, value in answer.dimensions.items()}
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    """Returns what a gate needs of an answer: its score and those of its dimensions, in the judge's order. The judge's
+    words, which may quote the turn, are most of an answer and decide nothing."""
+    values = [answer.value, *(answer.dimensions[name] for name in judge.dimensions)]
+    return ",".join([_written_score(value, judge) for value in values]).encode()
 
 
 def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
-    """Reads a kept value; None for what is no answer of this judge, too."""
+    """Reads a kept value as strictly as the model's own answer; None for what is no answer of this judge, too."""
     if value is None:
         return None
     try:
-        return evaluator_of(judge).read(value.decode(), judge)
-    except (NoScore, UnicodeDecodeError):
+        score, *rest = value.decode().split(",")
+        dimensions = dict(zip(judge.dimensions, rest, strict=True))
+        return evaluator_of(judge).read(_reply(score, dimensions), judge)
+    except (NoScore, ValueError):
         return None
 
 
-def _written_score(value: float | None, judge: Judge) -> Any:
+def _reply(score: str, dimensions: Mapping[str, str]) -> str:
+    """Returns the model's reply that these scores, written as JSON, would be."""
+    reply = f'"score":{score},"reason":{json.dumps(NO_WORDS)}'
+    if dimensions:
+        scores = ",".join([f"{json.dumps(name)}:{part}" for name, part in dimensions.items()])
+        reply += f',"dimensions":{{{scores}}}'
+    return f"{{{reply}}}"
+
+
+def _written_score(value: float | None, judge: Judge) -> str:
     if value is None:
-        return NOT_APPLICABLE
+        return json.dumps(NOT_APPLICABLE)
     if judge.score_type is ScoreType.BOOLEAN:
-        return bool(value)
-    return int(value) if judge.score_type is ScoreType.INTEGER else value
+        return json.dumps(bool(value))
+    return json.dumps(int(value) if judge.score_type is ScoreType.INTEGER else value)
 
 
 class RememberedAnswers:
@@ -131,8 +144,9 @@ class RememberedAnswers:
     async def keep(self, key: str, task: Task, answer: Evaluation) -> Evaluation:
         """Keep the answer, and return the one that holds: this one, or the one that another process got first."""
         try:
-            earlier = await self._cache.put(key, written(answer, task.judge))
-            answer = kept(earlier, task.judge) or answer
+            earlier = kept(await self._cache.put(key, written(answer, task.judge)), task.judge)
+            if earlier is not None and replace(earlier, reason=answer.reason) != answer:
+                answer = earlier
         except Exception as error:
             self._without_cache(error)
         if task.digest:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
 
 from agents.gates.ports import GatePorts, Scoring
 from agents.gates.scoring import JudgeScoring, NoScoring
@@ -18,6 +22,7 @@ from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
+from schemas.settings import is_loopback
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers
 from streams.gates.model_client import ModelClient
@@ -26,9 +31,10 @@ from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
 from streams.metrics import JudgeAnswers, verdict_published
 from streams.queries.coverage import WindowCoverage
-from streams.redis.score_cache import RedisScoreCache
+from streams.redis.score_cache import AnswerSeal, RedisScoreCache
 from streams.redis.state_completeness import StateCompleteness
 
+log = structlog.get_logger(__name__)
 LISTED = 100
 CANDIDATE_CALLS = 64
 """Calls to candidates at once, by all gates of a worker; `sample.candidate.at_once` of the manifest limits one gate."""
@@ -46,6 +52,22 @@ def call_limits(settings: Settings) -> CallLimits:
         settings.model_call_seconds,
         settings.model_patience_seconds,
     )
+
+
+def answer_seal(settings: Settings) -> AnswerSeal:
+    """Seals kept answers with a secret that all workers of an installation have, and Redis has not: the seal key, else
+    the judges' model key. Without one a worker trusts only what it has kept itself, and says so; loudly where others'
+    calls cost."""
+    secret = revealed(settings.seal_key or settings.model_key)
+    if secret is not None:
+        return AnswerSeal(secret.encode())
+    local = is_loopback(urlsplit(settings.model_url or "").hostname or "")
+    (log.info if local else log.warning)(
+        "judge_answers_not_shared",
+        reason="no secret seals them, so a worker asks the model for what others kept, and what it kept before",
+        remedy="RAMPGATE_SEAL_KEY, the same on all workers",
+    )
+    return AnswerSeal(secrets.token_bytes())
 
 
 class Gates:
@@ -88,7 +110,10 @@ class Gates:
         limits = call_limits(settings)
         self._client = ModelClient(limits.at_once, limits.call_seconds)
         model = model_at(settings.model_url, self._client, key)
-        cache = RedisScoreCache(store.redis, store.prefix, settings.lookback_seconds)
+        refused = self.parts.metrics.judge_answers_refused.inc
+        cache = RedisScoreCache(
+            store.redis, store.prefix, settings.judge_answer_seconds, answer_seal(settings), refused
+        )
         self.scorer = Scorer(model, cache, limits, observe=JudgeAnswers(self.parts.metrics))
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 

@@ -1,13 +1,17 @@
 """Keeps judges' answers in Redis (evalcore.scoring's `ScoreCache`): one key for each answer, which expires.
 
-Redis may be emptied at any time: a judge is asked again for what is gone. An answer holds the judge's words about a
-turn, which may quote it; so answers expire, and no key leads back to a turn.
+Redis may be emptied at any time: a judge is asked again for what is gone. Whoever can write to Redis must not move a
+verdict, so each answer is sealed: an HMAC over the call's key and the answer, with a key that is not in Redis. What has
+no valid seal counts as missing, and is replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hashlib
+import hmac
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -20,29 +24,65 @@ AT_ONCE = 500
 GATHER_SECONDS = 0.02
 CONNECTIONS = 8
 """Connections that the cache uses at once; the client's others serve the join."""
+SEAL_BYTES = 16
+NAME_BYTES = 15
+"""Of a hash of the call's key; in letters they take no padding. The seal is over the whole key."""
+PURPOSE = b"rampgate judge answer\0"
+REPLACE = """
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return held end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+"""
+"""Puts an answer in the place of one without a valid seal; returns what another worker put there meanwhile."""
+
+
+class AnswerSeal:
+    """Seals answers with an installation's secret, and opens those that it sealed."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def sealed(self, key: str, answer: bytes) -> bytes:
+        return self._of(key, answer) + answer
+
+    def opened(self, key: str, value: bytes) -> bytes | None:
+        """Returns the answer, or None for what was not sealed with this secret for this key."""
+        seal, answer = value[:SEAL_BYTES], value[SEAL_BYTES:]
+        return answer if hmac.compare_digest(seal, self._of(key, answer)) else None
+
+    def _of(self, key: str, answer: bytes) -> bytes:
+        name = key.encode()
+        said = b"%b%d:%b%b" % (PURPOSE, len(name), name, answer)
+        return hmac.digest(self._secret, said, "sha256")[:SEAL_BYTES]
 
 
 class RedisScoreCache:
-    """`redis` is the client of a RedisStore. Raises Unavailable at once where Redis does not answer: the runner goes on
-    without a cache, since a second try may cost as much as the call of the model that it saves."""
+    """`redis` is the client of a RedisStore. `refused` is told of each answer without a valid seal.
 
-    def __init__(self, redis: Any, prefix: str, seconds: float) -> None:
+    Raises Unavailable at once where Redis does not answer: the runner goes on without a cache, since a second try may
+    cost as much as the call of the model that it saves.
+    """
+
+    def __init__(
+        self, redis: Any, prefix: str, seconds: float, seal: AnswerSeal, refused: Callable[[], None] = lambda: None
+    ) -> None:
         self._redis, self._prefix, self._ms = redis, prefix, max(1, int(seconds * 1000))
+        self._seal, self._refused = seal, refused
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._gathered: dict[str, bytes] = {}
         self._sending: asyncio.Task[dict[str, bytes | None]] | None = None
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """The answers in order, None where there is none. Raises Unavailable."""
-        out: list[bytes | None] = []
+        found: list[bytes | None] = []
         try:
             for start in range(0, len(keys), AT_ONCE):
-                names = [self._prefix + JUDGE_SCORE.key(key) for key in keys[start : start + AT_ONCE]]
+                names = [self._name(key) for key in keys[start : start + AT_ONCE]]
                 async with self._room:
-                    out += await self._redis.mget(names)
+                    found += await self._redis.mget(names)
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
-        return out
+        return [self._opened(key, value) for key, value in zip(keys, found, strict=True)]
 
     async def put(self, key: str, value: bytes) -> bytes | None:
         """Keep an answer unless the key has one; returns the earlier one, None where there was none.
@@ -66,13 +106,35 @@ class RedisScoreCache:
         try:
             async with self._room, self._redis.pipeline(transaction=False) as pipe:
                 for key, value in values.items():
-                    pipe.set(self._prefix + JUDGE_SCORE.key(key), value, px=self._ms, nx=True)
-                    pipe.get(self._prefix + JUDGE_SCORE.key(key))
+                    pipe.set(self._name(key), self._seal.sealed(key, value), px=self._ms, nx=True)
+                    pipe.get(self._name(key))
                 found = await pipe.execute()
+            held = {key: None if new else kept for key, new, kept in zip(values, found[::2], found[1::2], strict=True)}
+            answers = {key: self._opened(key, kept) for key, kept in held.items()}
+            bad = {key: kept for key, kept in held.items() if kept is not None and answers[key] is None}
+            return answers | (await self._replaced(bad, values) if bad else {})
         except (RedisError, OSError) as error:
             raise Unavailable(f"Redis: {error}") from error
-        answers = zip(values, found[::2], found[1::2], strict=True)
-        return {key: None if new else kept for key, new, kept in answers}
+
+    async def _replaced(self, bad: Mapping[str, bytes], values: Mapping[str, bytes]) -> dict[str, bytes | None]:
+        """Put our answers in the place of these without a valid seal; returns those that other workers put there."""
+        async with self._room, self._redis.pipeline(transaction=False) as pipe:
+            for key, kept in bad.items():
+                pipe.eval(REPLACE, 1, self._name(key), kept, self._seal.sealed(key, values[key]), self._ms)
+            found = await pipe.execute()
+        return {key: self._opened(key, kept) for key, kept in zip(bad, found, strict=True)}
+
+    def _name(self, key: str) -> str:
+        short = urlsafe_b64encode(hashlib.blake2b(key.encode(), digest_size=NAME_BYTES).digest())
+        return self._prefix + JUDGE_SCORE.key(short.decode())
+
+    def _opened(self, key: str, value: bytes | None) -> bytes | None:
+        if value is None:
+            return None
+        answer = self._seal.opened(key, value)
+        if answer is None:
+            self._refused()
+        return answer
 
 
 def _seen(sending: asyncio.Task[dict[str, bytes | None]]) -> None:

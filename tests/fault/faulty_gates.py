@@ -50,7 +50,7 @@ class GateRig:
     def __init__(self, make: Callable[..., Rig], model: Model, **options: Any) -> None:
         self.model = model
         # Live judging would ask the model, too, and calls are counted here.
-        self.rig = make(model_url=model.url, live_judging="false", **options)
+        self.rig = make(model_url=model.url, model_key="secret", live_judging="false", **options)
         self.rig.kafka.create_topics([self.rig.prefix + name for name in ("ramp-steps", "verdicts")], PARTITIONS)
 
     def joined(self, version: str = "v2") -> None:

@@ -12,7 +12,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 from agents.keys import OPERATOR_TOLD, turn_key
 from agents.ports import Change
 from rampgate.local.services.redis import RedisServer
-from streams.redis.score_cache import RedisScoreCache
+from streams.redis.score_cache import AnswerSeal, RedisScoreCache
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import all_turns, far, now_ms
 from tests.root import ROOT
@@ -52,7 +52,7 @@ async def test_it_may_do_all_that_the_state_needs(url: str) -> None:
     lease = store.lease(OPERATOR_TOLD.key("lease"), 60_000)
     assert [await lease.acquire(), await lease.renew(), await lease.held()] == [True, True, True]
     await lease.release()
-    cache = RedisScoreCache(store.redis, store.prefix, 60.0)
+    cache = RedisScoreCache(store.redis, store.prefix, 60.0, AnswerSeal(b"secret"))
     await cache.put("k", b"answer")
     assert await cache.get_many(["k"]) == [b"answer"]
     assert (await store.redis.info("memory"))["maxmemory_policy"] == "noeviction"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from evalcore.judges.evaluator import Task
+from evalcore.judges.evaluator import Evaluation, Task
 from evalcore.scoring.answers import Scored
-from evalcore.scoring.cache import MemoryScoreCache
+from evalcore.scoring.cache import NO_WORDS, MemoryScoreCache, kept, written
 from evalcore.scoring.calls import Spend
 from tests.unit.evalcore.registry.registry_disk import built
-from tests.unit.evalcore.scoring.scoring_rig import JUDGE, QUICK, Model, many, scorer, tasks
+from tests.unit.evalcore.scoring.scoring_rig import JUDGE, QUICK, REGISTRY, Model, many, scorer, tasks
 
 
 async def test_a_repeated_gate_costs_nothing() -> None:
@@ -138,7 +138,7 @@ class Broken:
         raise ConnectionError("no Redis")
 
 
-@pytest.mark.parametrize("held", [None, b'{"score": 9, "reason": "planted"}', b"\xff", b"5", b"", b"[]"])
+@pytest.mark.parametrize("held", [None, b'{"score": 5, "reason": "an older form"}', b"\xff", b"9", b"5,5", b"", b"[]"])
 async def test_a_cache_that_fails_or_holds_nonsense_costs_calls_and_no_answer(held: bytes | None) -> None:
     model = Model()
     ours = scorer(model, Broken(held))
@@ -146,3 +146,32 @@ async def test_a_cache_that_fails_or_holds_nonsense_costs_calls_and_no_answer(he
         found = await ours.score("g", many(5))
         assert [one.answer for one in found] == [Scored(4.0)] * 5
     assert len(model.calls) == 5, "what this process was told lately it still knows"
+
+
+@pytest.mark.parametrize(
+    ("judge", "value", "dimensions", "stored"),
+    [
+        ("helpfulness", 4.0, {}, b"4"),
+        ("helpfulness", None, {}, b'"N/A"'),
+        ("honesty", 1.0, {}, b"true"),
+        ("refusal", 0.25, {}, b"0.25"),
+        ("brevity", 4.0, {"tone_of_voice": 5.0, "facts": None}, b'4,5,"N/A"'),
+    ],
+)
+def test_what_a_gate_needs_is_kept_and_the_judges_words_are_not(
+    judge: str, value: float | None, dimensions: dict[str, float | None], stored: bytes
+) -> None:
+    """A judge's words may quote the turn, and take most of the bytes."""
+    asked = REGISTRY.judge(judge)
+    answer = Evaluation(value, "the user said that ...", dimensions)
+    assert written(answer, asked) == stored
+    read = kept(stored, asked)
+    assert read == Evaluation(value, NO_WORDS, dimensions)
+
+
+async def test_who_asked_the_model_keeps_its_words_where_another_had_the_same_answer_first() -> None:
+    cache = MemoryScoreCache()
+    first, second = scorer(Model(seconds=0.02), cache), scorer(Model(seconds=0.02), cache)
+    answers = await asyncio.gather(first.score("g", tasks("a")), second.score("g", tasks("a")))
+    assert [one.reason for (one,) in answers] == [answers[0][0].reason] * 2
+    assert answers[0][0].reason != NO_WORDS
