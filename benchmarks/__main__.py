@@ -7,7 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks import judges, latency, memory, profile, registry, report, restart, scaling, start, throughput, verdicts
+from benchmarks import (
+    flat,
+    judges,
+    latency,
+    memory,
+    profile,
+    registry,
+    report,
+    restart,
+    scaling,
+    start,
+    throughput,
+    verdicts,
+)
 from benchmarks.lab import Lab
 from benchmarks.options import Options, say
 
@@ -18,6 +31,7 @@ ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "judges": judges.run,
     "verdicts": verdicts.run,
     "live": memory.live,
+    "flat": flat.run,
 }
 """Parts that are measured before the lab of the others is set up."""
 PARTS: dict[str, Part] = {

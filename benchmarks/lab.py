@@ -41,7 +41,7 @@ class Lab:
         self.ours, self.plain = RedisServer(), RedisServer()
         self._folder = tempfile.TemporaryDirectory(prefix="rampgate-bench-")
         self.folder = Path(self._folder.name)
-        self._configs = seeded(self.folder, today())
+        self.configs = seeded(self.folder, today())
         self._ports = [reserve_port()]
         self.sink = Sink(self._ports[0])
         self.produced = 0
@@ -101,7 +101,7 @@ class Lab:
             "RAMPGATE_GROUP": group,
             "RAMPGATE_REDIS": self.ours.url,
             "RAMPGATE_OPIK": self.sink.url,
-            "RAMPGATE_CONFIGS": str(self._configs),
+            "RAMPGATE_CONFIGS": str(self.configs),
             "RAMPGATE_HTTP": f"127.0.0.1:{port}",
             "RAMPGATE_WRITE": "true",
             **(settings or {}),

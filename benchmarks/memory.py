@@ -23,7 +23,7 @@ WEEK, HOUR = 7 * 86_400.0, 3_600.0
 
 
 def used(lab: Lab) -> int:
-    """Bytes of our Redis in use. Nothing runs while this is asked."""
+    """Bytes of our Redis in use."""
     with redis.Redis.from_url(lab.ours.url) as store:
         return int(store.info("memory")["used_memory"])
 

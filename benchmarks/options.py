@@ -13,6 +13,7 @@ class Options:
     rounds: int = 5
     events: int = 300_000
     soak_events: int = 2_000_000
+    flat_events: int = 2_000_000
     paced_seconds: float = 20.0
     restarts: int = 3
     memory_turns: int = 200_000
@@ -28,6 +29,7 @@ class Options:
             rounds=1,
             events=60_000,
             soak_events=300_000,
+            flat_events=40_000,
             paced_seconds=5.0,
             restarts=1,
             memory_turns=50_000,

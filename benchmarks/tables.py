@@ -133,6 +133,28 @@ def live(found: Found) -> list[str]:
     ]
 
 
+def flat(found: Found) -> list[str]:
+    rows = [
+        [
+            f"{one['events']:,}",
+            f"{one['judged']:,.0f}",
+            f"{one['resident_mb']:.0f}",
+            f"{one['redis_bytes'] / 1e6:.1f}",
+            f"{one['redis_bytes_per_turn']:,}",
+            f"{one['series']:,}",
+            f"{one['metrics_kb']:.0f}",
+        ]
+        for one in found["tenths"]
+    ]
+    heads = ["events", "judged", "resident MB", "Redis MB", "Redis bytes a turn", "series", "/metrics kB"]
+    return [
+        *table(heads, rows),
+        "",
+        f"{found['turns']:,} turns; quality judges sample {found['rate']:.0%} of the traces, and "
+        f"{found['voted_down']:.0%} of the turns are voted down; {found['seconds']:,} s in all.",
+    ]
+
+
 def registry(found: Found) -> list[str]:
     goals, measured = found["goals"], {f"`{name}`": one for name, one in found["alone"].items()}
     measured["by id, while new versions come in one after the other"] = found["during_refresh"]
@@ -260,6 +282,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "start": start,
     "memory": memory,
     "live": live,
+    "flat": flat,
     "registry": registry,
     "judges": judges,
     "verdicts": verdicts,
@@ -273,6 +296,7 @@ TITLES = {
     "start": "Start-up",
     "memory": "Memory",
     "live": "Redis with live judging",
+    "flat": "Flat with live judging on",
     "registry": "The registry",
     "judges": "Judges",
     "verdicts": "Verdicts",
