@@ -70,8 +70,15 @@ class BatchConsumer(driver.Consumer):
         self.max_records: int = app.batch_records
 
     async def perform_seek(self) -> None:
-        """Seek where the state left off, which is at or before the committed offset."""
-        await super().perform_seek()
+        """Seek where the state left off, which is at or before the committed offset.
+
+        Where a rebalance takes partitions meanwhile, this does nothing: the same rebalance seeks those that it gives.
+        """
+        try:
+            await super().perform_seek()
+        except (IllegalStateError, AssertionError):  # aiokafka asserts that a partition is left
+            log.info("seek_overtaken_by_a_rebalance")
+            return
         for tp in sorted(self.assignment()):
             await self.return_to_state(tp)
 

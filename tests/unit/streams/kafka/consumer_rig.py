@@ -34,7 +34,7 @@ class Broker:
         self.commits: list[dict[TP, int]] = []
         self.accepts = True
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
-        """Runs once while the next fetch is under way."""
+        """Runs once while the next fetch or the next look at committed offsets is under way."""
         self._coordinator = SimpleNamespace(member_id="member", _performed_join_prepare=False)
 
     def append(self, *offsets: int, tp: TP = PLACE) -> None:
@@ -57,6 +57,13 @@ class Broker:
         return set(self.held)
 
     async def seek_to_committed(self) -> dict[TP, int]:
+        assert self.held, "No partitions are currently assigned"  # as aiokafka has it
+        asked = set(self.held)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        for tp in asked - self.held:
+            raise IllegalStateError(f"No current assignment for partition {tp}")
         found = {tp: self.committed.get(tp, 0) for tp in self.held}
         self.position.update(found)
         return found

@@ -141,6 +141,34 @@ async def test_a_partition_that_a_rebalance_takes_during_the_seek_ends_no_worker
     assert places(await rig.fetch()) == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 
 
+@pytest.mark.parametrize("flowing", [True, False], ids=["within the rebalance", "in a fetch beside it"])
+async def test_a_partition_that_goes_while_committed_offsets_are_asked_for_ends_no_worker(flowing: bool) -> None:
+    """Seen when brokers changed leaders: the session was over while offsets were asked for, and the worker ended."""
+    made = Rig()
+    made.broker.append(0, 1)
+
+    async def rebalanced() -> None:
+        made.broker.held.discard(PLACE)
+
+    if flowing:
+        made.broker.meanwhile = rebalanced
+        await made.start()
+    else:
+
+        async def stopped() -> None:
+            made.consumer.flow_active = False
+            made.broker.meanwhile = rebalanced
+
+        made.broker.meanwhile = stopped
+        assert await made.fetch() == []
+    await made.start()
+    assert made.asked == [], "without a partition there is nothing to seek"
+    made.broker.held.add(PLACE)
+    made.consumer.flow_active = True
+    await made.start()
+    assert places(await made.fetch()) == [(0, 1)]
+
+
 async def test_batches_are_not_current_while_the_rewind_is_under_way(rig: Rig) -> None:
     """They must not be recorded behind it."""
     (before, *_) = await rig.fetch()
