@@ -11,7 +11,7 @@ from tests.fault.hostile_day.day import Plan, run
 from tests.fault.hostile_day.schedule import KINDS, LEADERS, schedule
 
 WITHOUT = ("Opik applies late",)
-"""What a write of unknown outcome needs is under way; `make faults` has this kind, and shows it."""
+"""It is put right when no write can come any more, which takes longer than the short form may."""
 
 
 def test_a_seed_gives_the_same_faults_again_and_a_thousand_hold_every_kind() -> None:
@@ -31,9 +31,9 @@ def test_after_faults_of_all_kinds_the_ledger_is_exact(tmp_path: Path, registry_
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
-def test_after_a_hundred_faults_with_changes_of_leaders_the_ledger_is_exact(
+def test_after_eighty_faults_with_changes_of_leaders_the_ledger_is_exact(
     tmp_path: Path, registry_of_today: Path
 ) -> None:
     """Three brokers; a new seed each time."""
-    outcome = run(Plan(seed=int(time.time()), faults=100, without=WITHOUT), tmp_path, registry_of_today)
+    outcome = run(Plan(seed=int(time.time()), faults=80), tmp_path, registry_of_today)
     assert outcome.wrong == [], outcome.ended

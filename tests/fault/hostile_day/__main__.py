@@ -24,7 +24,7 @@ def main() -> int:
     words = argparse.ArgumentParser(prog="python -m tests.fault.hostile_day", description=__doc__)
     words.add_argument("--seed", type=int, default=int(time.time()), help="default: the time; it is printed")
     words.add_argument("--faults", type=int, default=1_000)
-    words.add_argument("--round", type=int, default=20, help="faults before each look at the ledger")
+    words.add_argument("--round", type=int, default=40, help="faults before each look at the ledger")
     words.add_argument("--without", action="append", default=[], choices=KINDS, help="leave a kind of faults out")
     words.add_argument("--logs", type=Path, help="where the workers' logs go; default: a folder that is removed")
     given = words.parse_args()

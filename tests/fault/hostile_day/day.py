@@ -31,8 +31,8 @@ class Plan:
 
     seed: int
     faults: int
-    round_faults: int = 20
-    rounds_a_stream: int = 5
+    round_faults: int = 40
+    rounds_a_stream: int = 2
     per_second: float = 120.0
     patience: float = 150.0
     nodes: int = 3

@@ -24,6 +24,8 @@ MADE = ("verdicts", "dead-letters", "judge-scores", "ramp-commands")
 PARTITIONS = 4
 WORKERS = 2
 SESSION_SECONDS = 1.5
+OPIK_SECONDS = 2.0
+"""A worker waits so long for an answer of Opik."""
 
 
 class Parts:
@@ -97,7 +99,9 @@ class Parts:
             "log_format": "json",
             "session_timeout_seconds": SESSION_SECONDS,
             "commit_interval_seconds": 0.2,
-            "opik_timeout_seconds": 1.0,
+            "opik_timeout_seconds": OPIK_SECONDS,
+            "opik_retry_seconds": 20,
+            "opik_doubt_seconds": 50,
             "opik_lookups_per_minute": 60_000,
             "judge_settle_seconds": 10,
             "batch_records": 100,

@@ -31,8 +31,8 @@ KINDS: dict[str, tuple[int, float, float]] = {
     "Opik applies late": (5, 1.0, 2.5),
 }
 """`Opik applies late` lasts so long, and its writes are applied once `LATE` has passed since they came."""
-LATE = (1.2, 4.0)
-"""Above the workers' timeout of a call to Opik, which is a second."""
+LATE = (2.2, 5.0)
+"""Above the workers' timeout of a call to Opik, which is two seconds."""
 GAP = (0.3, 1.4)
 LEADERS = ("change leaders", "move leaders back")
 
