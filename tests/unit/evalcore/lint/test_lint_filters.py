@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 import re2
 
-from evalcore.registry.patterns import LONGEST_TEXT, compiled, contains_match, refusal
+from evalcore.registry import patterns
+from evalcore.registry.patterns import LONGEST_TEXT, STEPS, compiled, contains_match, refusal
 from tests.unit.evalcore.lint.lint_cases import MANIFEST, OVERLAY, QUALITY, TRAVEL, Case, check_case, params
 
 
@@ -159,6 +163,35 @@ def test_a_pattern_runs_in_linear_time_whatever_its_shape(pattern: str) -> None:
     assert isinstance(program, re2._Regexp)
     assert program.programsize < 10_000
     contains_match(pattern, "a" * 40_000 + "\0")
+
+
+LONG_PROGRAMS = {
+    r"(?i)(?:[a-z]{1,50}\s?){1,18}!": "a" * 1_000_000,
+    r"(((a{30}){30})?)b": "a" * 1_000_000,
+    r"[ab]*a[ab]{100}c": "abbabaa" * 143_000,
+    r"(?:\pL{1,4}\s)+!": "é" * 500_000,
+}
+"""Short patterns of thousands of instructions, each of which a byte of the text may take."""
+
+
+@pytest.mark.parametrize("pattern", LONG_PROGRAMS)
+def test_a_pattern_with_a_long_program_does_not_take_long_on_a_megabyte(pattern: str) -> None:
+    began = time.process_time()
+    assert not contains_match(pattern, LONG_PROGRAMS[pattern])
+    assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize("pattern", [*RUN_AWAY, *LONG_PROGRAMS])
+def test_a_search_runs_a_bounded_number_of_steps(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[bytes] = []
+    size = compiled(pattern).programsize
+    program = SimpleNamespace(programsize=size, search=searched.append)
+    monkeypatch.setattr(patterns, "compiled", lambda pattern: program)
+    for text in ("a" * 2_000_000, "é" * 2_000_000):
+        contains_match(pattern, text)
+    assert all(len(one) == min(STEPS // size, LONGEST_TEXT) for one in searched)
+    assert len(searched) == 2
+    assert STEPS // size > 3_000, "what ordinary texts are long"
 
 
 def test_only_the_first_million_characters_are_searched() -> None:
