@@ -179,12 +179,12 @@ PRODUCTION_INPUT = KeyFamily(
     holds="what went into the trace, as JSON",
 )
 PUBLISH_LEASE = KeyFamily(
-    "g:<request id>",
+    "publishing",
     type="string",
-    life="a minute",
-    growth="one for each verdict that is being published",
-    owner="streams.gates.ramp_requests",
-    holds="the worker that may publish the verdict",
+    life="its lease",
+    growth="one",
+    owner="streams.gates.verdict_log",
+    holds="the worker whose turn it is to publish verdicts",
 )
 JUDGE_SCORE = KeyFamily(
     "j:<hash of the call>",

@@ -82,7 +82,12 @@ class Gates:
         if scoring is None:
             scoring = self._by_settings()
         self.verdicts = VerdictLog(
-            parts.access, parts.producer, parts.topics["verdicts"], parts.clock, max(parts.policy.lookback, REMEMBERED)
+            parts.access,
+            parts.producer,
+            parts.topics["verdicts"],
+            parts.clock,
+            max(parts.policy.lookback, REMEMBERED),
+            parts.store,
         )
         ports = parts.ports
         joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
@@ -132,7 +137,6 @@ class Gates:
         requests = RampRequests(
             answering(reloading.loaded, self._ports),
             self.verdicts,
-            parts.store,
             parts.ports.dead_letters,
             RampCounting(
                 parts.store,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ import structlog
 from faust.types import TP
 
 from agents.join.step import FetchedBatch
-from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, DeadLetters, Unavailable
 from agents.ramp_steps import Ended, in_time
 from evalcore.gates.history import Asked
@@ -31,7 +29,6 @@ from schemas.outcomes import Cause, State
 from schemas.verdicts import Code, Reason, Verdict
 from streams.gates.verdict_log import VerdictLog
 from streams.pipeline import Consumer
-from streams.redis.lease import Leasing
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
@@ -46,11 +43,8 @@ HELD_RECORDS = 4_000
 HELD_BYTES = 64 << 20
 """With so much held, no more is fetched until half of it is done: a flood waits in Kafka."""
 SENT_AT_ONCE = 32
-"""Verdicts and dead letters that are sent at once, however many wait: each takes a connection to Redis."""
+"""Dead letters that are sent at once, however many wait: each takes a connection to Redis."""
 BROKE = "deciding broke off; the worker's log has the error"
-LEASE_MS = 60_000
-"""How long one worker alone may publish a verdict: twice as long as a producer may take. A dead worker's lease ends,
-and the next holder finds on the topic whether that worker had published."""
 T = TypeVar("T")
 Request = RampRequest | InvalidRequest
 Decide = Callable[[Request], Awaitable[Verdict]]
@@ -103,7 +97,6 @@ class RampRequests:
         self,
         decide: Decide,
         verdicts: VerdictLog,
-        leases: Leasing,
         dead_letters: DeadLetters,
         counting: Counting,
         clock: Clock,
@@ -114,10 +107,9 @@ class RampRequests:
         now: Callable[[], int] | None = None,
     ) -> None:
         self._now = now or clock.now_ms
-        self._decide, self._verdicts, self._leases = decide, verdicts, leases
+        self._decide, self._verdicts = decide, verdicts
         self._dead_letters, self._counting, self._clock = dead_letters, counting, clock
         self._consumer, self._fatal, self._decided = consumer, fatal, decided
-        self._owner = uuid.uuid4().hex
         self._sending = asyncio.Semaphore(SENT_AT_ONCE)
         self._decisions: dict[str, Decision] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -309,19 +301,15 @@ class RampRequests:
         return self._imported
 
     async def _publish(self, request: Request, verdict: Verdict, decision: Decision) -> None:
-        async with self._sending:
-            # The lease first, then the topic to its end once more: whoever held the lease before has published or
-            # never will, so what the topic shows now is final. In the other order two workers that handed the partition
-            # over could both find nothing and both publish.
-            lease = self._leases.lease(PUBLISH_LEASE.key(verdict.request_id), LEASE_MS, self._owner)
-            ours = await lease.acquire()
-            await self._verdicts.caught_up()
-            if self._verdicts.answered(verdict.request_id) is not None:
-                return
-            if not ours:
-                raise Unavailable("another worker is about to publish this verdict")
-            verdict = in_time(request, verdict, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
-            await self._verdicts.publish(verdict, decision.body, decision.place, verdict.experiment_id)
+        def last(verdict: Verdict) -> Verdict:
+            return in_time(request, verdict, datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC))
+
+        published = await self._verdicts.publish(
+            verdict, decision.body, decision.place, key=verdict.experiment_id, last=last
+        )
+        if published is None:
+            return
+        verdict = published
         self._decided(verdict)
         log.info(
             "verdict",

@@ -2,31 +2,40 @@
 
 Each process follows the whole topic: so it knows which requests any worker has answered, and a crash between a verdict
 and its commit does no harm. Verdicts are few; they need no Redis.
+
+Who writes takes the topic over, so that no other worker can write to it any more, then reads it to its end, then
+publishes what is not there. So a worker that was paused between reading and writing is refused, whatever became of
+Redis. A lease in Redis has workers take turns, which spares them taking the topic from one another; nothing else
+depends on it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Hashable, Sequence
+import uuid
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import orjson
 import structlog
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.types import TP
 
+from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, digest
 from evalcore.gates.requests import RampRequest
 from evalcore.gates.verdict import as_json
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
-from streams.kafka.client import KAFKA_ERRORS, Producer, make_consumer, started
+from streams.kafka.client import KAFKA_ERRORS, FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.reading import spans_of
-from streams.retry import Retry, reason_of
+from streams.redis.lease import Leasing
+from streams.retry import Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -41,6 +50,15 @@ ANSWERED = 200_000
 ID_BYTES = 12
 CATCH_UP_SECONDS = 10.0
 """How long reading to the end of the topic may take."""
+AT_ONCE = 256
+"""Verdicts that are published in one turn."""
+TURN_SECONDS = 20.0
+"""How long a turn may take, from the first try to get it."""
+LEASE_MS = 45_000
+"""Longer than a turn, so that only a worker that died or sleeps loses its turn; others wait as long for that one."""
+LOOK_SECONDS = 0.02
+"""Time from one look at another worker's turn to the next."""
+POLL_MS = 250
 
 
 @dataclass(frozen=True)
@@ -56,12 +74,41 @@ class PublishedVerdict:
         return cast("dict[str, Any]", orjson.loads(self.raw))
 
 
+@dataclass(eq=False)
+class _Waiting:
+    """A verdict that waits to be published; see `VerdictLog.publish`."""
+
+    verdict: Verdict
+    asked: tuple[str, str]
+    key: str | None
+    last: Callable[[Verdict], Verdict]
+    published: asyncio.Future[Verdict | None]
+
+
+def _as_it_is(verdict: Verdict) -> Verdict:
+    return verdict
+
+
 class VerdictLog:
     """Follows the topic from `start` to `close`, and publishes verdicts."""
 
-    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, clock: Clock, lookback_ms: int) -> None:
+    def __init__(
+        self,
+        access: KafkaAccess,
+        producer: Producer,
+        topic: str,
+        clock: Clock,
+        lookback_ms: int,
+        leases: Leasing,
+    ) -> None:
+        """`producer` writes where brokers do not fence: before Kafka 2.8, and librdkafka's in memory."""
         self._access, self._producer, self._topic = access, producer, topic
         self._clock, self._lookback = clock, lookback_ms
+        self._lease = leases.lease(PUBLISH_LEASE.key(), LEASE_MS, uuid.uuid4().hex)
+        self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
+        self._partitions = 0
+        self._waiting: list[_Waiting] = []
+        self._writer: asyncio.Task[None] | None = None
         self._judged, self._free = FairMemory[PublishedVerdict](KEPT), FairMemory[PublishedVerdict](KEPT)
         self._answered = FairMemory[bytes](ANSWERED)
         self.history = History()
@@ -82,6 +129,8 @@ class VerdictLog:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._fenced is not None:
+            await self._fenced.drop()
         await self._offsets.close()
 
     def known(self, request_id: str) -> PublishedVerdict | None:
@@ -105,28 +154,106 @@ class VerdictLog:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""
         try:
             async with asyncio.timeout(self.catch_up_seconds):
-                while not self._next:
-                    await self._moved.wait()
+                await self._begun()
                 ends = await self._ends()
-                while any(self._next[TopicPartition(*partition)] < end for partition, end in ends.items()):
+                while any(self._next.get(TopicPartition(*partition), 0) < end for partition, end in ends.items()):
                     await self._moved.wait()
         except TimeoutError as error:
             raise Unavailable("Kafka: the verdicts' topic can't be read to its end") from error
 
-    async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
-        """Return once the verdict is durable. The caller makes sure that no other worker publishes for this request.
+    async def _begun(self) -> None:
+        """Return once the topic is being read."""
+        while not self._next:
+            await self._moved.wait()
 
-        Says what the verdict supersedes, which is known only now: other requests about the step may have been answered
-        while this one was decided. Raises Unavailable.
+    async def publish(
+        self,
+        verdict: Verdict,
+        body: str,
+        place: str,
+        key: str | None,
+        last: Callable[[Verdict], Verdict] = _as_it_is,
+    ) -> Verdict | None:
+        """Return the verdict once it is durable, None where the topic has one for this request already.
+
+        `last` has the last word about it, when nothing but the record's way to Kafka lies ahead. Raises Unavailable.
         """
+        published: asyncio.Future[Verdict | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(verdict, (body, place), key, last, published))
+        if self._writer is None or self._writer.done():
+            self._writer = self._begin(self._write())
+        return await published
+
+    async def _write(self) -> None:
+        """Publish all that waits, in turns."""
+        while self._waiting:
+            turn, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+            error: BaseException = Unavailable("the turn to publish was broken off")
+            try:
+                async with asyncio.timeout(TURN_SECONDS):
+                    await self._take_turn(turn)
+            except TimeoutError:
+                error = Unavailable("Kafka or another worker that is publishing holds up the verdict")
+            except KAFKA_ERRORS as failed:
+                error = Unavailable(f"Kafka: taking the verdicts' topic over: {reason_of(failed)}")
+            except Exception as failed:
+                error = failed
+            finally:
+                for one in turn:
+                    if not one.published.done():
+                        one.published.set_exception(error)
+
+    async def _take_turn(self, turn: Sequence[_Waiting]) -> None:
+        await Retry(first=LOOK_SECONDS, longest=LOOK_SECONDS).call(self._acquire, TryAgain)
+        whole = False
+        try:
+            await self._begun()
+            if self._fenced is not None and not self._fenced.taken:
+                await self._fenced.take(await self._offsets.partitions(self._topic))
+            # What others published before they were shut out stands there now, and nothing can be added to it. Where we
+            # did not have to take the topic over, nobody else has written since we did, or we shall be refused.
+            await self.caught_up()
+            await asyncio.gather(*map(self._publish, turn))
+            whole = all(one.published.cancelled() or one.published.exception() is None for one in turn)
+        finally:
+            # Without a fence a record that failed may still be on its way; the lease outlasts it.
+            if whole or self._fenced is not None:
+                with suppress(Unavailable):
+                    await self._lease.release()
+
+    async def _acquire(self) -> None:
+        if not await self._lease.acquire():
+            raise TryAgain("another worker publishes")
+
+    async def _publish(self, one: _Waiting) -> None:
+        try:
+            done = await self._published(one)
+        except Exception as error:
+            if not one.published.done():
+                one.published.set_exception(error)
+        else:
+            if not one.published.done():
+                one.published.set_result(done)
+
+    async def _published(self, one: _Waiting) -> Verdict | None:
+        """Says what the verdict supersedes, which is known only now: other requests about the step may have been
+        answered while this one was decided."""
+        verdict = one.verdict
         step = {name: getattr(verdict, name) for name in STEP}
-        headers = [(BODY, body.encode()), (PLACE, place.encode())]
+        headers = [(name, text.encode()) for name, text in zip((BODY, PLACE), one.asked, strict=True)]
         async with self._turn(tuple(step.values())):
+            if one.published.done() or self.answered(verdict.request_id) is not None:
+                return None
+            verdict = one.last(verdict)
             if None not in step.values():
                 verdict = replace(verdict, supersedes=self.history.previous(step, verdict.request_id))
-            raw = orjson.dumps(as_json(verdict))
-            await self._producer.send([(self._topic, key.encode() if key else None, raw, headers)])
-            self._remember(PublishedVerdict(Asked.of(body, place), raw))
+            key, raw = one.key.encode() if one.key else None, orjson.dumps(as_json(verdict))
+            if self._fenced is not None:
+                await self._fenced.send(key, raw, headers)
+            else:
+                await self._producer.send([(self._topic, key, raw, headers)])
+            self._remember(PublishedVerdict(Asked.of(*one.asked), raw))
+            return verdict
 
     def _turn(self, step: Hashable) -> asyncio.Lock:
         """The lock under which verdicts about one step are sent one after another."""
@@ -152,9 +279,11 @@ class VerdictLog:
         return await asyncio.shield(self._next_question)
 
     async def _ask(self) -> dict[TP, int]:
+        """Of all partitions that there are by now: the follower may not know of an added one yet."""
         async with self._asking:
             self._next_question = None
-            return await self._offsets.ends(TP(*partition) for partition in self._next)
+            self._partitions = max(await self._offsets.partitions(self._topic), self._partitions)
+            return await self._offsets.ends(TP(self._topic, number) for number in range(self._partitions))
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name="verdict-log")
@@ -178,26 +307,40 @@ class VerdictLog:
         def noticed(error: BaseException, failures: int, pause: float) -> None:
             log.warning("waiting_for_verdicts", reason=reason_of(error))
 
-        await Retry(first=1.0, longest=1.0).call(self._read, KAFKA_ERRORS, noticed=noticed)
+        await Retry(first=1.0, longest=1.0).call(self._read, (Unavailable, *KAFKA_ERRORS), noticed=noticed)
 
     async def _read(self) -> None:
-        async with started(make_consumer(self._access, fetch_max_wait_ms=100)) as consumer:
-            partitions = await consumer._client._wait_on_metadata(self._topic)
-            assigned = [TopicPartition(self._topic, number) for number in partitions]
-            consumer.assign(assigned)
-            spans = await spans_of(consumer, assigned, self._clock.now_ms() - self._lookback)
-            for partition, (start, _) in spans.items():
-                self._next[partition] = max(self._next.get(partition, 0), start)
-                consumer.seek(partition, self._next[partition])
-            self._move()
+        if self._fenced is not None and not await self._offsets.topic_ids([self._topic]):
+            log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8 or a stand-in in memory")
+            self._fenced = None
+        async with started(
+            make_consumer(self._access, fetch_max_wait_ms=100, isolation_level="read_committed")
+        ) as consumer:
+            assigned: list[TopicPartition] = []
             while True:
-                for partition, records in (await consumer.getmany(timeout_ms=1_000)).items():
+                numbers = {*await consumer._client._wait_on_metadata(self._topic), *range(self._partitions)}
+                if len(numbers) > len(assigned):
+                    assigned = [TopicPartition(self._topic, number) for number in sorted(numbers)]
+                    await self._assign(consumer, assigned)
+                for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
                     for record in records:
-                        self._take(record)
-                    self._next[partition] = records[-1].offset + 1
+                        self._take_in(record)
+                for partition in assigned:  # markers of transactions lie behind the last record
+                    self._next[partition] = await consumer.position(partition)
                 self._move()
 
-    def _take(self, record: Any) -> None:
+    async def _assign(self, consumer: AIOKafkaConsumer, assigned: Sequence[TopicPartition]) -> None:
+        new = [partition for partition in assigned if partition not in self._next]
+        if len(assigned) > len(await consumer._client._wait_on_metadata(self._topic)):
+            await consumer._client.force_metadata_update()
+        consumer.assign(list(assigned))
+        spans = await spans_of(consumer, new, self._clock.now_ms() - self._lookback)
+        for partition in assigned:
+            self._next.setdefault(partition, spans[partition][0] if partition in spans else 0)
+            consumer.seek(partition, self._next[partition])
+        self._move()
+
+    def _take_in(self, record: Any) -> None:
         headers = dict(record.headers)
         try:
             body, place = (bytes(headers.get(name, b"")).decode("utf-8", "replace") for name in (BODY, PLACE))

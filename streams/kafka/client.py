@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
+from aiokafka.partitioner import DefaultPartitioner
 
 from agents.ports import Unavailable
 from schemas.dead_letters import DeadLetter, Header, Headers, Record, Sealing, keyless
@@ -91,21 +92,23 @@ class Reconnecting:
             await stop(client)
 
 
+def producer_options(access: KafkaAccess, max_bytes: int) -> dict[str, Any]:
+    """aiokafka's options of every producer of ours."""
+    return client_options(access) | {
+        "acks": "all",
+        "request_timeout_ms": int(PRODUCE_SECONDS * 1000),
+        "max_request_size": max_bytes + 65_536,
+        "linger_ms": 2,
+    }
+
+
 class Producer:
     """Sends records, idempotent and with acks=all."""
 
     def __init__(self, access: KafkaAccess, *, max_bytes: int = 1_048_576) -> None:
-        options = client_options(access)
-        self._producer = Reconnecting(
-            lambda: AIOKafkaProducer(
-                **options,
-                acks="all",
-                enable_idempotence=True,
-                request_timeout_ms=int(PRODUCE_SECONDS * 1000),
-                max_request_size=max_bytes + 65_536,
-                linger_ms=2,
-            )
-        )
+        self.max_bytes = max_bytes
+        options = producer_options(access, max_bytes)
+        self._producer = Reconnecting(lambda: AIOKafkaProducer(**options, enable_idempotence=True))
 
     async def send(
         self,
@@ -132,6 +135,80 @@ class Producer:
 
     async def close(self) -> None:
         await self._producer.drop()
+
+
+class FencedProducer:
+    """Sends records to one topic as the only one of its name that may. `take` shuts out whoever took it before, also a
+    process that sleeps with a record in its hands and wakes up later: the topic refuses the record.
+
+    A transactional id gives its producer ever higher epochs. Whoever takes it aborts an empty transaction over all
+    partitions: the markers bring its epoch to each, and from there on Kafka refuses lower ones. Records are sent
+    outside transactions, so every reader sees each at once and none is ever taken back.
+    """
+
+    def __init__(self, access: KafkaAccess, name: str, topic: str, max_bytes: int) -> None:
+        self._options, self._name, self._topic = producer_options(access, max_bytes), name, topic
+        self._producer: AIOKafkaProducer | None = None
+        self._partitions: list[int] = []
+
+    @property
+    def taken(self) -> bool:
+        """True from `take` until `drop`, or until a record is refused. Another process may have taken it meanwhile."""
+        return self._producer is not None
+
+    async def take(self, partitions: int) -> None:
+        """Return once nobody who took it before can write to the topic, which has so many partitions. Raises
+        KAFKA_ERRORS."""
+        await self.drop()
+        while True:
+            number, epoch = await self._next_epoch(partitions)
+            if not epoch:
+                break  # the first of all: nobody was before
+            # Markers are written after the transaction's end is promised. The next epoch comes once they are.
+            if await self._next_epoch(0) == (number, epoch + 1):
+                epoch += 1
+                break
+        producer = AIOKafkaProducer(**self._options, enable_idempotence=True)
+        producer._txn_manager.set_pid_and_epoch(number, epoch)
+        try:
+            await producer.start()
+        except BaseException:
+            await stop(producer)
+            raise
+        # Not those that are added later: a partition that the next taker does not fence must not be written to.
+        self._producer, self._partitions = producer, list(range(partitions))
+
+    async def _next_epoch(self, marked: int) -> tuple[int, int]:
+        """The producer id and an epoch above every earlier one; from the second on with markers in so many
+        partitions."""
+        async with started(AIOKafkaProducer(**self._options, transactional_id=self._name)) as producer:
+            manager = producer._txn_manager
+            if marked and manager.producer_epoch:
+                await producer.begin_transaction()
+                for partition in range(marked):
+                    manager.maybe_add_partition_to_txn(TopicPartition(self._topic, partition))
+                await producer.abort_transaction()
+            return manager.producer_id, manager.producer_epoch
+
+    async def send(self, key: bytes | None, value: bytes, headers: Sequence[tuple[str, bytes]]) -> None:
+        """Return once the record is durable. Raises Unavailable, also where somebody else has taken it since."""
+        producer = self._producer
+        if producer is None:
+            raise Unavailable("Kafka producer: another record failed just now")
+        partition = DefaultPartitioner()(key, self._partitions, self._partitions)
+        try:
+            async with asyncio.timeout(PRODUCE_SECONDS):
+                await (await producer.send(self._topic, value, key, partition, headers=list(headers)))
+        except KAFKA_ERRORS as error:
+            if self._producer is producer:
+                await self.drop()
+            raise Unavailable(f"Kafka producer: {reason_of(error)}") from error
+
+    async def drop(self) -> None:
+        """Give it up, without a word to Kafka."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop(producer)
 
 
 async def enqueue(

@@ -130,6 +130,9 @@ class DelayedConsumer(ConsumerRebalanceListener):
                 fetched = await consumer.getmany(timeout_ms=LOOK_MS, max_records=CHUNK)
                 for partition in self._places.keys() & consumer.assignment():
                     self._places[partition].note(consumer.highwater(partition), self._seconds)
+                    if partition not in self._work and partition not in fetched:
+                        # Behind the last record there may be markers, which nothing waits for.
+                        self._places[partition].read = await consumer.position(partition)
                 for partition, records in fetched.items():
                     self._begin(consumer, partition, records)
                 for partition, place in self._places.items():

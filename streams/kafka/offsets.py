@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import NodeNotReadyError
+from aiokafka.protocol.metadata import MetadataRequest
 from faust.types import TP
 
 from agents.ports import Unavailable
@@ -25,6 +27,8 @@ from streams.retry import Retry, reason_of
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 SECONDS = 10.0
+ONE_BROKER_SECONDS = 2.0
+"""For a question that each broker is asked: one that is away holds up the answer no longer."""
 FRESH = 1.0
 """Seconds for which committed offsets are remembered: as long as workers take to commit what they have settled."""
 
@@ -66,6 +70,11 @@ class KafkaOffsets:
         wanted = sorted(set(topics))
         return await self._ask(lambda consumer: ask_topic_ids(consumer._client, wanted), ())
 
+    async def partitions(self, topic: str) -> int:
+        """How many partitions the topic has, as says who knows of most: brokers hear of an added one in turn, and who
+        leads it has heard."""
+        return await self._ask(lambda consumer: _most_partitions(consumer._client, topic), [TopicPartition(topic, 0)])
+
     async def close(self) -> None:
         async with self._lock:
             await self._consumer.drop()
@@ -94,6 +103,22 @@ class KafkaOffsets:
                 return await self._retry.call(attempt, KAFKA_ERRORS, noticed=noticed)
             except KAFKA_ERRORS as error:
                 raise Unavailable(f"Kafka: {reason_of(error)}") from error
+
+
+async def _most_partitions(client: Any, topic: str) -> int:
+    async def ask(node: int) -> int:
+        async with asyncio.timeout(ONE_BROKER_SECONDS):
+            answer = await client.send(node, MetadataRequest([topic], False))
+        return sum(len(found[-1]) for found in answer.topics)
+
+    nodes = [broker.nodeId for broker in client.cluster.brokers()]
+    told = await asyncio.gather(*map(ask, nodes), return_exceptions=True)
+    counts = [count for count in told if isinstance(count, int)]
+    if not counts:
+        raise NodeNotReadyError("no broker tells of its topics")
+    if max(counts) > len(client.cluster.partitions_for_topic(topic) or ()):
+        await client.force_metadata_update()
+    return max(counts)
 
 
 class GroupOffsets:

@@ -181,6 +181,28 @@ def test_a_gate_after_an_older_snapshot_of_redis_waits_for_the_rest_and_not_for_
         passed(gates.one_each(["r-1"], 60.0)["r-1"])
 
 
+def test_a_worker_that_sleeps_while_it_publishes_and_wakes_up_after_its_lease_doubles_nothing(
+    make_rig: Make, model: Model
+) -> None:
+    """Stopped in the middle of 600 verdicts, longer than the session timeout; then every lease has ended, and another
+    worker answers all the rest."""
+    gates = GateRig(make_rig, model)
+    sleeper = gates.rig.worker()
+    gates.joined()
+    requests = [step(f"r-{n}", from_percent=5, to_percent=25, experiment_id=f"e-{n}") for n in range(600)]
+    gates.ask(*requests, partitions=range(PARTITIONS))
+    gates.rig.wait("it publishes", lambda: sleeper.logged('"verdict_id"'), 60, 0.005)
+    sleeper.pause()
+    assert len(gates.verdicts()) < 600, "it is in the middle of it"
+    gates.rig.state.flushall()
+    gates.rig.worker()
+    names = [request["request_id"] for request in requests]
+    gates.rig.wait("the other has answered", lambda: len(gates.verdicts()) >= 600, 120.0)
+    sleeper.resume()
+    gates.together(2)
+    gates.one_each(names)
+
+
 def test_pc5_ac4_requests_that_two_producers_repeat_get_one_verdict_each(make_rig: Make, model: Model) -> None:
     """On every partition, so that two workers have the same request at once."""
     gates = GateRig(make_rig, model)

@@ -17,7 +17,7 @@ from streams.kafka.client import KafkaRecords, Producer
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.offsets import KafkaOffsets
 from streams.retry import WallClock
-from tests.memory_ports import ManualClock
+from tests.memory_ports import ManualClock, MemoryStore
 from tests.raw_batches import PLACEHOLDER, batch, corrupt, log_of, produce, record
 from tests.waiting import come
 
@@ -79,7 +79,7 @@ async def test_dead_letters_are_read_to_the_end(access: KafkaAccess, topic: str)
 
 async def test_the_verdicts_topic_is_read_to_its_end(access: KafkaAccess, topic: str) -> None:
     producer = Producer(access)
-    log = VerdictLog(access, producer, topic, ManualClock(1_900_000_000_000), 10**12)
+    log = VerdictLog(access, producer, topic, ManualClock(1_900_000_000_000), 10**12, MemoryStore(ManualClock()))
     try:
         await log.start()
         await log.caught_up()

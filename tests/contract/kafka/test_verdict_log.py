@@ -23,7 +23,7 @@ from schemas.verdicts import Code, Composition, GateVerdict, JudgeScore, Reason,
 from streams.gates.verdict_log import BODY, VerdictLog
 from streams.kafka.client import Producer
 from streams.kafka.offsets import KafkaOffsets
-from tests.memory_ports import ManualClock
+from tests.memory_ports import ManualClock, MemoryStore
 
 LOOKBACK = 7 * 86_400_000
 MOMENT = Moment("2026-11-21T12:00:01Z", 0.1)
@@ -62,7 +62,9 @@ async def log_of(kafka: KafkaCluster, topic: str) -> AsyncIterator[Callable[[], 
     made: list[VerdictLog] = []
 
     def make() -> VerdictLog:
-        made.append(VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK))
+        made.append(
+            VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK, MemoryStore(ManualClock()))
+        )
         return made[-1]
 
     yield make
@@ -159,6 +161,7 @@ async def test_verdicts_that_are_no_longer_known_whole_are_known_as_answered(
 ) -> None:
     monkeypatch.setattr("streams.gates.verdict_log.KEPT", 2)
     log = log_of()
+    await log.start()
     for number in range(4):
         await log.publish(verdict(f"r{number}"), "body", f"t/0/{number}", "e")
     assert [log.known(f"r{number}") is not None for number in range(4)] == [False, False, True, True]
@@ -233,7 +236,10 @@ async def test_one_broker_in_memory_tells_its_ends_too(mock_broker: MockBroker) 
     """The demo's."""
     access = KafkaAccess((mock_broker.bootstrap,))
     producer, topic = Producer(access), f"verdicts-{uuid.uuid4().hex}"
-    log, other = (VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK) for _ in range(2))
+    log, other = (
+        VerdictLog(access, producer, topic, ManualClock(1_000_000_000_000), LOOKBACK, MemoryStore(ManualClock()))
+        for _ in range(2)
+    )
     try:
         await log.start()
         await other.start()

@@ -91,7 +91,7 @@ def test_no_other_module_spells_a_key() -> None:
     [
         ('key = "t:" + name', "t:"),
         ('key = f"w:{topic}:{partition}"', "w:"),
-        ('key = f"{prefix}g:{request}"', "g:"),
+        ('key = f"{prefix}n:{verdict}"', "n:"),
         ('key = prefix + "due"', "due"),
         ('key = head + b"t:"', "t:"),
     ],

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,27 +63,15 @@ class Topic:
     def answered(self, request_id: str) -> Asked | None:
         return self.held.get(request_id)
 
-    async def publish(self, verdict: Verdict, body: str, place: str, key: str | None) -> None:
+    async def publish(
+        self, verdict: Verdict, body: str, place: str, key: str | None, last: Callable[[Verdict], Verdict]
+    ) -> Verdict | None:
         await self.caught_up()
-        self.published.append(verdict)
-        self.held.setdefault(verdict.request_id, Asked.of(body, place))
-
-
-@dataclass
-class Lease:
-    holders: dict[str, str] = field(default_factory=dict)
-    asked: int = 0
-    most: int = 0
-
-    def lease(self, key: str, milliseconds: int, owner: str) -> Any:
-        return SimpleNamespace(acquire=partial(self.take, key, owner))
-
-    async def take(self, request_id: str, owner: str) -> bool:
-        self.asked += 1
-        self.most = max(self.most, self.asked)
-        await asyncio.sleep(0)
-        self.asked -= 1
-        return self.holders.setdefault(request_id, owner) == owner
+        if verdict.request_id in self.held:
+            return None
+        self.published.append(last(verdict))
+        self.held[verdict.request_id] = Asked.of(body, place)
+        return self.published[-1]
 
 
 @dataclass
@@ -141,7 +127,6 @@ class Worker:
     """One worker over a topic; `slow` holds up the requests named in it until they are let go."""
 
     topic: Topic = field(default_factory=Topic)
-    leases: Lease = field(default_factory=Lease)
     state: State = field(default_factory=State)
     letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
     consumer: Consumer = field(default_factory=Consumer)
@@ -157,7 +142,6 @@ class Worker:
         self.requests = RampRequests(
             self.decide,
             verdicts,
-            self.leases,
             self.letters,
             RampCounting(self.state, self.state.clock, LOOKBACK, self.reports.append),
             self.state.clock,

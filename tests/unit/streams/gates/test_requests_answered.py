@@ -9,7 +9,6 @@ import pytest
 
 from schemas.outcomes import Cause
 from schemas.verdicts import Code
-from streams.gates import ramp_requests
 from tests.unit.streams.gates.gate_world import Worker, quicken, request
 from tests.waiting import come
 
@@ -112,7 +111,7 @@ async def test_a_rebalance_that_gives_the_partition_back_resumes_the_job() -> No
 
 async def test_a_job_whose_partition_went_elsewhere_publishes_nothing() -> None:
     first = Worker(slow={"r": asyncio.Event()})
-    second = Worker(topic=first.topic, leases=first.leases)
+    second = Worker(topic=first.topic)
     await first.read(request("r"))
     await come(lambda: first.begun)
     first.consumer.generation = 2
@@ -146,13 +145,12 @@ async def test_a_verdict_waits_for_a_kafka_that_is_away() -> None:
     assert worker.verdicts == ["r"]
 
 
-async def test_a_thousand_requests_at_once_need_few_connections_and_get_one_verdict_each() -> None:
+async def test_a_thousand_requests_at_once_get_one_verdict_each() -> None:
     worker = Worker()
     await worker.read(*(request(f"r{n}") for n in range(1_000)), *[b"{"] * 1_000)
     await come(lambda: worker.acked, 30.0)
     assert sorted(worker.verdicts) == sorted(f"r{n}" for n in range(1_000))
     assert worker.state.conservation() == {"consumed": 2_000, "done": 1_000, "dead_lettered:malformed": 1_000}
-    assert worker.leases.most <= ramp_requests.SENT_AT_ONCE
 
 
 async def test_a_stop_leaves_what_is_under_way_to_the_next_worker() -> None:
