@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.fault.hostile_day.load import Load
 from tests.fault.hostile_day.parts import Parts
 from tests.fault.hostile_day.schedule import LEADERS, Fault, schedule
+from tests.fault.ledger.claims import conservation, false_claims
 from tests.fault.ledger.kafka_log import KafkaLog
 from tests.fault.ledger.ledger import Found, differences, look
 
@@ -188,7 +189,7 @@ def _settle(plan: Plan, parts: Parts, log: KafkaLog, load: Load) -> tuple[list[s
             continue
         try:
             found = look(log, parts.prefix, parts.group, parts.opik.url, (), load.sent)
-            left = differences(found)
+            left = [*differences(found), *false_claims(found, conservation(parts.url()))]
         except Exception as error:
             left = [f"the ledger can't be read: {type(error).__name__}: {error}"]
         exact = 0 if left else exact + 1

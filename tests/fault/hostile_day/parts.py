@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -132,6 +133,15 @@ class Parts:
             if code is not None:
                 self.ended.append(f"{worker.log_file.name} ended with {code}: {worker.log()[-600:]}")
                 self.workers[number] = self._worker()
+
+    def url(self) -> str:
+        """Where one of the workers listens."""
+        for worker in self.workers:
+            for line in worker.log().splitlines():
+                if '"http_listening"' in line:
+                    found: str = json.loads(line)["url"]
+                    return found
+        raise LookupError("no worker listens yet")
 
     def end_workers(self) -> None:
         for worker in self.workers:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.fault.ledger.claims import false_claims
 from tests.fault.ledger.expectation import expectation
 from tests.fault.ledger.kafka_log import Record
 from tests.fault.ledger.ledger import Found, Letter, differences
@@ -195,3 +196,30 @@ def test_the_same_said_again_within_five_minutes_is_a_reroll(minute: int, same: 
 )  # fmt: skip
 def test_a_record_that_is_none_of_the_described_forms_is_bad(value: bytes | None) -> None:
     assert read("thumbs", value) is None
+
+
+TRUE = {
+    "thumbs": {"consumed": 6, "done": 4, "superseded": 1, "dead_lettered": 1},
+    "trace": {"consumed": 4, "done": 4},
+    "ramp_step": {"consumed": 4, "done": 2, "superseded": 1, "dead_lettered": 1},
+}
+"""What a worker may say of the log above."""
+
+
+@pytest.mark.parametrize(
+    ("signal", "change", "says"),
+    [
+        ("thumbs", {}, []),
+        ("thumbs", {"consumed": 5}, ["5 are said to be consumed"]),
+        ("thumbs", {"done": 5}, ["the states are said to be"]),
+        ("thumbs", {"done": 5, "dead_lettered": 0}, ["0 are said to be dead-lettered"]),
+        ("trace", {"done": 3, "filtered": 1}, ["1 are said to be filtered"]),
+        ("trace", {"done": 3, "dead_lettered": 1}, ["1 are said to be dead-lettered"]),
+    ],
+)
+def test_what_a_worker_says_of_itself_is_held_against_the_log(
+    found: Found, signal: str, change: dict[str, int], says: list[str]
+) -> None:
+    lines = list(false_claims(found, {**TRUE, signal: {**TRUE[signal], **change}}))
+    assert len(lines) == len(says)
+    assert all(says[number] in line for number, line in enumerate(lines))
