@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.judges import stand_in
 from benchmarks.lab import Failed, Lab
-from benchmarks.memory import used
+from benchmarks.memory import used, with_words
 from benchmarks.options import Options, progress
 from benchmarks.records import Feed
 from rampgate.local.services.ports import release_port, reserve_port
@@ -54,8 +54,11 @@ def measure(lab: Lab, events: int, model: str, port: int) -> dict[str, Any]:
     lab.sink.reset(0.0)
     turns = events // EVENTS_PER_TURN // TENTHS * TENTHS
     feed = Feed(turns)
-    traces = feed.traces()
-    settings = {"RAMPGATE_MODEL_URL": model, "RAMPGATE_LIVE_SETTLE_SECONDS": "1", "RAMPGATE_HTTP": f"127.0.0.1:{port}"}
+    traces = with_words(feed)
+    settings = {
+        "RAMPGATE_MODEL_URL": model, "RAMPGATE_MODEL_KEY": "k" * 32, "RAMPGATE_MODEL_CALLS_AT_ONCE": "64",
+        "RAMPGATE_LIVE_SETTLE_SECONDS": "1", "RAMPGATE_HTTP": f"127.0.0.1:{port}",
+    }  # fmt: skip
     worker = lab.worker(prefix, prefix, settings=settings)
     empty = used(lab)
     worker.start()
@@ -82,6 +85,10 @@ def measure(lab: Lab, events: int, model: str, port: int) -> dict[str, Any]:
             row = sample(lab, worker.pid or 0, port)
             row |= {"events": sum(sent.values()), "redis_bytes_per_turn": round((row["redis_bytes"] - empty) / known)}
             rows.append(row)
+            if row["judged"] < known:
+                raise Failed(
+                    f"{row['judged']:.0f} scores for {known} turns, so no judging is measured:\n{worker.log_tail()}"
+                )
             bars.advance(bar)
     worker.stop()
     return {
@@ -110,7 +117,7 @@ def sample(lab: Lab, pid: int, port: int) -> dict[str, float]:
     for family in text_string_to_metric_families(text):
         series += len(family.samples)
         if family.name == "rampgate_live_judge_scores":
-            judged = sum(one.value for one in family.samples if one.name.endswith("_total"))
+            judged = sum(one.value for one in family.samples if one.labels.get("outcome") == "scored")
     return {
         "judged": judged, "resident_mb": round(psutil.Process(pid).memory_info().rss / 1e6, 1),
         "redis_bytes": used(lab), "series": series, "metrics_kb": round(len(text) / 1e3, 1),
