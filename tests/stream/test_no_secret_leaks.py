@@ -119,6 +119,61 @@ def test_a_running_worker_tells_no_secret_and_no_users_words(start: Callable[...
     no_leak("the log", worker.log())
 
 
+def named() -> list[tuple[str, dict[str, Any]]]:
+    """Records whose names are a user's words: of fields, of what labels come from, of a ramp step that is refused."""
+    at = now_ms() / 1000
+    trace: dict[str, Any] = {"event_id": "n", "trace_id": str(uuid6.uuid7()), "response_id": "n", "project_name": "p"}
+    trace |= {"started_at": at - 1, "ended_at": at, USER_TEXT: USER_TEXT}
+    labels = dict.fromkeys(("vertical", "sub_agent", "sub_agent_id", "category"), USER_TEXT)
+    trace["metadata"] = labels | {USER_TEXT: {USER_TEXT: USER_TEXT}, "session_id": "s"}
+    thumb = {
+        "event_id": "n",
+        "response_id": "n",
+        "user_id": "u",
+        "value": "up",
+        "occurred_at": at,
+        USER_TEXT: USER_TEXT,
+    }
+    step = {"request_id": "asked", "experiment_id": "e", "agent_id": "a", "agent_version": "1", "from_percent": 0}
+    steps = [{USER_TEXT: USER_TEXT}, step | {"to_percent": USER_TEXT}, step | {"to_percent": {USER_TEXT: USER_TEXT}}]
+    steps += [step | {"to_percent": 1, "eval_gates": {USER_TEXT: USER_TEXT}, "requested_at": USER_TEXT}]
+    reroll = {
+        "event_id": USER_TEXT,
+        "response_id": "n",
+        "occurred_at": at,
+        USER_TEXT: [USER_TEXT],
+        "elapsed": USER_TEXT,
+    }
+    told = [("traces", trace), ("thumbs", thumb), ("rerolls", reroll), ("thumbs", thumb | {"value": {USER_TEXT: 1}})]
+    return told + [("ramp-steps", one) for one in steps]
+
+
+def test_names_that_are_a_users_words_are_told_nowhere(start: Callable[..., tuple[Rig, WorkerProcess]]) -> None:
+    """Fields, headers, labels, refused ramp steps, and requests over HTTP."""
+    rig, worker = start()
+    rig.send(messages()[:1])
+    rig.wait("the first record settled", rig.drained, 60)
+    for topic, event in named():
+        headers: Any = [(USER_TEXT, USER_TEXT.encode()), ("rampgate.cause", USER_TEXT.encode())]
+        rig._producer.produce(rig.prefix + topic, json.dumps(event).encode(), b"n", headers=headers)
+    assert rig._producer.flush(60) == 0
+    rig.wait("every record settled", rig.drained, 60)
+    rig.wait("ramp steps refused", lambda: len(rig.records("dead-letters")) + len(rig.records("verdicts")) >= 6, 60)
+    (url,) = {found[1] for found in re.finditer(r'"url": ?"(http://[^"]+)"', worker.log())}
+    asking = {"Authorization": f"Bearer {TOKEN}", "X-Canary": USER_TEXT, "User-Agent": USER_TEXT, "Cookie": "canary=1"}
+    for path in ("/canary", "/metrics?canary=canary", "/turns/canary?purpose=canary", "/coverage?canary=1"):
+        HTTP.get(url + path, headers=asking)
+    for path in ("/metrics", "/readyz", "/coverage", "/conservation", "/dead-letters", "/"):
+        no_leak(path, asked(url + path, TOKEN))
+    for record in rig.records("verdicts"):
+        no_leak("a verdict", f"{record.key()} {record.value()} {record.headers()}")
+    for record in rig.records("dead-letters"):
+        ours = [(name, value) for name, value in record.headers() if name.startswith("rampgate.")]
+        no_leak("a dead letter's header", repr(ours))
+    assert worker.terminate() == 0
+    no_leak("the log", worker.log())
+
+
 SASL = '{{"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "user": "u", "secret_file": "{key}"}}'
 FAILING: dict[str, tuple[str, dict[str, Any]]] = {
     "a Redis that refuses the password": ("waiting_for_state", {"redis": "redis://:canary-wrong@{redis}/0"}),
