@@ -48,7 +48,8 @@ class WorkerHealth:
         self._series: set[TP] = set()
         self._beside: set[tuple[str, TP]] = set()
         self._paused: dict[TP, str] = {}
-        self._offsets = KafkaOffsets(worker.parts.access, tries=1)
+        # What waits for a producer to end its transaction is no record yet, and no stall of ours.
+        self._offsets = KafkaOffsets(worker.parts.access, tries=1, committed=True)
 
     async def run(self) -> None:
         self._parts.metrics.last_progress.set(time.time())
@@ -119,7 +120,7 @@ class WorkerHealth:
     def _measure(self, consumer: Any, ends: dict[TP, int]) -> None:
         gauge, lags = self._parts.metrics.consumer_lag, {}
         for tp, end in ends.items():
-            settled = consumer.unsettled_from(tp)
+            settled = consumer.read_to(tp)
             if settled is not None:
                 lags[tp] = max(end - settled, 0)
                 gauge.labels(tp.topic, str(tp.partition)).set(lags[tp])

@@ -15,7 +15,7 @@ from aiokafka.partitioner import DefaultPartitioner
 from agents.ports import Unavailable
 from schemas.dead_letters import DeadLetter, Header, Headers, Record, Sealing, keyless
 from schemas.settings import KafkaAccess
-from streams.kafka.transport import guard_consumers
+from streams.kafka.transport import READ_COMMITTED, guard_consumers, state_of
 from streams.retry import reason_of
 
 PRODUCE_SECONDS = 30.0
@@ -40,9 +40,14 @@ def client_options(access: KafkaAccess) -> dict[str, Any]:
 
 def make_consumer(access: KafkaAccess, **options: Any) -> AIOKafkaConsumer:
     """A consumer beside Faust's. All are made here: like Faust's, it steps past what can't be read and inflates within
-    bounds. It reads from the start of a topic unless told otherwise, and commits only when told to."""
+    bounds. It reads from the start of a topic unless told otherwise, only what transactions have committed, and commits
+    only when told to."""
     guard_consumers()
-    defaults = client_options(access) | {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    defaults = client_options(access) | {
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "isolation_level": READ_COMMITTED,
+    }
     return AIOKafkaConsumer(**defaults | options)
 
 
@@ -288,8 +293,11 @@ class KafkaRecords:
         while held:
             # A run of near offsets comes in one fetch; a far one is worth a seek.
             fetched = await consumer.getmany(*held, timeout_ms=5_000, max_records=1_000)
-            if not fetched:
+            moved = [partition for partition in held if partition not in fetched and _passed(consumer, partition, held)]
+            if not fetched and not moved:
                 raise TimeoutError(f"no records at {next(iter(held))}")
+            for partition in moved:
+                _go_on(consumer, partition, held)
             for partition, batch in fetched.items():
                 found |= {
                     (partition.topic, partition.partition, r.offset): r for r in batch if r.offset in wanted[partition]
@@ -297,6 +305,14 @@ class KafkaRecords:
                 held[partition] = [o for o in held[partition] if o > batch[-1].offset]
                 _go_on(consumer, partition, held)
         return [found.get(place) for place in places]
+
+
+def _passed(consumer: AIOKafkaConsumer, partition: TopicPartition, held: dict[TopicPartition, list[int]]) -> bool:
+    """Leave out offsets that the consumer has passed without a record, and tell whether there were any: they are a
+    transaction's marks, or of one that was aborted."""
+    ahead = [offset for offset in held[partition] if offset >= state_of(consumer, partition).position]
+    passed, held[partition] = len(ahead) < len(held[partition]), ahead
+    return passed
 
 
 def _go_on(consumer: AIOKafkaConsumer, partition: TopicPartition, held: dict[TopicPartition, list[int]]) -> None:

@@ -22,6 +22,7 @@ from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options, make_consumer
 from streams.kafka.topic_ids import ask_topic_ids
+from streams.kafka.transport import READ_COMMITTED
 from streams.retry import Retry, reason_of
 
 log = structlog.get_logger(__name__)
@@ -34,10 +35,14 @@ FRESH = 1.0
 
 
 class KafkaOffsets:
-    """Joins no group and reads no records. Raises Unavailable when `tries` tries of SECONDS each gave no answer."""
+    """Joins no group and reads no records. Raises Unavailable when `tries` tries of SECONDS each gave no answer.
 
-    def __init__(self, access: KafkaAccess, *, tries: int = 4) -> None:
-        self._consumer = Reconnecting(lambda: make_consumer(access))
+    A partition's end is the log's; with `committed` it is where the first transaction begins that is still open.
+    """
+
+    def __init__(self, access: KafkaAccess, *, tries: int = 4, committed: bool = False) -> None:
+        level = READ_COMMITTED if committed else "read_uncommitted"
+        self._consumer = Reconnecting(lambda: make_consumer(access, isolation_level=level))
         self._retry = Retry(tries=tries)
         self._lock = asyncio.Lock()
 

@@ -69,7 +69,8 @@ async def records_of(
             inside = [record for record in records if record.offset < left[partition]]
             if inside:
                 yield partition, inside
-            if records and records[-1].offset >= left[partition] - 1:
+        for partition, end in list(left.items()):
+            if await consumer.position(partition) >= end:  # the last offsets may be of no record
                 del left[partition]
         if time.monotonic() - heard > SILENCE_SECONDS:
             raise TimeoutError(f"nothing came for {SILENCE_SECONDS:g} s")

@@ -39,6 +39,8 @@ Start = Callable[[TP, int | None, int | None], Awaitable[int]]
 """Returns the offset to read a partition from. Its arguments: the committed offset (None without one) and the offset up
 to which this worker has settled the partition (None where it has just become ours)."""
 FETCH_WAIT_MS = 200
+READ_COMMITTED = "read_committed"
+"""What a transaction aborted is no record; what one has not committed yet waits in Kafka."""
 PAUSE = 0.1
 """Seconds until a partition is fetched again that could not be fetched."""
 
@@ -47,7 +49,8 @@ class BatchConsumer(driver.Consumer):
     """Fetches batches and commits their offsets. Takes `start_of_partition` and `batch_records` from its app.
 
     `_next`: the offset of the next batch. `_outstanding`: the last offset of each batch that is not acknowledged, and
-    its first. `_generation` counts rewinds and assignments: a batch of an earlier one is stale.
+    its first. `_generation` counts rewinds and assignments: a batch of an earlier one is stale. `_beyond`: how far a
+    partition was read on without a record, over marks of transactions and what was aborted.
     """
 
     app: Any
@@ -60,6 +63,7 @@ class BatchConsumer(driver.Consumer):
         self._generation: defaultdict[TP, int] = defaultdict(int)
         self._outstanding: defaultdict[TP, dict[int, int]] = defaultdict(dict)
         self._settled_before: dict[TP, int] = {}
+        self._beyond: dict[TP, int] = {}
         self._fetched_under: dict[TP, int] = {}
         self._halted: set[TP] = set()
         self._seeking: defaultdict[TP, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -106,6 +110,7 @@ class BatchConsumer(driver.Consumer):
         self._acked_index[tp].clear()
         self._outstanding[tp].clear()
         self._settled_before.pop(tp, None)
+        self._beyond.pop(tp, None)
 
     async def rewind(self, tp: TP, offset: int) -> None:
         """Read the partition from `offset`. Batches that were fetched before are of an older generation and are
@@ -117,6 +122,7 @@ class BatchConsumer(driver.Consumer):
                 return
             self._generation[tp] += 1
             self._next[tp] = offset
+            self._beyond.pop(tp, None)
             self._read_offset[tp] = None
             self._outstanding[tp].clear()
             self._halted.discard(tp)
@@ -167,6 +173,11 @@ class BatchConsumer(driver.Consumer):
         stands = self._next.get(tp)
         return min([stands, *self._outstanding[tp].values()]) if stands is not None else None
 
+    def read_to(self, tp: TP) -> int | None:
+        """The offset below which no record waits: as `unsettled_from`, and beyond what is no record."""
+        settled = self.unsettled_from(tp)
+        return settled if settled is None or self._outstanding[tp] else max(settled, self._beyond.get(tp, 0))
+
     def replaying(self) -> bool:
         """True while records are read again that were settled before the state was lost."""
         return any(self._next.get(tp, until) < until for tp, until in self._settled_before.items())
@@ -182,12 +193,23 @@ class BatchConsumer(driver.Consumer):
                 await self.sleep(timeout)
                 return {}
         try:
-            return await super()._getmany(active_partitions, timeout)
+            fetched = await super()._getmany(active_partitions, timeout)
+            self._note_holes(fetched)
+            return fetched
         except OffsetOutOfRangeError as error:
             await self._out_of_range(error.args[0])
         except NoOffsetForPartitionError:  # until the partition's first seek, which is under way
             await self.sleep(PAUSE)
         return {}
+
+    def _note_holes(self, fetched: Mapping[TP, Any]) -> None:
+        """Note where a fetch has moved on without giving a record. All that earlier ones gave was handed on by now."""
+        consumer = self._thread._ensure_consumer()
+        for tp, stands in self._next.items():
+            state = state_of(consumer, tp) if tp not in fetched else None
+            moved = state is not None and state.has_valid_position and state.position > stands
+            if state is not None and moved and self._fetched_under.get(tp) == self._generation[tp]:
+                self._beyond[tp] = state.position
 
     async def _out_of_range(self, places: Iterable[TP]) -> None:
         """Find the start anew of partitions whose next record Kafka does not have, once the batches in flight, which it
@@ -300,7 +322,16 @@ class BatchConsumer(driver.Consumer):
             self._outstanding.pop(tp, None)
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)
+            self._beyond.pop(tp, None)
             self._halted.discard(tp)
+
+
+def state_of(consumer: Any, tp: Any) -> Any:
+    """What a consumer of aiokafka's knows of a partition: position, end and stable end; None where it has not got it.
+    Its own methods wait where one of them is not known yet."""
+    subscription = consumer._subscription.subscription
+    assignment = subscription.assignment if subscription is not None else None
+    return assignment.state_value(tp) if assignment is not None and tp in assignment.tps else None
 
 
 def in_doubt(doubts: Mapping[TP, tuple[int, int]], tp: TP, base: int, last: int) -> bool:
@@ -373,13 +404,14 @@ def guard_consumers() -> None:
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """The thread that talks to Kafka, with shorter fetches."""
+    """The thread that talks to Kafka, with shorter fetches, and reads what was committed."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         """Faust's consumer. Faust lets a fetch wait 1.5 s at the broker, and until it returns a seek has no effect."""
         guard_consumers()
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._isolation_level = READ_COMMITTED  # Faust has no setting for it
         return consumer
 
 

@@ -34,6 +34,8 @@ class Consumer:
     def unsettled_from(self, tp: TP) -> int:
         return 10
 
+    read_to = unsettled_from
+
 
 def measured(running: int, ends: dict[TP, int]) -> WorkerHealth:
     """Of a worker whose parts are all there, so many gates of which run."""

@@ -37,6 +37,12 @@ class Broker:
         """Runs once while the next fetch or the next look at committed offsets is under way."""
         self._coordinator = SimpleNamespace(member_id="member", _performed_join_prepare=False)
 
+    @property
+    def _subscription(self) -> Any:
+        places = {tp: SimpleNamespace(has_valid_position=True, position=at) for tp, at in self.position.items()}
+        assignment = SimpleNamespace(tps=self.held, state_value=places.get)
+        return SimpleNamespace(subscription=SimpleNamespace(assignment=assignment))
+
     def append(self, *offsets: int, tp: TP = PLACE) -> None:
         self.logs.setdefault(tp, []).extend(Rec(b"{}", tp.topic, tp.partition, offset) for offset in offsets)
 

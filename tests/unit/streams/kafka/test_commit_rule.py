@@ -360,3 +360,39 @@ async def test_a_partition_that_is_assigned_anew_is_not_halted(rig: Rig) -> None
     rig.consumer.halt(PLACE)
     await rig.consumer.on_partitions_revoked({PLACE})
     assert not rig.consumer._halted
+
+
+# What is no record: the marks of transactions, and what was aborted.
+
+
+async def test_offsets_without_records_at_the_end_do_not_wait_and_are_not_committed(rig: Rig) -> None:
+    for message in await rig.fetch():
+        rig.consumer.ack(message)
+    rig.broker.position[PLACE] = 13  # three offsets without a record
+    assert await rig.fetch() == []
+    assert (rig.consumer.read_to(PLACE), rig.consumer.unsettled_from(PLACE)) == (13, 10)
+    assert await rig.commit() == {PLACE: 10}
+    rig.broker.append(13)
+    (message,) = await rig.fetch()
+    assert message.value.base == 10, "the batch that comes next begins where the last one ended"
+    assert rig.consumer.read_to(PLACE) == 10
+    rig.consumer.ack(message)
+    assert await rig.commit() == {PLACE: 14}
+
+
+async def test_while_a_batch_is_not_settled_nothing_beyond_it_counts_as_read(rig: Rig) -> None:
+    messages = await rig.fetch()
+    rig.broker.position[PLACE] = 13
+    await rig.fetch()
+    for message in messages[1:]:
+        rig.consumer.ack(message)
+    assert rig.consumer.read_to(PLACE) == 0
+
+
+async def test_after_a_rewind_nothing_beyond_it_counts_as_read(rig: Rig) -> None:
+    for message in await rig.fetch():
+        rig.consumer.ack(message)
+    rig.broker.position[PLACE] = 13
+    await rig.fetch()
+    await rig.consumer.rewind(PLACE, 4)
+    assert rig.consumer.read_to(PLACE) == 4
