@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from agents.codec import TraceFacts
 from agents.join.change_turns import Writing, change_turns
 from agents.join.join import bury, merge_trace
-from agents.join.late_writes import compare
+from agents.join.late_writes import clear_left, compare
 from agents.join.step import StepContext
 from agents.join.step_data import Refused, Report
 from agents.join.turn import MAYBE, Mark, Signal, Turn
@@ -45,6 +45,10 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             if (response_id, snapshot.turn.trace) not in asked
         }
         late = [one for one, snapshot in context.turns.items() if 0 < snapshot.turn.doubt_until <= context.now]
+        left = [one for one, snapshot in context.turns.items() if snapshot.turn.left and snapshot.turn.doubt_until]
+        if left:
+            await clear_left(context, left, ports)
+        late = [one for one in late if context.turns[one].turn.doubt_until <= context.now]
         if late:
             await compare(context, late, ports)
         sought = {response_id: first(turn) - SLACK_MS for response_id, turn in turns.items() if waits(turn)}
@@ -67,7 +71,7 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
         given_up = merge_found(context, found, judged)
         for response_id, snapshot in context.turns.items():
             at, until = context.change.due[response_id], snapshot.turn.doubt_until
-            context.change.due[response_id] = min(at or until, until) if until else at
+            context.change.due[response_id] = min(at or until, until) if until > 0 else at
         return given_up
 
     context = await change_turns(response_ids, ports, policy, merge, Writing(topics, "settle"))

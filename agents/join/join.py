@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.counting import short_name
-from agents.join.turn import CAUSES, MAYBE, Mark, Signal, Turn, score_of
+from agents.join.turn import CAUSES, MAYBE, NOW, Mark, Signal, Turn, score_of
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 
@@ -96,12 +97,35 @@ def merge_once(turn: Turn, declared: UserSignal, event: SignalEvent, partition: 
     return True
 
 
+MOST_LEFT: Final = 16
+"""So many other traces of one response are remembered."""
+
+
+def leave(turn: Turn, trace: bytes) -> None:
+    """Note that scores of ours may stand on another trace of this response, whence they are to be deleted."""
+    others = [one for one in turn.left_traces if one != trace]
+    turn.left = b"".join([*others, trace][-MOST_LEFT:])
+    if turn.signals():
+        turn.doubt_until = NOW
+
+
+def latest_first(found: Iterable[TraceFacts]) -> dict[str, list[TraceFacts]]:
+    """Return the traces of each response, the one that counts first."""
+    traces: dict[str, list[TraceFacts]] = {}
+    for facts in sorted(found, key=lambda one: (one.ended, one.trace), reverse=True):
+        traces.setdefault(facts.response_id, []).append(facts)
+    return traces
+
+
 def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
-    """Merge a trace; return whether it changed the turn. Of two traces for one response the later one counts."""
-    before = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged)
+    """Merge a trace; return whether it changed the turn. Of two traces for one response the later one counts: it alone
+    carries the signals' scores, whatever the order of arrival."""
+    before = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged, turn.left)
     if turn.trace == facts.trace or not turn.trace or (facts.ended, facts.trace) > (turn.time, turn.trace):
         same = turn.trace == facts.trace
         if turn.trace and not same:
+            leave(turn, turn.trace)
+            turn.left = b"".join([one for one in turn.left_traces if one != facts.trace])
             turn.judged = 0
             for declared in DECLARED.values():
                 turn.note(declared.kind, 0)
@@ -120,7 +144,9 @@ def merge_trace(turn: Turn, facts: TraceFacts) -> bool:
         for kind, code in facts.wrote.items():
             if not turn.wrote(kind):
                 turn.note(kind, code)
-    after = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged)
+    elif facts.wrote:
+        leave(turn, facts.trace)
+    after = (turn.trace, turn.project, turn.vertical, turn.sub_agent, turn.category, turn.time, turn.judged, turn.left)
     return before != after
 
 

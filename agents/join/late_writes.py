@@ -4,6 +4,9 @@ A turn notes until when that may happen (`Turn.doubt_until`). `agents.join.step.
 unknown outcome, and for records that a worker which died may have handled. What no consumer brought is not read again
 after a crash, so its steps note it before they write. When the time is over, the scores are compared with what Opik
 holds, and written where they differ.
+
+Where a later trace of the same response takes the signals over, the scores on the other one are deleted at once, and
+once more when that time is over.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from collections.abc import Iterable, Mapping
 
 from agents.join.step import Planned, StepContext, turn_expiry
 from agents.join.step_data import Report
-from agents.join.turn import MAYBE, Turn, code_of, decode_turn, encode_turn
+from agents.join.turn import MAYBE, Turn, code_of, decode_turn, encode_turn, trace_text
 from agents.keys import turn_key
-from agents.ports import Change, Ports
+from agents.ports import UNSURE, Change, Ports, Refusal, Write
+from schemas.outcomes import Cause
 from schemas.signals import DECLARED
+
+GONE = Cause.OPIK_UNAVAILABLE
 
 
 async def announce(context: StepContext, planned: Planned, ports: Ports) -> bool:
@@ -53,6 +59,33 @@ async def compare(context: StepContext, response_ids: Iterable[str], ports: Port
         snapshot.turn.doubt_until = 0
         note_held(snapshot.turn, codes, context.report)
         snapshot.touched = True
+
+
+async def clear_left(context: StepContext, response_ids: Iterable[str], ports: Ports) -> None:
+    """Delete our scores from other traces of these responses. The traces are forgotten once nothing that was sent
+    before can come any more; where Opik does not answer, the turns are looked at again."""
+    names = [(signal.label, signal.score) for signal in DECLARED.values()]
+    if context.policy.mirror_legacy_names:
+        names += [(signal.label, signal.legacy_name) for signal in DECLARED.values() if signal.legacy_name]
+    turns = {response_id: context.turns[response_id] for response_id in response_ids}
+    owners, writes = [], []
+    for response_id, snapshot in turns.items():
+        turn = snapshot.turn
+        for trace in turn.left_traces:
+            writes += [Write(trace_text(trace), turn.project, name, None, label) for label, name in names]
+            owners += [response_id] * len(names)
+    outcomes = await ports.scores.write(writes) if context.policy.write else [UNSURE] * len(writes)
+    held_up = {
+        owner
+        for owner, outcome in zip(owners, outcomes, strict=True)
+        if outcome is UNSURE or (isinstance(outcome, Refusal) and (outcome.unsure or outcome.cause is GONE))
+    }
+    for response_id, snapshot in turns.items():
+        turn = snapshot.turn
+        if response_id in held_up:
+            turn.doubt_until, snapshot.touched = ports.clock.now_ms() + context.policy.doubt, True
+        elif turn.doubt_until <= context.now:
+            turn.left, snapshot.touched = b"", True
 
 
 def note_held(turn: Turn, codes: Mapping[str, int], report: Report) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agents.codec import TraceFacts
 from agents.join.change_turns import change_turns
-from agents.join.join import merge_trace
+from agents.join.join import latest_first, merge_trace
 from agents.join.step import StepContext
 from agents.join.step_data import Refused
 from agents.join.turn import Mark, Signal, value_of
@@ -21,17 +21,18 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
     signal that is known from Opik alone."""
     now = ports.clock.now_ms()
     recent = [one for one in found if one.ended >= now - policy.lookback and one.wrote]
-    facts = {one.response_id: ports.newcomers.placed(one, now) for one in recent}
+    facts = latest_first([ports.newcomers.placed(one, now) for one in recent])
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():
-            turn, seen = snapshot.turn, facts[response_id]
-            snapshot.touched |= merge_trace(turn, seen)
-            for kind, code in seen.wrote.items():
-                value = value_of(DECLARED[kind], code)
-                if value and turn.signal(kind) is None:
-                    turn.put(kind, known(value, seen.ended))
-                    snapshot.touched = True
+            turn = snapshot.turn
+            for seen in facts[response_id]:
+                for kind, code in seen.wrote.items():
+                    value = value_of(DECLARED[kind], code)
+                    if value and turn.signal(kind) is None:
+                        turn.put(kind, known(value, seen.ended))
+                        snapshot.touched = True
+                snapshot.touched |= merge_trace(turn, seen)
         return []
 
     await change_turns(list(facts), ports, policy, merge)

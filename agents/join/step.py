@@ -34,7 +34,7 @@ from agents.join.counting import (
 from agents.join.dead_letters import FindRecord, letters_for, send_letters
 from agents.join.join import Wanted, bury, distrust, merge_signal, note_written, rest, wanted
 from agents.join.step_data import PreparedTurns, Refused, Report, RetryState
-from agents.join.turn import MAYBE, Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
+from agents.join.turn import MAYBE, NOW, Mark, Signal, Turn, decode_turn, encode_turn, has_withheld
 from agents.keys import FOREVER, WATERMARK, WITHHELD, Key, turn_ids, turn_key, turn_keys
 from agents.policy import Policy
 from agents.ports import Change, Outcome, Ports, Refusal, StateLost, Unavailable, Write
@@ -495,7 +495,7 @@ async def record(context: StepContext, ports: Ports) -> bool:
         turn = snapshot.turn
         for kind, was, marked in snapshot.signals:
             account(context.tallies, was, marked, turn.signal(kind))
-        if unsure or turn.doubt_until:
+        if unsure or turn.doubt_until or turn.left:
             doubt(context, response_id, turn, ports.clock.now_ms())
         stored = encode_turn(turn)
         if stored == snapshot.stored:
@@ -540,6 +540,11 @@ def doubt(context: StepContext, response_id: str, turn: Turn, now: int) -> None:
     something else is written meanwhile, or where nobody knows what was sent.
     """
     retry_state, due = context.retry_state, context.change.due
+    if turn.doubt_until == NOW or (turn.left and response_id in retry_state.forced):
+        # The signals have another trace now: scores are deleted from the one before at once, and once more when what
+        # others may be sending there has come.
+        turn.doubt_until, due[response_id] = now + context.policy.doubt, now
+        return
     unknown = response_id in retry_state.unsure or (retry_state.doubtful and bool(turn.trace and turn.signals()))
     look = unknown or (bool(turn.doubt_until) and (response_id in due or response_id in context.written))
     if unknown or response_id in context.unsure:

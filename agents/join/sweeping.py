@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.change_turns import Writing, change_turns
-from agents.join.join import merge_signal, merge_trace
+from agents.join.join import latest_first, merge_signal, merge_trace
 from agents.join.late_writes import note_held
 from agents.join.step import StepContext
 from agents.join.step_data import Refused, Report
@@ -83,14 +83,15 @@ async def notice(found: Sequence[TraceFacts], ports: Ports, policy: Policy, topi
     (FR-11), and a score that Opik holds otherwise than we know, for whatever reason, is written again."""
     now = ports.clock.now_ms()
     since = now - policy.lookback
-    facts = {one.response_id: ports.newcomers.placed(one, now) for one in found if one.ended >= since}
+    facts = latest_first([ports.newcomers.placed(one, now) for one in found if one.ended >= since])
 
     async def merge(context: StepContext) -> list[Refused]:
         for response_id, snapshot in context.turns.items():
-            turn, seen = snapshot.turn, facts[response_id]
-            if turn.trace == seen.trace:
-                snapshot.touched |= note_held(turn, seen.wrote, context.report)
-            snapshot.touched |= merge_trace(turn, seen)
+            turn = snapshot.turn
+            for seen in facts[response_id]:
+                if turn.trace == seen.trace:
+                    snapshot.touched |= note_held(turn, seen.wrote, context.report)
+                snapshot.touched |= merge_trace(turn, seen)
         return []
 
     return (await change_turns(list(facts), ports, policy, merge, Writing(topics, STAGE))).report

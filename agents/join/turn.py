@@ -35,6 +35,8 @@ class Origin:
 
 CAUSES: Final = tuple(Cause)
 MAYBE: Final = 3
+NOW: Final = -1
+"""`doubt_until` of a turn whose scores have just become doubtful."""
 
 
 class Signal(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
@@ -88,7 +90,9 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     Either is MAYBE where Opik may hold a score that we do not know, which a withdrawal has to delete.
     `rewritten` changes when scores are written again without another change: a step that read the turn before and
     writes at the same time then notices, and is the last to write. `doubt_until`: until then a write without an answer
-    may still be applied; 0 where there was none, or where the scores were compared with Opik since.
+    may still be applied; 0 where there was none, or where the scores were compared with Opik since, and NOW until the
+    step that changes the turn knows the time. `left`: ids of this response's other traces, 16 bytes each, on which
+    scores of ours may stand.
     """
 
     trace: bytes = b""
@@ -105,6 +109,7 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     rewritten: int = 0
     others: dict[str, OtherSignal] = {}
     doubt_until: int = 0
+    left: bytes = b""
 
     def signal(self, kind: str) -> Signal | None:
         if kind in OWN_FIELDS:
@@ -144,13 +149,21 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
     @property
     def trace_id(self) -> str:
-        h = self.trace.hex()
-        return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+        return trace_text(self.trace)
+
+    @property
+    def left_traces(self) -> list[bytes]:
+        return [self.left[at : at + 16] for at in range(0, len(self.left), 16)]
 
     @property
     def active(self) -> bool:
         """Whether any signal holds a value that was not withdrawn."""
         return any(signal.value for _, signal in self.signals())
+
+
+def trace_text(trace: bytes) -> str:
+    h = trace.hex()
+    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
 def has_withheld(turn: Turn) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
+from agents.join.join import latest_first
 from agents.join.turn import code_of
 from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
@@ -91,10 +92,10 @@ class OpikTraces:
         """Move what is found, in any project, from `wanted` to `found`."""
         for project in await self.projects():
             async for page in self._search(project, filters, since, None):
-                for facts in page:
-                    if facts.response_id in wanted:
-                        found[facts.response_id] = facts
-                        wanted.discard(facts.response_id)
+                for response_id, (facts, *_) in latest_first(page).items():
+                    if response_id in wanted:
+                        found[response_id] = facts
+                        wanted.discard(response_id)
                 if not wanted:
                     return
 

@@ -55,6 +55,20 @@ async def scored(traces: OpikTraces, since_ms: int) -> dict[str, tuple[int, int]
     return found
 
 
+@pytest.mark.parametrize("late_first", [False, True])
+async def test_of_two_traces_of_one_response_the_one_that_ended_last_is_found(
+    rig: Rig, traces: OpikTraces, late_first: bool
+) -> None:
+    at = now() - MINUTE
+    ids = {}
+    for moment in (at + 5_000, at) if late_first else (at, at + 5_000):
+        ids[moment] = (await rig.add(("r", moment)))["r"]
+    found = await traces.find({"r": at})
+    assert found["r"].trace.hex() == ids[at + 5_000].replace("-", "")
+    many = await traces.find({"r": at} | {f"other-{number}": at for number in range(5)})
+    assert many["r"] == found["r"]
+
+
 async def test_scored_lists_every_trace_with_one_of_our_scores(
     rig: Rig, opik: ScriptedOpik, traces: OpikTraces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
