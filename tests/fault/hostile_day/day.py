@@ -174,7 +174,7 @@ def _stream(plan: Plan, parts: Parts, faults: Iterator[Fault], numbers: range, o
         elif found is not None:
             plan.say(f"seed {plan.seed}, round {number}: exact; {found.summary}; {len(kinds)} faults; {took}")
     load.end()
-    outcome.records += len(load.sent)
+    outcome.records += load.sent.total()
 
 
 def _settle(plan: Plan, parts: Parts, log: KafkaLog, load: Load) -> tuple[list[str], Found | None]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
 from confluent_kafka import Producer
 
 from tests.fault.faulty_opik import FaultyOpik
+from tests.fault.ledger.ledger import Sent
 from tests.fault.traffic import Mix, Traffic
 from tests.fault.turn_events import change, encode
 from tests.fault.turns import Thumb, Turn
@@ -24,7 +26,7 @@ FLIPS, STEPS = 0.12, 0.05
 
 
 class Load(threading.Thread):
-    """Sends until `stop`; `sent` are the places of what Kafka has acknowledged."""
+    """Sends until `end`; `sent` is what Kafka has acknowledged."""
 
     def __init__(self, bootstrap: str, opik: FaultyOpik, prefix: str, seed: int, per_second: float) -> None:
         super().__init__(daemon=True, name="load")
@@ -35,7 +37,7 @@ class Load(threading.Thread):
         self._going = threading.Event()
         self._idle = threading.Event()
         self._ended = False
-        self.sent: set[tuple[str, int, int]] = set()
+        self.sent: Counter[Sent] = Counter()
         self.refused: list[str] = []
         self._producer = Producer(
             {
@@ -136,4 +138,4 @@ class Load(threading.Thread):
         if error is not None:
             self.refused.append(str(error))
             return
-        self.sent.add((message.topic().removeprefix(self._prefix), message.partition(), message.offset()))
+        self.sent[message.topic().removeprefix(self._prefix), message.key(), message.value()] += 1

@@ -75,9 +75,10 @@ class Parts:
     # ---- workers
 
     def new_stream(self, prefix: str) -> None:
-        """Topics of a new prefix and workers for them; what Redis holds of the one before is gone."""
+        """Topics of a new prefix and workers for them; what Redis and Opik hold of the one before is gone."""
         self.end_workers()
         self.state.flushall()
+        self.opik.restart()  # it keeps all in memory
         self._older, self.prefix = None, prefix
         self.kafka.create_topics([prefix + name for name in (*TOPICS, *MADE)], PARTITIONS)
         self.workers = [self._worker() for _ in range(WORKERS)]

@@ -20,6 +20,8 @@ from tests.fault.ledger.signals import TOPICS, Request
 UNREADABLE = frozenset(("malformed", "too_large", "unknown_schema", "unreadable"))
 CONFLICT = "conflicting_duplicate"
 Scores = Mapping[tuple[str, str], Sequence[float]]
+Sent = tuple[str, bytes | None, bytes | None]
+"""A record's topic, key and value. Where it went is not always known: a repeated request may be answered without."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class Letter:
 
 @dataclass(frozen=True)
 class Found:
-    """What Kafka and Opik have. `sent`: the places of all records that a producer was told are stored."""
+    """What Kafka and Opik have. `sent`: all records that a producer was told are stored, and how often."""
 
-    sent: Collection[At]
+    sent: Counter[Sent]
     records: Sequence[Record]
     ends: Mapping[Place, int]
     committed: Mapping[Place, int]
@@ -62,7 +64,7 @@ def letter_of(record: Record, prefix: str) -> Letter:
     return Letter(at, told["rampgate.cause"], told["rampgate.replay-id"], record.key, record.value)
 
 
-def look(log: KafkaLog, prefix: str, group: str, opik: str, projects: Collection[str], sent: Collection[At]) -> Found:
+def look(log: KafkaLog, prefix: str, group: str, opik: str, projects: Collection[str], sent: Counter[Sent]) -> Found:
     """Reads everything. `opik` is its URL, `projects` where traces may be beside those that records name."""
     committed = log.committed(group)  # first: what is written after it can't be said to be late
     ends = log.ends(TOPICS)
@@ -93,11 +95,11 @@ def differences(found: Found) -> list[str]:
 
 def _of_offsets(found: Found) -> Iterator[str]:
     """Every record that was sent is in the log, once, and every one in the log is committed."""
-    stored = {record.at for record in found.records}
-    for at in sorted(set(found.sent) - stored):
-        yield f"sent, and not in Kafka's log: {at}"
-    for at in sorted(stored - set(found.sent)):
-        yield f"in Kafka's log, and never sent: {at}"
+    stored = Counter((record.topic, record.key, record.value) for record in found.records)
+    for (topic, key, value), times in (found.sent - stored).items():
+        yield f"sent, and not in Kafka's log: {topic} {key!r} {value!r}, {times} times"
+    for (topic, key, value), times in (stored - found.sent).items():
+        yield f"in Kafka's log, and never sent: {topic} {key!r} {value!r}, {times} times"
     for place, end in sorted(found.ends.items()):
         if end and found.committed.get(place) != end:
             yield f"{place} ends at {end}, and {found.committed.get(place)} is committed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tests.fault.ledger.claims import false_claims
 from tests.fault.ledger.expectation import expectation
 from tests.fault.ledger.kafka_log import Record
-from tests.fault.ledger.ledger import Found, Letter, differences
+from tests.fault.ledger.ledger import Found, Letter, Sent, differences
 from tests.fault.ledger.signals import read
 
 THUMBS, REROLL = "user_signal_thumbs", "user_signal_reroll"
@@ -60,6 +61,10 @@ def verdict(name: str, *, passed: bool, gates: tuple[str, ...] = ()) -> Record:
     return Record("verdicts", 0, 0, b"e", json.dumps(told).encode())
 
 
+def sent(record: Record) -> Sent:
+    return record.topic, record.key, record.value
+
+
 def letter(at: tuple[str, int, int], cause: str, replay_id: str = "one") -> Letter:
     value = next(record.value for record in LOG if record.at == at)
     return Letter(at, cause, replay_id, b"key", value)
@@ -70,7 +75,7 @@ def found() -> Found:
     """All is well."""
     ends = {("traces", 0): 4, ("thumbs", 0): 6, ("rerolls", 0): 0, ("ramp-steps", 0): 4}
     return Found(
-        sent={record.at for record in LOG},
+        sent=Counter(sent(record) for record in LOG),
         records=LOG,
         ends=ends,
         committed={place: end for place, end in ends.items() if end},
@@ -172,7 +177,15 @@ def test_what_is_not_committed_is_a_difference(found: Found) -> None:
 
 
 def test_a_record_that_kafka_acknowledged_and_does_not_have_is_a_difference(found: Found) -> None:
-    assert "not in Kafka's log" in only(replace(found, sent={*found.sent, ("rerolls", 0, 0)}))
+    assert "not in Kafka's log" in only(replace(found, sent=found.sent + Counter([("rerolls", b"key", b"{}")])))
+
+
+def test_a_record_that_stands_twice_and_was_sent_once_is_a_difference(found: Found) -> None:
+    again = replace(LOG[0], offset=4)
+    ends = {**found.ends, ("traces", 0): 5}
+    committed = {**found.committed, ("traces", 0): 5}
+    line = only(replace(found, records=[*LOG, again], ends=ends, committed=committed))
+    assert "never sent" in line
 
 
 @pytest.mark.parametrize(
