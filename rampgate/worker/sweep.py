@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
+from streams.maintenance import compare
 from streams.redis.fitness import refuse_evicting
 from streams.sweep.log import SweepLog, start
 from streams.sweep.sweep import Sweep, Tally
@@ -49,6 +51,7 @@ async def run_sweep(
     began = time.monotonic()
     try:
         await refuse_evicting(parts.store)
+        await agreed_now(parts)  # before the log keeps a span that a wrong clock made
         log = SweepLog(parts.store, asked.sweep_id)
         since, segments, resumed = asked.since, asked.segments, False
         if not asked.dry_run:
@@ -58,7 +61,7 @@ async def run_sweep(
             )
             since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
         about = await dynamo.items()
-        sweep = make_sweep(parts, dynamo, max(since, parts.clock.now_ms() - parts.policy.lookback), asked.dry_run)
+        sweep = make_sweep(parts, dynamo, max(since, await agreed_now(parts) - parts.policy.lookback), asked.dry_run)
         aide = asyncio.create_task(_watch(sweep, watch, about, asked.rerolls), name="watch")
         try:
             if asked.rerolls:
@@ -96,6 +99,12 @@ async def run_sweep(
     }
 
 
+async def agreed_now(parts: Parts) -> int:
+    """The time in ms. Raises Unavailable where this machine's clock and Redis's disagree, or Redis can't be asked."""
+    await compare(parts.clock, parts.store, parts.metrics)
+    return parts.clock.trusted_ms()
+
+
 def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
     return Sweep(
         dynamo,
@@ -105,6 +114,7 @@ def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
         parts.policy,
         parts.topics,
         since,
+        partial(agreed_now, parts),
         dry=dry,
         observe=lambda report: parts.metrics.observe_report(report, parts.verticals),
     )

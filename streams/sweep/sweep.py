@@ -6,7 +6,7 @@ nothing. A sweep that was cut short goes on at the page it had reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -59,7 +59,9 @@ class Tally:
 
 @dataclass
 class Sweep:
-    """One sweep. `since` in ms. `dry`: publish, write and save nothing. `observe` gets each step's report."""
+    """One sweep. `since` in ms. `dry`: publish, write and save nothing. `observe` gets each step's report. `now` is
+    asked for the time (ms) before each page, and raises Unavailable where it can't be trusted: what is read is
+    published with that time, and later changes would seem older than a wrong one."""
 
     dynamo: Dynamo
     ports: Ports
@@ -68,6 +70,7 @@ class Sweep:
     policy: Policy
     topics: Topics
     since: int
+    now: Callable[[], Awaitable[int]]
     dry: bool = False
     observe: Callable[[Report], None] = lambda report: None
     tally: Tally = field(default_factory=Tally)
@@ -78,6 +81,7 @@ class Sweep:
         sessions = Sessions(self.policy)
         longest = max([self.policy.reroll_window, *self.policy.reroll_windows.values()])
         async for page in self.traces.turns(self.since - longest):
+            await self.now()
             self.tally.traces += len(page)
             sessions.add(page)
             if page and not self.dry:
@@ -94,7 +98,7 @@ class Sweep:
     async def scan(self, segment: int, segments: int, place: SegmentPlace) -> None:
         """Read one segment of the table from `place` to its end, and move `place` after each page."""
         while not place.done:
-            read_at = self.ports.clock.now_ms()  # a change made while the page is read is newer than the reading
+            read_at = await self.now()  # a change made while the page is read is newer than the reading
             items, following = await self._page(segment, segments, place.key)
             await self._items(items, read_at)
             await place.move(following)
@@ -104,7 +108,7 @@ class Sweep:
         visits turns of earlier sweeps that are due by now, since a deployment may run sweeps only."""
         if self.dry:
             return
-        ids, now = sorted(self.waiting), self.ports.clock.now_ms()
+        ids, now = sorted(self.waiting), await self.now()
         for start in range(0, len(ids), REVISIT_AT_ONCE):
             part = ids[start : start + REVISIT_AT_ONCE]
             self._note(await revisit(part, self.ports, self.policy, self.topics))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import pytest
+
 from agents.ports import Unavailable
 from streams.dynamodb.client import Busy, Dynamo
 from streams.opik.traces import OpikTraces
 from streams.sweep.log import start
 from streams.sweep.sweep import Sweep
-from tests.unit.agents.builders import NOW
+from tests.unit.agents.builders import DAY, NOW
 from tests.unit.agents.join.world import World
 
 
@@ -56,7 +58,11 @@ class Slow:
 
 def sweep_of(table: Table, world: World) -> Sweep:
     traces = cast(OpikTraces, world.traces)
-    return Sweep(cast(Dynamo, table), world.ports, traces, Slow(), world.policy, world.topics, NOW - 1000)
+
+    async def now() -> int:
+        return world.clock.now_ms()
+
+    return Sweep(cast(Dynamo, table), world.ports, traces, Slow(), world.policy, world.topics, NOW - 1000, now)
 
 
 async def test_segments_side_by_side_count_every_item() -> None:
@@ -99,3 +105,39 @@ async def test_a_page_counts_as_done_only_after_its_items_are() -> None:
         assert places == []
     else:
         raise AssertionError("it should not have gone on without Kafka")
+
+
+async def test_with_a_clock_that_can_not_be_trusted_a_page_is_neither_read_nor_published() -> None:
+    world = World()
+    sweep = sweep_of(Table([[["a"], ["b"]]]), world)
+    asked = 0
+
+    async def now() -> int:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise Unavailable("the clock is doubtful")
+        return world.clock.now_ms()
+
+    sweep.now = now
+    place = start()
+    with pytest.raises(Unavailable, match="doubtful"):
+        await sweep.scan(0, 1, place)
+    assert (sweep.tally.scanned, sweep.tally.published, place.key) == (1, 1, {"at": 1}), (
+        "the next run goes on at the second page"
+    )
+
+
+async def test_turns_that_wait_are_not_given_up_by_a_wrong_clock() -> None:
+    world = World()
+    sweep = sweep_of(Table([[["a"]]]), world)
+    await sweep.scan(0, 1, start())
+
+    async def now() -> int:
+        raise Unavailable("the clock is doubtful")
+
+    sweep.now = now
+    world.wait(8 * DAY)
+    with pytest.raises(Unavailable, match="doubtful"):
+        await sweep.finish_waiting()
+    assert world.letters.letters == []
