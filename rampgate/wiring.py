@@ -24,6 +24,9 @@ from streams.retry import WallClock
 
 AGENTS: dict[str, Agent] = {"thumbs": thumbs.AGENT, "rerolls": rerolls.AGENT, "traces": traces.AGENT}
 """Topic -> agent. A new topic is one schema, one agent file and one line here."""
+REMEMBERED = 90 * 86_400_000
+"""Milliseconds of verdicts that a worker reads at start. Baselines and histories reach further back than the lookback
+window, and must not depend on when the worker started; a calibration holds for a quarter."""
 
 
 @dataclass
@@ -70,6 +73,13 @@ class Parts:
             settings.commit_interval_seconds,
             settings.group_instance_id,
         )
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """The milliseconds for which each topic must keep its records: those that a lost state is rebuilt from, and
+        verdicts as long as gates remember them."""
+        inputs = {self.topics[name]: self.policy.lookback for name in (*AGENTS, "ramp-steps")}
+        return inputs | {self.topics["verdicts"]: max(self.policy.lookback, REMEMBERED)}
 
     async def close(self) -> None:
         if self._opik is not None:

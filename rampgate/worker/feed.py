@@ -110,7 +110,7 @@ async def _feed(parts: Parts, feed: Feed) -> None:
     log.info("feed_starting", table=settings.thumbs_table, kafka=settings.kafka, topic=feed.topic)
     with suppress(Unavailable):
         await refuse_evicting(parts.store)
-    await wait_for_topics(parts.access, [feed.topic])
+    await wait_for_topics(parts.access, [feed.topic], keep={feed.topic: parts.kept[feed.topic]})
     await feed.run()
 
 

@@ -40,9 +40,6 @@ CANDIDATE_CALLS = 64
 """Calls to candidates at once, by all gates of a worker; `sample.candidate.at_once` of the manifest limits one gate."""
 CANDIDATE_SECONDS = 600.0
 """A client's limit on one call; the manifest allows less."""
-REMEMBERED = 90 * 86_400_000
-"""Milliseconds of verdicts that a worker reads at start. Baselines and histories reach further back than the lookback
-window, and must not depend on when the worker started; a calibration holds for a quarter."""
 
 
 def call_limits(settings: Settings) -> CallLimits:
@@ -86,7 +83,7 @@ class Gates:
             parts.producer,
             parts.topics["verdicts"],
             parts.clock,
-            max(parts.policy.lookback, REMEMBERED),
+            parts.kept[parts.topics["verdicts"]],
             parts.store,
         )
         ports = parts.ports

@@ -55,10 +55,9 @@ async def run_sweep(
         log = SweepLog(parts.store, asked.sweep_id)
         since, segments, resumed = asked.since, asked.segments, False
         if not asked.dry_run:
-            await asyncio.wait_for(
-                wait_for_topics(parts.access, [parts.topics[name] for name in ("thumbs", "rerolls", "dead-letters")]),
-                TOPICS_SECONDS,
-            )
+            topics = [parts.topics[name] for name in ("thumbs", "rerolls", "dead-letters")]
+            keep = {topic: time for topic, time in parts.kept.items() if topic in topics}
+            await asyncio.wait_for(wait_for_topics(parts.access, topics, keep=keep), TOPICS_SECONDS)
             since, segments, resumed = await log.open(asked.since, asked.segments, restart=asked.restart)
         about = await dynamo.items()
         sweep = make_sweep(parts, dynamo, max(since, await agreed_now(parts) - parts.policy.lookback), asked.dry_run)

@@ -147,7 +147,8 @@ class Worker:
         """Return once the topics are there. Raises Evicting; a Redis that is away now is asked again by maintenance."""
         with suppress(Unavailable):
             await refuse_evicting(self.parts.store)
-        await wait_for_topics(self.parts.access, topics)
+        keep = {topic: time for topic, time in self.parts.kept.items() if topic in topics}
+        await wait_for_topics(self.parts.access, topics, keep=keep)
 
     async def _unless_stopped(self, job: Coroutine[Any, Any, Any]) -> bool:
         """Tells whether the job ended before a stop was requested."""

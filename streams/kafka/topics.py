@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -19,18 +21,24 @@ REPLICAS = 3
 IN_SYNC = 2
 """Replicas that have a record before its producer hears so, in topics of REPLICAS: the loss of one loses none."""
 MIN_IN_SYNC = "min.insync.replicas"
+RETENTION, CLEANUP = "retention.ms", "cleanup.policy"
+DAY_MS = 86_400_000
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions: int = PARTITIONS) -> None:
+async def wait_for_topics(
+    access: KafkaAccess, names: Iterable[str], partitions: int = PARTITIONS, keep: Mapping[str, int] = NOTHING
+) -> None:
     """Return once every topic has a leader for each partition; wait for as long as that takes, and log it. Tells of
-    topics that can lose what was acknowledged."""
+    topics that can lose what was acknowledged, or delete it earlier than needed. `keep`: the milliseconds for which a
+    topic must keep its records."""
     wanted = list(names)
     missing = wanted
 
     async def look() -> None:
         nonlocal missing
         missing = wanted
-        missing = await _missing(access, wanted, partitions)
+        missing = await _missing(access, wanted, partitions, keep)
         if missing:
             raise TryAgain("not there yet")
 
@@ -41,24 +49,61 @@ async def wait_for_topics(access: KafkaAccess, names: Iterable[str], partitions:
     await Retry().call(look, (TryAgain, *KAFKA_ERRORS), noticed=noticed)
 
 
-async def _missing(access: KafkaAccess, names: list[str], partitions: int) -> list[str]:
+async def _missing(access: KafkaAccess, names: list[str], partitions: int, keep: Mapping[str, int]) -> list[str]:
     """The topics that are still missing after those that were missing have been created."""
     async with started(AIOKafkaAdminClient(**client_options(access), request_timeout_ms=5_000)) as admin:
         absent = await _absent(admin, names)
         if absent:
             cluster = await admin.describe_cluster()
             replication = min(REPLICAS, len(cluster["brokers"]))
-            configs = {MIN_IN_SYNC: str(IN_SYNC)} if replication > IN_SYNC else {}
+            copies = {MIN_IN_SYNC: str(IN_SYNC)} if replication > IN_SYNC else {}
+            new = [
+                NewTopic(name, partitions, replication, topic_configs=copies | _kept(keep.get(name))) for name in absent
+            ]
             try:
-                await admin.create_topics(
-                    [NewTopic(name, partitions, replication, topic_configs=configs) for name in absent]
-                )
+                await admin.create_topics(new)
             except KafkaError as error:
                 log.info("topics_not_created", topics=absent, reason=reason_of(error))
             absent = await _absent(admin, names)
         if not absent:
             await _tell_of_weak(admin, names)
+            await _tell_of_forgetful(admin, keep)
         return absent
+
+
+def _kept(milliseconds: int | None) -> dict[str, str]:
+    """The settings of a topic that keeps its records for so long, and a day more to read the oldest."""
+    return {RETENTION: str(milliseconds + DAY_MS), CLEANUP: "delete"} if milliseconds is not None else {}
+
+
+async def _tell_of_forgetful(admin: AIOKafkaAdminClient, keep: Mapping[str, int]) -> None:
+    """Log each topic that deletes records before their time, by age or by key."""
+    for name, entries in (await _settings(admin, keep, (RETENTION, CLEANUP))).items():
+        retention = int(entries.get(RETENTION) or -1)
+        if 0 <= retention < keep[name] or "compact" in entries.get(CLEANUP, ""):
+            log.warning(
+                "topic_forgets",
+                topic=name,
+                retention_days=round(retention / DAY_MS, 2) if retention >= 0 else None,
+                needed_days=round(keep[name] / DAY_MS, 2),
+                cleanup_policy=entries.get(CLEANUP),
+                consequence="baselines, the memory of answered requests and a rebuilt state lack what is deleted early",
+                remedy=f"{RETENTION} of at least {keep[name]} and {CLEANUP}=delete",
+            )
+
+
+async def _settings(
+    admin: AIOKafkaAdminClient, topics: Iterable[str], wanted: Iterable[str]
+) -> dict[str, dict[str, str]]:
+    """These settings of the topics; nothing from brokers that don't let us ask."""
+    asked = [ConfigResource(ConfigResourceType.TOPIC, name, dict.fromkeys(wanted)) for name in topics]
+    answers: list[Any] = []
+    try:
+        answers = await admin.describe_configs(asked) if asked else []
+    except KAFKA_ERRORS as error:
+        log.info("topics_not_described", reason=reason_of(error))
+    resources = (resource for answer in answers for resource in answer.resources)
+    return {resource[3]: {entry[0]: entry[1] for entry in resource[4]} for resource in resources}
 
 
 async def _tell_of_weak(admin: AIOKafkaAdminClient, names: list[str]) -> None:
@@ -67,8 +112,6 @@ async def _tell_of_weak(admin: AIOKafkaAdminClient, names: list[str]) -> None:
     try:
         if len((await admin.describe_cluster())["brokers"]) < REPLICAS:
             return
-        asked = [ConfigResource(ConfigResourceType.TOPIC, name, {MIN_IN_SYNC: None}) for name in names]
-        answers = await admin.describe_configs(asked)
         described = await admin.describe_topics(names)
     except KAFKA_ERRORS as error:  # brokers that don't let us ask
         log.info("topics_not_described", reason=reason_of(error))
@@ -76,9 +119,8 @@ async def _tell_of_weak(admin: AIOKafkaAdminClient, names: list[str]) -> None:
     replicas = {
         topic["topic"]: min(len(partition["replicas"]) for partition in topic["partitions"]) for topic in described
     }
-    for resource in (one for answer in answers for one in answer.resources):
-        name, entries = resource[3], resource[4]
-        in_sync = next((int(entry[1]) for entry in entries if entry[0] == MIN_IN_SYNC), IN_SYNC)
+    for name, entries in (await _settings(admin, names, (MIN_IN_SYNC,))).items():
+        in_sync = int(entries.get(MIN_IN_SYNC) or IN_SYNC)
         if in_sync < IN_SYNC or replicas.get(name, REPLICAS) < REPLICAS:
             log.warning(
                 "topic_can_lose_records",

@@ -93,3 +93,48 @@ async def test_an_existing_topic_with_less_is_told_of(
 async def test_brokers_that_do_not_let_us_ask_hold_nothing_up(cluster: Cluster) -> None:
     cluster.refuses = True
     assert await told(["thumbs"]) == {}
+
+
+WEEK, DAY = 7 * 86_400_000, 86_400_000
+
+
+async def forgetful(keep: dict[str, int]) -> dict[str, Any]:
+    """Wait for topics that must keep their records so long; returns the warnings by topic."""
+    with capture_logs() as lines:
+        await wait_for_topics(KafkaAccess(("nowhere:1",)), list(keep), keep=keep)
+    return {line["topic"]: line["retention_days"] for line in lines if line["event"] == "topic_forgets"}
+
+
+async def test_a_topic_that_we_make_keeps_its_records_as_long_as_they_are_needed(cluster: Cluster) -> None:
+    """And a day more: what a broker does by itself is a week, and baselines reach back for 90 days."""
+    assert await forgetful({"thumbs": WEEK, "verdicts": 90 * DAY}) == {}
+    configs = {name: configs for name, (_, configs) in cluster.made.items()}
+    assert {name: made["retention.ms"] for name, made in configs.items()} == {
+        "thumbs": str(8 * DAY),
+        "verdicts": str(91 * DAY),
+    }
+    assert {made["cleanup.policy"] for made in configs.values()} == {"delete"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "days"),
+    [
+        ({"retention.ms": str(WEEK), "cleanup.policy": "delete"}, 7.0),
+        ({"retention.ms": "-1", "cleanup.policy": "compact"}, None),
+        ({"retention.ms": str(90 * DAY), "cleanup.policy": "compact,delete"}, 90.0),
+        ({"retention.ms": str(90 * DAY), "cleanup.policy": "delete"}, "not told of"),
+        ({"retention.ms": "-1", "cleanup.policy": "delete"}, "not told of"),
+    ],
+)
+async def test_an_existing_topic_that_forgets_earlier_is_told_of(
+    cluster: Cluster, settings: dict[str, str], days: object
+) -> None:
+    cluster.made["verdicts"] = (3, {"min.insync.replicas": "2", **settings})
+    assert (await forgetful({"verdicts": 90 * DAY})).get("verdicts", "not told of") == days
+    assert cluster.made["verdicts"][1].items() >= settings.items(), "it is not ours to change"
+
+
+async def test_brokers_that_do_not_tell_hold_up_no_start(cluster: Cluster) -> None:
+    cluster.made["verdicts"] = (3, {})
+    cluster.refuses = True
+    assert await forgetful({"verdicts": WEEK}) == {}
