@@ -169,8 +169,13 @@ async def agreed_seal(parts: Parts) -> Seal:
 
 
 async def seal_of(parts: Parts, redis: bool) -> Seal | None:
-    """The seal, None while its key is in a Redis out of reach."""
-    return await parts.sealing() if redis or parts.settings.seal_key is not None else None
+    """The seal, None while its key is in a Redis out of reach, or in one that lets us only read."""
+    if not redis and parts.settings.seal_key is None:
+        return None
+    try:
+        return await parts.sealing()
+    except Unavailable:
+        return None
 
 
 async def find(parts: Parts, text: str, progress: Progress, seal: Seal | None) -> tuple[StoredDeadLetter, list[str]]:

@@ -13,6 +13,7 @@ from agents.keys import OPERATOR_TOLD, turn_key
 from agents.ports import Change
 from rampgate.local.services.redis import RedisServer
 from streams.redis.score_cache import AnswerSeal, RedisScoreCache
+from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import all_turns, far, now_ms
 from tests.root import ROOT
@@ -55,6 +56,10 @@ async def test_it_may_do_all_that_the_state_needs(url: str) -> None:
     cache = RedisScoreCache(store.redis, store.prefix, 60.0, AnswerSeal(b"secret"))
     await cache.put("k", b"answer")
     assert await cache.get_many(["k"]) == [b"answer"]
+    assert abs(await store.now_ms() - now_ms()) < 60_000
+    seal = InstallationSeal(store, None)
+    assert len((await seal()).key) == 32
+    assert not await seal.announce(now_ms())
     assert (await store.redis.info("memory"))["maxmemory_policy"] == "noeviction"
     assert (await store.redis.config_get("maxmemory-policy"))["maxmemory-policy"] == "noeviction"
     await store.close()

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.keys import FOREVER, SEAL_KEY
-from rampgate.cli.jobs.dead_letters import agreed_seal
+from agents.ports import Unavailable
+from rampgate.cli.jobs.dead_letters import agreed_seal, seal_of
 from rampgate.console import Failure
 from schemas.dead_letter_answers import DeadLetterState, StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import ATTEMPTS, KEYLESS, MAC, REPLAY_ID, DeadLetter, Seal
@@ -193,3 +194,12 @@ async def test_a_replay_with_another_key_than_the_workers_have_is_refused() -> N
         await agreed_seal(parts)
     parts.sealing = ours
     assert (await agreed_seal(parts)).key == b"ours"
+
+
+async def test_letters_are_listed_where_the_key_can_not_be_had() -> None:
+    async def gone() -> Seal:
+        raise Unavailable("NOPERM")
+
+    parts: Any = SimpleNamespace(settings=SimpleNamespace(seal_key=None), sealing=gone)
+    assert await seal_of(parts, redis=True) is None
+    assert await seal_of(parts, redis=False) is None
