@@ -1,10 +1,11 @@
 """`rampgate worker`, `feed dynamodb` and `sweep`: the processes that consume, publish and reconcile (contracts §5); and
-`resume`, which tells workers to read on."""
+`resume` and `skip`, which tell them where to read on."""
 
 from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(feeds, name="feed")
     app.command("sweep")(sweep)
     app.command("resume")(resume)
+    app.command("skip")(skip)
 
 
 def worker(
@@ -83,6 +85,40 @@ def resume(
     else:
         sys.stdout.write(
             f"{done['topic']}/{done['partition']}: bad records below offset {done['until']} go to the dead letters\n"
+        )
+
+
+def skip(
+    place: Annotated[str, typer.Argument(help="The partition, topic/number")],
+    reason: Annotated[str, typer.Option(help="Why; it goes into the audit")],
+    audit: Annotated[Path, typer.Option(help="File to which the audit's line is appended")],
+    to: Annotated[
+        int | None, typer.Option(min=0, help="Offset to read on from; by default the partition's end")
+    ] = None,
+    dry_run: DryRunOption = False,
+    kafka: KafkaOption = None,
+    redis: RedisOption = None,
+    group: Annotated[str | None, typer.Option(help="Consumer group")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Leave records of a partition unread, for good: the group reads on from a later offset.
+
+    Only while no worker of the group runs. What is skipped counts as a gap, so that conservation shows it; thumbs of
+    it come back with `rampgate sweep`. Exit code 2: workers run, or there is nothing to skip.
+
+    Example: rampgate skip rampgate.thumbs/3 --to 4711 --reason "a load test's records" --audit skips.jsonl
+    """
+    from rampgate.cli.jobs import skip as job
+
+    flags = {"kafka": kafka, "redis": redis, "group": group}
+    done = job.skip(flags, place, to, reason, audit, dry_run=dry_run)
+    if as_json:
+        print_json(done)
+    else:
+        said = "would be skipped" if dry_run else "are skipped"
+        sys.stdout.write(
+            f"{done['topic']}/{done['partition']}: {done['offsets']} offsets from {done['since']} on {said}; the group "
+            f"reads on from {done['until']}\n"
         )
 
 

@@ -25,13 +25,15 @@ def read_description(description: Path | None) -> str:
 
 def append(audit: Path | None, kind: str, pull_request: str, entries: Sequence[Mapping[str, Any]]) -> None:
     """Append a line for each override. Raises Failure: an override that is not in the audit does not hold."""
+    write(audit, kind, [{"pull_request": pull_request, **entry} for entry in entries])
+
+
+def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Append a line for each entry, before what it tells of is done. Raises Failure where that can't be written."""
     if audit is None:
         raise Failure("an override needs an entry in the audit: --audit FILE")
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    lines = [
-        orjson.dumps({"at": at, "kind": kind, "pull_request": pull_request, **plain_entry(entry)}) + b"\n"
-        for entry in entries
-    ]
+    lines = [orjson.dumps({"at": at, "kind": kind, **plain_entry(entry)}) + b"\n" for entry in entries]
     try:
         with audit.open("ab") as file:
             file.write(b"".join(lines))

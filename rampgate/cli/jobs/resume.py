@@ -37,6 +37,20 @@ def resume(flags: dict[str, Any], place: str, until: int | None) -> dict[str, An
 async def let_through(parts: Parts, place: str, until: int | None) -> dict[str, Any]:
     """Note in the state up to which offset bad records of the place go to the dead letters; return what was noted.
     Raises Failure for a place that is none of ours, Unavailable."""
+    partition = await partition_of(parts, place)
+    if until is None:
+        offsets = KafkaOffsets(parts.access, tries=2)
+        try:
+            until = (await offsets.ends([partition]))[partition]
+        finally:
+            await offsets.close()
+    expires = parts.clock.now_ms() + parts.policy.lookback
+    await parts.store.apply(Change(sets={LET_THROUGH.key(*partition): (str(until).encode(), expires)}))
+    return {"topic": partition.topic, "partition": partition.partition, "until": until}
+
+
+async def partition_of(parts: Parts, place: str) -> TP:
+    """The partition of signals or traces that `topic/number` names. Raises Failure for any other place, Unavailable."""
     topic, _, number = place.rpartition("/")
     names = {name: parts.topics[name] for name in consumed() if name != "ramp-steps"}  # those never pause
     topic = names.get(topic, topic)
@@ -46,12 +60,4 @@ async def let_through(parts: Parts, place: str, until: int | None) -> dict[str, 
     count = (await partitions_of(parts.access, [topic])).get(topic, 0)
     if partition.partition >= count:
         raise Failure(f"{topic} has {count} partitions, numbered from 0")
-    if until is None:
-        offsets = KafkaOffsets(parts.access, tries=2)
-        try:
-            until = (await offsets.ends([partition]))[partition]
-        finally:
-            await offsets.close()
-    expires = parts.clock.now_ms() + parts.policy.lookback
-    await parts.store.apply(Change(sets={LET_THROUGH.key(*partition): (str(until).encode(), expires)}))
-    return {"topic": topic, "partition": partition.partition, "until": until}
+    return partition
