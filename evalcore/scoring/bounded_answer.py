@@ -1,4 +1,4 @@
-"""Reads the answer of a model or a candidate up to a bound: another's server does not decide how much memory we take.
+"""Reads the answer of a model, a candidate or Opik up to a bound: another's server does not decide what memory we take.
 
 A compressed answer is bounded as it is read and as it is inflated. An edge: it speaks HTTP.
 """
@@ -53,6 +53,16 @@ async def bounded(parts: AsyncIterable[bytes], encoding: str, most: int = LONGES
     if len(content) > most:
         raise TooLong(f"more than {most} bytes once inflated")
     return content
+
+
+def beginning(read: bytes, encoding: str, most: int) -> bytes:
+    """Returns the first bytes of a content of which only the first bytes were read; none where they can't be told."""
+    if encoding.strip().lower() not in _INFLATES:
+        return read[:most]
+    try:
+        return zlib.decompressobj(_ZLIB_OR_GZIP).decompress(read, most)
+    except zlib.error:
+        return b""
 
 
 class BoundedClient:

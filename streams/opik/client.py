@@ -21,6 +21,7 @@ import orjson
 import structlog
 
 from agents.ports import UNSURE, Outcome, Refusal, Unauthorized, Unavailable, Unsure, Write
+from evalcore.scoring.bounded_answer import TooLong, beginning, bounded
 from schemas.foreign_words import foreign_words
 from schemas.outcomes import Cause
 from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
@@ -30,6 +31,11 @@ T = TypeVar("T")
 Query = Mapping[str, str | int]
 MOST = 1_000
 """Scores in one request."""
+LONGEST_ANSWER = 32 * 1024 * 1024
+"""Bytes of one answer, as they are sent and once inflated: some ten times a full page of a search."""
+LONGEST_ERROR = 65_536
+"""Bytes of an error; a longer one is cut off."""
+PIECE = 65_536
 LONGEST_PAUSE = 60.0
 """Seconds: a longer hint is cut to this; Opik resets its limits every minute."""
 _encode = msgspec.json.Encoder().encode
@@ -41,6 +47,13 @@ class ApiError(Exception):
     def __init__(self, status_code: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"Opik answers {status_code}")  # without the body, which may quote what was sent
         self.status_code, self.body, self.headers = status_code, body, headers or {}
+
+
+class LongAnswer(ApiError):
+    """Opik's answer is a good one by its status, and has more bytes than are read."""
+
+    def __init__(self, status_code: int) -> None:
+        super().__init__(status_code, f"more than {LONGEST_ANSWER >> 20} MB")
 
 
 class OpikClient:
@@ -91,7 +104,9 @@ class OpikClient:
             async with self._open.request(
                 method, self._root + path, params=query, data=body, headers=headers, allow_redirects=False
             ) as answer:
-                content = await answer.read()
+                content = await content_of(answer)
+        except TooLong as error:
+            raise LongAnswer(answer.status) from error
         except TimeoutError as error:
             raise httpx.ReadTimeout(f"no answer within {self._seconds:g} s") from error
         except aiohttp.ClientConnectorError as error:
@@ -119,12 +134,29 @@ class OpikClient:
                 connector=aiohttp.TCPConnector(limit=self._connections, ssl=tls),
                 timeout=aiohttp.ClientTimeout(total=self._seconds),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                headers={"Accept-Encoding": "gzip"},
                 trust_env=True,
             )
             # aiohttp repeats a PUT by itself after a lost connection, and nobody would know that the first may be
             # applied late.
             self._session._retry_connection = False
         return self._session
+
+
+async def content_of(answer: aiohttp.ClientResponse) -> bytes:
+    """The content of an answer, or the beginning of an error. Raises TooLong."""
+    if answer.status == 204:
+        return b""
+    encoding = answer.headers.get("Content-Encoding", "")
+    if 200 <= answer.status < 300:
+        return await bounded(answer.content.iter_chunked(PIECE), encoding, LONGEST_ANSWER)
+    head = bytearray()
+    async for part in answer.content.iter_chunked(PIECE):
+        head += part
+        if len(head) >= LONGEST_ERROR:
+            break
+    return beginning(bytes(head[:LONGEST_ERROR]), encoding, LONGEST_ERROR)
 
 
 class OutOfTries(Unavailable):
@@ -231,13 +263,24 @@ async def numbered_pages(ask: Callable[[Query], Awaitable[dict[str, Any]]], size
 
 
 async def cursor_pages(
-    ask: Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]], limit: int, last: str = ""
+    ask: Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]],
+    limit: int,
+    last: str = "",
+    limited_by: str = "limit",
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The pages of a search, none of them empty; `ask` gets what each request adds to the search. `last`: the id after
-    which to go on."""
+    which to go on; `limited_by`: the name of the limit. A page that is too long to be read is asked for in smaller
+    ones."""
     after: dict[str, Any] = {"last_retrieved_id": last} if last else {}
     while True:
-        page = await ask(after)
+        try:
+            page = await ask({limited_by: limit} | after)
+        except LongAnswer:
+            if limit == 1:
+                raise
+            limit = max(limit // 4, 1)
+            log.warning("opik_page_too_long", smaller=limit)
+            continue
         if page:
             yield page
         if len(page) < limit:
@@ -337,6 +380,8 @@ class OpikScores:
                 raise Unavailable("Opik: the time in which a step may write is over; it begins anew")
             try:
                 await call()
+            except LongAnswer:
+                return  # stored; what else it says does not matter
             except ApiError as error:
                 unsure |= error.status_code >= 500 or error.status_code == 408
                 raise

@@ -60,7 +60,8 @@ class OpikDatasets:
         latest = _NUMBERED.fullmatch((dataset.get("latest_version") or {}).get("version_name") or "")
         if wanted is not None:
             within["dataset_version"] = f"v{version}"
-        pages = cursor_pages(partial(self._page, name, within), PAGE)
+        # "steam_limit" is Opik's own spelling.
+        pages = cursor_pages(partial(self._page, name, within), PAGE, limited_by="steam_limit")
         return DatasetItems(
             latest=int(latest[1]) if latest is not None else None,
             version=version if wanted is not None else None,
@@ -68,8 +69,7 @@ class OpikDatasets:
         )
 
     async def _page(self, name: str, within: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
-        # "steam_limit" is Opik's own spelling.
-        body = {"dataset_name": name, "steam_limit": PAGE, **within, **after}
+        body = {"dataset_name": name, **within, **after}
         return await persist(partial(self._client.lines, "datasets/items/stream", body), seconds=self._seconds)
 
     def _post(self, path: str, body: dict[str, Any]) -> Awaitable[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
+import structlog
 from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
@@ -21,8 +22,19 @@ from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
 from schemas.signals import DECLARED
-from streams.opik.client import ApiError, OpikClient, Query, cursor_pages, numbered_pages, or_none, persist, reason
+from streams.opik.client import (
+    ApiError,
+    LongAnswer,
+    OpikClient,
+    Query,
+    cursor_pages,
+    numbered_pages,
+    or_none,
+    persist,
+    reason,
+)
 
+log = structlog.get_logger(__name__)
 T = TypeVar("T")
 PAGE = 2_000
 WHOLE_PAGE = 500
@@ -164,10 +176,13 @@ class OpikTraces:
                 yield [facts for trace in page if (facts := told(trace, project)) is not None]
 
     async def get(self, trace_id: str) -> dict[str, Any] | None:
-        """One trace, whole; None where Opik has no trace of this id."""
+        """One trace, whole; None where Opik has no trace of this id, or one that is too long to be read."""
         ask = partial(self._client.call, "GET", f"traces/{quote(trace_id, '')}")
         try:
             return await or_none(self._call(ask, self._single))
+        except LongAnswer as error:
+            log.warning("opik_trace_too_long", trace_id=trace_id, reason=str(error.body))
+            return None
         except ApiError as error:
             raise Unavailable(f"Opik refuses to show a trace: {error.status_code}: {reason(error)}") from error
 
@@ -188,7 +203,10 @@ class OpikTraces:
             async def ask(page: Query) -> dict[str, Any]:
                 return await self._call(partial(self._client.call, "GET", "projects", query=page))
 
-            listed = [str(project["name"]) async for page in numbered_pages(ask, PROJECTS_PAGE) for project in page]
+            try:
+                listed = [str(project["name"]) async for page in numbered_pages(ask, PROJECTS_PAGE) for project in page]
+            except ApiError as error:
+                raise Unavailable(f"Opik refuses to list projects: {error.status_code}: {reason(error)}") from error
             names = list(dict.fromkeys((*self._named, *listed)))
             self._projects = (time.monotonic(), names)
         return names
@@ -212,7 +230,7 @@ class OpikTraces:
         """Pages of a project's traces, newest first, without input and output; `whole` brings the whole input, in
         smaller pages. `last`: the id of the trace after which to go on."""
         limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, ["input", "output"])
-        options: dict[str, Any] = {"project_name": project, "limit": limit, "exclude": exclude, "truncate": not whole}
+        options: dict[str, Any] = {"project_name": project, "exclude": exclude, "truncate": not whole}
         if filters:
             options["filters"] = filters
         if since_ms is not None:
