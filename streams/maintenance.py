@@ -20,6 +20,7 @@ from agents.ports import Change, Ports, Unauthorized, Unavailable
 from schemas.dead_letters import clean
 from schemas.topics import Topics
 from streams.app import Consumption
+from streams.kafka.topic_growth import TopicGrowth
 from streams.metrics import Metrics
 from streams.redis.fitness import Evicting
 from streams.redis.lease import LeasingStore
@@ -62,6 +63,7 @@ class Maintenance:
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
         self._metrics, self._observe, self._replaying = metrics, observe, replaying
         self._store, self._refuse_evicting = cast(LeasingStore, ports.store), refuse_evicting
+        self._growth = TopicGrowth(metrics)
 
     async def run(self) -> None:
         """Run all jobs until cancelled."""
@@ -72,6 +74,7 @@ class Maintenance:
             group.create_task(self._every(60.0, self.eviction), name="eviction")
             group.create_task(self._every(60.0, self.seal), name="seal")
             group.create_task(self._every(5.0, self.logs), name="logs")
+            group.create_task(self._every(30.0, self.growth), name="growth")
             group.create_task(self._every(1.0, self.resume), name="resume")
             group.create_task(self._every(CLOCK_SECONDS, self.compare_clock), name="clock")
             group.create_task(self.pulse(), name="pulse")
@@ -139,6 +142,14 @@ class Maintenance:
         placed = [TP(*partition) for partition in held if consumer.stands(TP(*partition)) is not None]
         for partition in await app.start_offsets.remade(placed, app.offsets):
             await self._consumption.rewind(partition)
+        return False
+
+    async def growth(self) -> bool:
+        """Notice partitions that are added to the topics that this worker reads or publishes verdicts on."""
+        names = [*self._consumption.pipelines]
+        if self._consumption.gates is not None:
+            names += ["ramp-steps", "verdicts"]
+        await self._growth.look([self._topics[name] for name in names], self._consumption.app.offsets)
         return False
 
     async def withheld(self) -> bool:

@@ -275,6 +275,11 @@ class Metrics(MetricSet):
             "Consumed minus done, superseded, dead-lettered, parked and filtered; anything but 0 is a bug or a loss.",
             signal=kinds(),
         )
+        self.topic_partitions = self._gauge(
+            "rampgate_topic_partitions",
+            "Partitions of a topic that this process reads, or publishes verdicts on. More than before has an alert.",
+            topic=OPEN,
+        )
         self.gaps = self._counter(
             "rampgate_gaps_total",
             "Times that Kafka had lost records before they were read: retention came first, or the log is a new one.",
