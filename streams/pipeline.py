@@ -265,14 +265,15 @@ class Pipeline:
             return
         streak = 0
         now = self.ports.clock.now_ms()
-        if batch.base and self.agent.decode(batch.records[:1], now, self.policy).bad:
-            offsets = range(max(batch.base - self._bad_limit, 0), batch.base)
-            with suppress(Unavailable):
+        with suppress(Unavailable):
+            since = await self._learn(partition)  # anew, since it is of the log that was read then
+            if batch.base and self.agent.decode(batch.records[:1], now, self.policy).bad:
+                offsets = range(max(batch.base - self._bad_limit, 0), batch.base)
                 found = await self.ports.records.fetch(
                     [(partition.topic, partition.partition, offset) for offset in offsets]
                 )
                 before = [record for record in found if record is not None]
-                seal, since = await self.ports.sealing(), await self._learn(partition)
+                seal = await self.ports.sealing()
                 streak = self._tail(before, self.agent.decode(before, now, self.policy), seal, since)
         self._bad[partition] = (batch.generation, batch.base, streak)
 

@@ -13,7 +13,7 @@ import structlog
 from faust.types import TP
 
 from agents.join.step import until_recorded
-from agents.keys import FOREVER, TOPIC_ID, WATERMARK
+from agents.keys import FOREVER, LET_THROUGH, TOPIC_ID, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from streams.kafka.gaps import Gap, GapReason, Gaps
 
@@ -141,8 +141,10 @@ class StartOffsets:
         change = Change(checks={key: mark, id_key: known_id}, sets={key: (str(first).encode(), FOREVER)})
         if topic_id:
             change.sets[id_key] = (topic_id, FOREVER)
+        now = self._clock.now_ms()
+        change.sets[LET_THROUGH.key(*partition)] = (b"0", now + self._lookback)  # the note was of the old log's offsets
         gap = Gap(partition, int(mark or 0), None, GapReason.NEW_LOG)
-        self._gaps.count(change, gap, self._clock.now_ms())
+        self._gaps.count(change, gap, now)
         if await self._store.apply(change):
             return None
         self._gaps.tell(gap)

@@ -369,6 +369,21 @@ async def test_an_operator_lets_bad_records_through_and_later_ones_count_anew() 
         assert (stage.recorded, list(stage.pipeline.paused)) == (34, [PLACE])
 
 
+async def test_a_note_of_an_operators_that_is_gone_lets_nothing_through_in_the_next_assignment() -> None:
+    """As where the topic was made again: its offsets begin anew."""
+    async with Stage(bad_in_a_row=10) as stage:
+        stage.world.send(Kind.THUMBS, thumb("r0", "up"), *[b"{bad"] * 20)
+        stage.world.store.values |= {CELL: (b"0", FOREVER), LET_THROUGH.key(*PLACE): (b"20", FOREVER)}
+        await stage.submit(0, 20)
+        await stage.end()
+        assert (stage.recorded, list(stage.pipeline.paused)) == (21, [])
+        stage.world.store.values |= {CELL: (b"0", FOREVER), LET_THROUGH.key(*PLACE): (b"0", FOREVER)}
+        stage.generation += 1
+        await stage.submit(0, 20)
+        await stage.end()
+        assert list(stage.pipeline.paused) == [PLACE]
+
+
 async def test_what_an_operator_let_through_does_not_count_after_a_restart() -> None:
     async with Stage(bad_in_a_row=10) as stage:
         stage.world.send(Kind.THUMBS, *[b"{bad"] * 20)

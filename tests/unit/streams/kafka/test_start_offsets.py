@@ -8,7 +8,8 @@ import pytest
 from faust.types import TP
 
 from agents.join.step import Batch, watermark
-from agents.ports import Unavailable
+from agents.keys import LET_THROUGH
+from agents.ports import Change, Unavailable
 from schemas.answers import Balance
 from schemas.outcomes import Kind
 from schemas.topics import Topics
@@ -243,6 +244,13 @@ async def remade(mark: int, end: int) -> Place:
     assert place.start_offsets.new_logs == set()
     place.log.topic_id, place.log.end = NEW, end
     return place
+
+
+async def test_what_an_operator_let_through_of_the_old_log_does_not_count_in_the_new_one() -> None:
+    place = await remade(300, 600)
+    await place.store.apply(Change(sets={LET_THROUGH.key(*PLACE): (b"300", FOREVER)}))
+    assert await place.start(300) == 0
+    assert await place.store.read([LET_THROUGH.key(*PLACE)]) == [b"0"]
 
 
 @pytest.mark.parametrize("end", [600, 300, 10, 0], ids=["grown past the mark", "up to it", "below it", "empty"])
