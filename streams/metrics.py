@@ -255,6 +255,10 @@ class Metrics(MetricSet):
             topic=OPEN,
             partition=OPEN,
         )
+        self.partitions_standing = self._gauge(
+            "rampgate_partitions_standing",
+            "Partitions whose records wait and do not come, though they are fetched: a broker can't read its log.",
+        )
         self.side_lag = self._gauge(
             "rampgate_side_lag_records",
             "Records that wait for a reader beside the join: the live judges (live), who let live_settle_seconds pass "

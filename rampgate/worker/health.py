@@ -28,6 +28,9 @@ KAFKA_SECONDS = 2.0
 OPIK_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 MISSED_BEATS = 15.0
+STANDS_SECONDS = 30.0
+STANDS_FETCHES = 30
+"""A partition stands still when its records wait for so long and so many fetches have brought none of it."""
 UNCHECKED = Check(ok=False, detail="not checked yet")
 
 
@@ -48,6 +51,8 @@ class WorkerHealth:
         self._series: set[TP] = set()
         self._beside: set[tuple[str, TP]] = set()
         self._paused: dict[TP, str] = {}
+        self._waits: dict[TP, tuple[int, float, int]] = {}
+        self._standing: dict[TP, int] = {}
         # What waits for a producer to end its transaction is no record yet, and no stall of ours.
         self._offsets = KafkaOffsets(worker.parts.access, tries=1, committed=True)
 
@@ -98,7 +103,11 @@ class WorkerHealth:
         beside = {
             (each.name, TP(*tp)): done for each in self._worker.delayed_consumers for tp, done in each.done.items()
         }
-        ends = await self._offsets.ends({*held, *(tp for _, tp in beside)})
+        try:
+            ends = await self._offsets.ends({*held, *(tp for _, tp in beside)})
+        except BaseException:
+            self._waits = {}
+            raise
         self._measure(consumer, {tp: ends[tp] for tp in held})
         self._measure_beside({key: max(ends[key[1]] - done, 0) for key, done in beside.items()})
         return ""
@@ -127,9 +136,39 @@ class WorkerHealth:
         for tp in self._series - lags.keys():
             gauge.remove(tp.topic, str(tp.partition))
         self._series = set(lags)
+        self._notice_standing(consumer, lags)
         self._lag = sum(lag for tp, lag in lags.items() if not self._deciding(tp) and tp not in self._paused)
         if not self._lag:
             self._parts.metrics.last_progress.set(time.time())
+
+    def _notice_standing(self, consumer: Any, lags: dict[TP, int]) -> None:
+        """Tell of partitions whose records wait and don't come though the consumer fetches: a broker that answers
+        CORRUPT_MESSAGE makes aiokafka ask again for ever."""
+        now, before = time.monotonic(), self._waits
+        self._waits = {}
+        for tp, lag in lags.items():
+            at = consumer.unsettled_from(tp)
+            if not lag or tp in self._paused or at is None or at != consumer.stands(tp):
+                continue  # none waits, or batches of it are in work
+            known = before.get(tp)
+            self._waits[tp] = known if known is not None and known[0] == at else (at, now, consumer.fetches)
+        standing = {
+            tp: at
+            for tp, (at, since, fetches) in self._waits.items()
+            if now - since >= STANDS_SECONDS and consumer.fetches - fetches >= STANDS_FETCHES
+        }
+        for tp in standing.keys() - self._standing.keys():
+            log.error(
+                "partition_stands_still",
+                topic=tp.topic,
+                partition=tp.partition,
+                offset=standing[tp],
+                waiting=lags[tp],
+                reason="the brokers have records and give none; aiokafka's warnings name their answer",
+                remedy="mend the broker's log, or leave its records unread: stop the workers, then rampgate skip",
+            )
+        self._standing = standing
+        self._parts.metrics.partitions_standing.set(len(standing))
 
     def _deciding(self, tp: TP) -> bool:
         """Tells whether records of a partition wait for running gates, which take minutes and which no restart
@@ -198,7 +237,10 @@ class WorkerHealth:
         return Check(ok=not doubt, detail=doubt)
 
     def _partitions(self) -> Check:
-        return Check(ok=not self._paused, detail=clean("; ".join(self._paused.values())))
+        told = [*self._paused.values()]
+        for tp, at in self._standing.items():
+            told.append(f"{tp.topic}/{tp.partition} stands still at offset {at}: the brokers give none of its records")
+        return Check(ok=not told, detail=clean("; ".join(told)))
 
     def _state(self) -> Check:
         if self._worker.replaying():

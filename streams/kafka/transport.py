@@ -65,6 +65,8 @@ class BatchConsumer(driver.Consumer):
         self._settled_before: dict[TP, int] = {}
         self._beyond: dict[TP, int] = {}
         self._fetched_under: dict[TP, int] = {}
+        self.fetches = 0
+        """Fetches that have ended so far, with records or without."""
         self._halted: set[TP] = set()
         self._seeking: defaultdict[TP, asyncio.Lock] = defaultdict(asyncio.Lock)
         app = self.app
@@ -195,6 +197,7 @@ class BatchConsumer(driver.Consumer):
         try:
             fetched = await super()._getmany(active_partitions, timeout)
             self._note_holes(fetched)
+            self.fetches += 1
             return fetched
         except OffsetOutOfRangeError as error:
             await self._out_of_range(error.args[0])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from faust.types import TP
+from structlog.testing import capture_logs
 
 from rampgate.worker.health import WorkerHealth
 from schemas.answers import Check
@@ -34,7 +35,8 @@ class Consumer:
     def unsettled_from(self, tp: TP) -> int:
         return 10
 
-    read_to = unsettled_from
+    read_to = stands = unsettled_from
+    fetches = 0
 
 
 def measured(running: int, ends: dict[TP, int]) -> WorkerHealth:
@@ -126,3 +128,47 @@ def test_a_doubtful_clock_makes_the_worker_not_ready_and_keeps_it_alive() -> Non
     assert health.live().ok
     clock.compare(clock.now_ms(), time.monotonic())
     assert health._clock().ok
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> WorkerHealth:
+    """Records of the thumbs wait at offset 10, and a minute goes by."""
+    now = [1_000.0]
+    monkeypatch.setattr("rampgate.worker.health.time.monotonic", lambda: now[0])
+    health = measured(0, {STEPS: 10, THUMBS: 12})
+    now[0] += 60.0
+    return health
+
+
+def looked_again(health: WorkerHealth, fetches: int, ends: dict[TP, int]) -> dict[str, Any]:
+    """After so many fetches: the log's line, or none."""
+    consumption: Any = health._worker.consumption
+    consumer = consumption.app.consumer
+    consumer.fetches += fetches
+    with capture_logs() as lines:
+        health._measure(consumer, ends)
+    return next((dict(line) for line in lines if line["event"] == "partition_stands_still"), {})
+
+
+def test_a_partition_whose_records_do_not_come_is_told_by_log_metric_and_readiness(still: WorkerHealth) -> None:
+    """As where a broker answers each fetch with CORRUPT_MESSAGE, which aiokafka repeats for ever."""
+    told = looked_again(still, 100, {STEPS: 10, THUMBS: 12})
+    assert (told["topic"], told["partition"], told["offset"], told["waiting"]) == (THUMBS.topic, 0, 10, 2)
+    assert "thumbs/0 stands still at offset 10" in still._partitions().detail
+    assert still._parts.metrics.registry.get_sample_value("rampgate_partitions_standing") == 1.0
+    assert looked_again(still, 100, {STEPS: 10, THUMBS: 13}) == {}, "once is enough"
+    assert not still._partitions().ok
+    looked_again(still, 1, {STEPS: 10, THUMBS: 10})
+    assert still._partitions().ok
+    assert still._parts.metrics.registry.get_sample_value("rampgate_partitions_standing") == 0.0
+
+
+@pytest.mark.parametrize("why", ["it fetches nothing while others are in work", "it is paused", "its batch is in work"])
+def test_a_partition_that_only_waits_its_turn_does_not_stand_still(still: WorkerHealth, why: str) -> None:
+    consumption: Any = still._worker.consumption
+    if why == "it is paused":
+        still._paused = {THUMBS: "bad records"}
+    if why == "its batch is in work":
+        consumption.app.consumer.stands = lambda tp: 12
+    assert looked_again(still, 0 if why.startswith("it fetches") else 100, {STEPS: 10, THUMBS: 12}) == {}
+    assert not still._standing
