@@ -138,7 +138,7 @@ class Parts:
     def url(self) -> str:
         """Where one of the workers listens."""
         for worker in self.workers:
-            for line in worker.log().splitlines():
+            for line in reversed(worker.log().splitlines()):
                 if '"http_listening"' in line:
                     found: str = json.loads(line)["url"]
                     return found
