@@ -22,6 +22,7 @@ def test_a_seed_gives_the_same_faults_again_and_a_thousand_hold_every_kind() -> 
     assert not {fault.kind for fault in schedule(7, 1_000, LEADERS)} & set(LEADERS)
 
 
+@pytest.mark.timeout(600)
 def test_after_faults_of_all_kinds_the_ledger_is_exact(tmp_path: Path, registry_of_today: Path) -> None:
     """One broker, so leaders stay where they are."""
     plan = Plan(seed=11, faults=12, round_faults=12, nodes=1, patience=200.0, without=WITHOUT)

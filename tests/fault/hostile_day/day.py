@@ -188,7 +188,7 @@ def _settle(plan: Plan, parts: Parts, log: KafkaLog, load: Load) -> tuple[list[s
         if parts.late.waiting:
             continue
         try:
-            found = look(log, parts.prefix, parts.group, parts.opik.url, (), load.sent)
+            found = look(log, parts.prefix, parts.group, parts.opik.url, (), load.sent, load.unsure)
             left = [*differences(found), *false_claims(found, conservation(parts.url()))]
         except Exception as error:
             left = [f"the ledger can't be read: {type(error).__name__}: {error}"]

@@ -26,7 +26,11 @@ FLIPS, STEPS = 0.12, 0.05
 
 
 class Load(threading.Thread):
-    """Sends until `end`; `sent` is what Kafka has acknowledged."""
+    """Sends until `end`; `sent` is what Kafka has acknowledged and said where it is.
+
+    `unsure`: acknowledged without a place. The client takes it for a success where a repeated request is refused as a
+    duplicate; the log can have lost the first one since, by a change of leaders.
+    """
 
     def __init__(self, bootstrap: str, opik: FaultyOpik, prefix: str, seed: int, per_second: float) -> None:
         super().__init__(daemon=True, name="load")
@@ -38,6 +42,7 @@ class Load(threading.Thread):
         self._idle = threading.Event()
         self._ended = False
         self.sent: Counter[Sent] = Counter()
+        self.unsure: Counter[Sent] = Counter()
         self.refused: list[str] = []
         self._producer = Producer(
             {
@@ -138,4 +143,5 @@ class Load(threading.Thread):
         if error is not None:
             self.refused.append(str(error))
             return
-        self.sent[message.topic().removeprefix(self._prefix), message.key(), message.value()] += 1
+        told = self.unsure if message.offset() is None or message.offset() < 0 else self.sent
+        told[message.topic().removeprefix(self._prefix), message.key(), message.value()] += 1

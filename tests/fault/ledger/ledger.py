@@ -39,9 +39,11 @@ class Letter:
 
 @dataclass(frozen=True)
 class Found:
-    """What Kafka and Opik have. `sent`: all records that a producer was told are stored, and how often."""
+    """What Kafka and Opik have. `sent`: all records that a producer was told are stored, and how often; `unsure`: those
+    that may be."""
 
     sent: Counter[Sent]
+    unsure: Counter[Sent]
     records: Sequence[Record]
     ends: Mapping[Place, int]
     committed: Mapping[Place, int]
@@ -64,7 +66,15 @@ def letter_of(record: Record, prefix: str) -> Letter:
     return Letter(at, told["rampgate.cause"], told["rampgate.replay-id"], record.key, record.value)
 
 
-def look(log: KafkaLog, prefix: str, group: str, opik: str, projects: Collection[str], sent: Counter[Sent]) -> Found:
+def look(
+    log: KafkaLog,
+    prefix: str,
+    group: str,
+    opik: str,
+    projects: Collection[str],
+    sent: Counter[Sent],
+    unsure: Counter[Sent],
+) -> Found:
     """Reads everything. `opik` is its URL, `projects` where traces may be beside those that records name."""
     committed = log.committed(group)  # first: what is written after it can't be said to be late
     ends = log.ends(TOPICS)
@@ -73,6 +83,7 @@ def look(log: KafkaLog, prefix: str, group: str, opik: str, projects: Collection
     content: OpikContent = opik_content(opik, sorted(named | set(projects)))
     return Found(
         sent=sent,
+        unsure=unsure,
         records=records,
         ends=ends,
         committed=committed,
@@ -97,9 +108,9 @@ def _of_offsets(found: Found) -> Iterator[str]:
     """Every record that was sent is in the log, once, and every one in the log is committed."""
     stored = Counter((record.topic, record.key, record.value) for record in found.records)
     for (topic, key, value), times in (found.sent - stored).items():
-        yield f"sent, and not in Kafka's log: {topic} {key!r} {value!r}, {times} times"
-    for (topic, key, value), times in (stored - found.sent).items():
-        yield f"in Kafka's log, and never sent: {topic} {key!r} {value!r}, {times} times"
+        yield f"sent, and not in Kafka's log: {topic} {key!r} {(value or b'')[:200]!r}, {times} times"
+    for (topic, key, value), times in (stored - found.sent - found.unsure).items():
+        yield f"in Kafka's log, and never sent: {topic} {key!r} {(value or b'')[:200]!r}, {times} times"
     for place, end in sorted(found.ends.items()):
         if end and found.committed.get(place) != end:
             yield f"{place} ends at {end}, and {found.committed.get(place)} is committed"
