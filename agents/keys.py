@@ -258,6 +258,14 @@ ADOPTING = KeyFamily(
     owner="streams.rebuild",
     holds="the worker that adopts what Opik holds now",
 )
+READ_AGAIN = KeyFamily(
+    "read-again",
+    type="string",
+    life="until every partition has been read up to there",
+    growth="one",
+    owner="streams.rebuild",
+    holds="partitions whose records are read again after a loss, until which offset, and since when, as JSON",
+)
 WITHHELD = KeyFamily(
     "withheld",
     type="string",

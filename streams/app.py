@@ -15,7 +15,7 @@ import structlog
 from faust.tables.manager import TableManager
 from faust.types import TP
 
-from agents.join.step import Agent, FetchedBatch
+from agents.join.step import Agent, FetchedBatch, Hold
 from agents.join.step_data import Report
 from agents.policy import Policy
 from agents.ports import Ports, StateLost
@@ -136,11 +136,11 @@ def consume(
     start_offsets: StartOffsets,
     *,
     observe: Callable[[Report], None],
-    ready: Callable[[], Any],
+    hold: Hold,
     now: Callable[[], int] | None = None,
     gates: Callable[[Consumption], RampRequests] | None = None,
 ) -> Consumption:
-    """An app that consumes each topic with its agent; it is not started yet. `ready` and `now` as in `Pipeline`."""
+    """An app that consumes each topic with its agent; it is not started yet. `hold` and `now` as in `Pipeline`."""
     folder = tempfile.TemporaryDirectory(prefix="rampgate-faust-")
     app = RampgateApp(
         tuning.group,
@@ -185,7 +185,7 @@ def consume(
             observe=observe,
             lost=consumption.lost,
             fatal=consumption.fatal,
-            ready=ready,
+            hold=hold,
             now=now,
         )
         consumption.pipelines[name] = pipeline

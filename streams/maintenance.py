@@ -52,16 +52,16 @@ class Maintenance:
         topics: Topics,
         metrics: Metrics,
         observe: Callable[[Report], None],
-        replaying: Callable[[], bool],
+        waits: Callable[[], Awaitable[bool]],
         refuse_evicting: Callable[[], Awaitable[None]],
         clock: WallClock,
         announce_seal: Callable[[int], Awaitable[bool]],
     ) -> None:
-        """`replaying` holds back what goes by the time or writes: while records are read again, or the clock is
+        """`waits` holds back what goes by the time or writes: while a state is rebuilt, or the clock is
         doubtful. `announce_seal` tells whether other workers seal with another key."""
         self._clock, self._announce_seal, self._seals_differ = clock, announce_seal, False
         self._consumption, self._ports, self._policy, self._topics = consumption, ports, policy, topics
-        self._metrics, self._observe, self._replaying = metrics, observe, replaying
+        self._metrics, self._observe, self._waits = metrics, observe, waits
         self._store, self._refuse_evicting = cast(LeasingStore, ports.store), refuse_evicting
         self._growth = TopicGrowth(metrics)
 
@@ -101,8 +101,9 @@ class Maintenance:
                 await asyncio.sleep(seconds)
 
     async def due(self) -> bool:
-        """Revisit turns whose time has come. Not while topics are read again: later records may end their wait."""
-        if self._replaying():
+        """Revisit turns whose time has come. Not while this worker or another reads topics again: later records may end
+        their wait, or overrule what they ask for."""
+        if await self._waits():
             return False
         now = self._ports.clock.now_ms()
         ids = await self._store.claim_due(now, DUE_AT_ONCE, LEASE_MS)
@@ -159,7 +160,7 @@ class Maintenance:
         Each round makes the marker its own: one that a step has left since (`agents.join.step.record`), or that came
         back with an older copy of the state, is not its own and stays.
         """
-        if not self._policy.write or self._replaying():
+        if not self._policy.write or await self._waits():
             return False
         marker = WITHHELD.key()
         lease = self._store.lease(DRAINING.key(), DRAIN_LEASE_MS)

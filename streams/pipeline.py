@@ -15,7 +15,7 @@ import structlog
 from faust.types import TP
 
 from agents.codec import Bad, Decoded
-from agents.join.step import Agent, Batch, FetchedBatch, handle
+from agents.join.step import Agent, Batch, FetchedBatch, Hold, handle
 from agents.join.step_data import Report
 from agents.keys import LET_THROUGH
 from agents.policy import Policy
@@ -61,8 +61,8 @@ class Flight:
 
 class Pipeline:
     """Handles the batches of one topic. `fatal` is told of an error that must stop the worker, `lost` of a lost state.
-    `ready` returns while no rebuild holds batches back. `now` tells the time (ms) by which records are decoded and
-    filtered, and raises Unavailable while it can't be trusted; by default the ports' clock."""
+    `hold` says which turns must not be written while a lost state is rebuilt. `now` tells the time (ms) by which
+    records are decoded and filtered, and raises Unavailable while it can't be trusted; by default the ports' clock."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Pipeline:
         observe: Callable[[Report], None],
         lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
-        ready: Callable[[], Awaitable[object]],
+        hold: Hold,
         now: Callable[[], int] | None = None,
     ) -> None:
         self._now = now or ports.clock.now_ms
@@ -91,7 +91,7 @@ class Pipeline:
         self._stopping = self._begun = False
         self._made_at = time.monotonic()
         self._bad_limit = bad_in_a_row
-        self._consumer, self._observe, self._lost, self._fatal, self._ready = consumer, observe, lost, fatal, ready
+        self._consumer, self._observe, self._lost, self._fatal, self._hold = consumer, observe, lost, fatal, hold
 
     @property
     def bad_in_a_row(self) -> int:
@@ -128,7 +128,6 @@ class Pipeline:
 
     async def submit(self, batch: FetchedBatch, ack: Callable[[], Any]) -> None:
         """Take a batch as soon as there is room; call `ack` once it and the partition's earlier ones are settled."""
-        await self._ready()
         lane = self._lanes.setdefault(TP(batch.topic, batch.partition), deque())
         while lane and lane[-1].batch.generation != batch.generation and self._consumer().current(batch):
             # A batch read before a rewind may still be writing, and this one must write last. That batch ends by
@@ -236,6 +235,7 @@ class Pipeline:
             settled=flight.batch.settled,
             doubtful=doubtful,
             floor=min(flight.floor, batch.base),
+            hold=self._hold,
             earlier_recorded=earlier_recorded,
         )
         self._observe(report)

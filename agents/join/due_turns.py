@@ -12,7 +12,7 @@ from agents.join.join import bury, merge_trace
 from agents.join.late_writes import clear_left, compare
 from agents.join.step import StepContext
 from agents.join.step_data import Refused, Report
-from agents.join.turn import MAYBE, Mark, Signal, Turn
+from agents.join.turn import DISTRUSTED, Mark, Signal, Turn
 from agents.keys import turn_key
 from agents.policy import Policy
 from agents.ports import Ports, Refusal
@@ -67,7 +67,7 @@ async def revisit(response_ids: Sequence[str], ports: Ports, policy: Policy, top
             if not snapshot.turn.trace:
                 # The state was lost after we had written: what Opik is said to hold may have been read before that.
                 for kind in DECLARED:
-                    snapshot.turn.note(kind, MAYBE)
+                    snapshot.turn.note(kind, DISTRUSTED)
         given_up = merge_found(context, found, judged)
         for response_id, snapshot in context.turns.items():
             at, until = context.change.due[response_id], snapshot.turn.doubt_until

@@ -9,7 +9,7 @@ import msgspec
 
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.counting import short_name
-from agents.join.turn import CAUSES, MAYBE, NOW, Mark, Signal, Turn, score_of
+from agents.join.turn import CAUSES, DISTRUSTED, MAYBE, NOW, Mark, Signal, Turn, score_of
 from schemas.outcomes import Cause
 from schemas.signals import DECLARED, MergeRule, UserSignal
 
@@ -178,7 +178,7 @@ def buried(signal: Signal) -> bool:
 def distrust(turn: Turn, pending: list[Wanted]) -> None:
     """Note that Opik may lack these scores, so that a later step writes them although they were written before."""
     for want in pending:
-        turn.note(want.kind, MAYBE)
+        turn.note(want.kind, DISTRUSTED)
 
 
 def note_written(turn: Turn, want: Wanted) -> None:

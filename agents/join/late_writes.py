@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.join.step import Planned, StepContext, turn_expiry
 from agents.join.step_data import Report
-from agents.join.turn import MAYBE, Turn, code_of, decode_turn, encode_turn, trace_text
+from agents.join.turn import DISTRUSTED, MAYBE, Turn, code_of, decode_turn, encode_turn, trace_text
 from agents.keys import turn_key
 from agents.ports import UNSURE, Change, Ports, Refusal, Write
 from schemas.outcomes import Cause
@@ -96,6 +96,6 @@ def note_held(turn: Turn, codes: Mapping[str, int], report: Report) -> bool:
         if code != known:
             news = True
             turn.note(kind, code)
-            if MAYBE not in (code, known):
+            if not {MAYBE, DISTRUSTED} & {code, known}:
                 report.late[kind] = report.late.get(kind, 0) + 1
     return news

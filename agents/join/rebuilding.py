@@ -10,17 +10,21 @@ from agents.join.change_turns import change_turns
 from agents.join.join import latest_first, merge_trace
 from agents.join.step import StepContext
 from agents.join.step_data import Refused
-from agents.join.turn import Mark, Signal, value_of
+from agents.join.turn import MAYBE, Mark, Signal, trace_began, value_of
 from agents.policy import Policy
 from agents.ports import Ports
 from schemas.signals import DECLARED
 
 
-async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> int:
+async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy, before: int) -> int:
     """Note the scores on these traces as written; return how many traces count. Any version from the topics replaces a
-    signal that is known from Opik alone."""
+    signal that is known from Opik alone.
+
+    Traces that began at or after `before` (ms) are left out: their turns are written meanwhile, and the state knows.
+    """
     now = ports.clock.now_ms()
-    recent = [one for one in found if one.ended >= now - policy.lookback and one.wrote]
+    earliest = now - policy.lookback
+    recent = [one for one in found if one.ended >= earliest and one.wrote and trace_began(one.trace) < before]
     facts = latest_first([ports.newcomers.placed(one, now) for one in recent])
 
     async def merge(context: StepContext) -> list[Refused]:
@@ -31,8 +35,11 @@ async def adopt(found: Sequence[TraceFacts], ports: Ports, policy: Policy) -> in
                     value = value_of(DECLARED[kind], code)
                     if value and turn.signal(kind) is None:
                         turn.put(kind, known(value, seen.ended))
-                        snapshot.touched = True
-                snapshot.touched |= merge_trace(turn, seen)
+                merge_trace(turn, seen)
+                for kind in DECLARED if turn.trace == seen.trace else ():
+                    if turn.wrote(kind) == MAYBE:  # a withdrawal that was read again did not know what Opik holds
+                        turn.note(kind, seen.wrote.get(kind, 0))
+            snapshot.touched = True  # also where the records were read again first, and only the scores are news
         return []
 
     await change_turns(list(facts), ports, policy, merge)

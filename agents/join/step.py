@@ -82,6 +82,19 @@ class FetchedBatch(Batch):
     doubtful: bool = False
 
 
+@dataclass(eq=False)
+class Hold:
+    """Which turns must not be written yet, while a lost state is rebuilt: those whose trace began before `before` (ms;
+    0 where none is rebuilt), except those of projects whose name comes before `project`. Nobody knows yet what Opik
+    holds of them, or which of their records have still to be read again."""
+
+    before: int = 0
+    project: str = ""
+
+
+NO_HOLD = Hold()
+
+
 class TurnSnapshot:
     """A turn as it was read (`stored`; `signals`: kind, signal, (mark, cause)) and as the step changes it (`turn`)."""
 
@@ -104,14 +117,16 @@ class StepContext:
     """The turns of one attempt at a step, and the change it will record. `now` in ms.
 
     `replaying`: the records were brought to an end before the state was lost, so a later record may overrule what they
-    ask for; writes wait until all of them have been read. `consumed`: events that the watermark passes in this step.
-    `written`: turns in doubt of which a score is written. `unsure`: turns of which a try got no answer.
+    ask for; writes wait until all of them have been read. `hold`: other turns that wait. `consumed`: events that the
+    watermark passes in this step. `written`: turns in doubt of which a score is written. `unsure`: turns of which a try
+    got no answer.
     """
 
     now: int
     policy: Policy
     retry_state: RetryState = field(default_factory=RetryState)
     replaying: bool = False
+    hold: Hold = NO_HOLD
     consumed: int = 0
     turns: dict[str, TurnSnapshot] = field(default_factory=dict)
     change: Change = field(default_factory=Change)
@@ -128,7 +143,13 @@ class StepContext:
         """Whether the fast path may prepare turns: a first attempt that writes, only today's score names, and of
         records that nobody has handled before."""
         fresh = not (self.retry_state.outcomes or self.retry_state.read or self.retry_state.doubtful)
-        return fresh and self.policy.write and not self.policy.mirror_legacy_names and not self.replaying
+        held_back = self.replaying or self.hold.before > 0
+        return fresh and self.policy.write and not self.policy.mirror_legacy_names and not held_back
+
+    def waits(self, turn: Turn) -> bool:
+        """Whether the turn's scores must not be written in this step."""
+        hold = self.hold
+        return self.replaying or (hold.before > 0 and turn.began < hold.before and turn.project >= hold.project)
 
     def load(self, response_ids: Sequence[str], stored_turns: Sequence[bytes]) -> None:
         turns, forced, read = self.turns, self.retry_state.forced, self.retry_state.read
@@ -198,13 +219,15 @@ async def handle(
     settled: int = 0,
     doubtful: bool = False,
     floor: int | None = None,
+    hold: Hold = NO_HOLD,
     earlier_recorded: Callable[[], Awaitable[None]] | None = None,
 ) -> Report:
     """Bring a batch to its end. On return every record has one of the five outcomes, durably.
 
     `settled` and `doubtful` as in FetchedBatch; scores of doubtful records are written also where the state says that
     Opik holds them. `floor`: the base of the partition's oldest batch in flight, from which on the state must have
-    everything. `earlier_recorded` returns when the partition's earlier batches are recorded, or raises.
+    everything. `hold`: turns that are not written yet. `earlier_recorded` returns when the partition's earlier batches
+    are recorded, or raises.
 
     Raises StateLost, Unauthorized or Unavailable; nothing is acknowledged then, and a repetition is harmless.
     """
@@ -213,7 +236,7 @@ async def handle(
         retry_state.forced.update(item.response_id for item in decoded.items)
 
     async def attempt() -> Report | None:
-        context = StepContext(ports.clock.now_ms(), policy, retry_state, replaying=batch.end <= settled)
+        context = StepContext(ports.clock.now_ms(), policy, retry_state, replaying=batch.end <= settled, hold=hold)
         seen, fresh = await read(batch, decoded, agent, context, ports, floor)
         results = await agent.merge(batch, fresh.items, context, ports)
         if stood_still(context, ports):
@@ -371,7 +394,7 @@ def plan_scores(context: StepContext) -> Planned:
             continue
         turn = snapshot.turn
         pending = wanted(turn, response_id in forced)
-        if pending and policy.write and not context.replaying:
+        if pending and policy.write and not context.waits(turn):
             planned.append((response_id, snapshot, pending))
             continue
         if response_id in forced:
@@ -550,7 +573,9 @@ def doubt(context: StepContext, response_id: str, turn: Turn, now: int) -> None:
     if unknown or response_id in context.unsure:
         turn.doubt_until = now + context.policy.doubt
     if look:
-        due[response_id] = min(due.get(response_id) or turn.doubt_until, turn.doubt_until)
+        # A look for the judges' scores is under way already, and must not be put off.
+        soon = turn.doubt_until if turn.judged else now + context.policy.trace_lookup
+        due[response_id] = min(due.get(response_id) or soon, turn.doubt_until)
 
 
 def remember(context: StepContext, stale: set[str]) -> None:

@@ -35,6 +35,7 @@ class Origin:
 
 CAUSES: Final = tuple(Cause)
 MAYBE: Final = 3
+DISTRUSTED: Final = 4
 NOW: Final = -1
 """`doubt_until` of a turn whose scores have just become doubtful."""
 
@@ -87,7 +88,8 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     """The join per turn. `trace` is the trace id's 16 bytes, empty until one is known.
 
     `wrote_thumbs`: what Opik holds, 0 for nothing, else 1 or -1. `wrote_reroll`: 0 for nothing, 1 for 0.0, 2 for 1.0.
-    Either is MAYBE where Opik may hold a score that we do not know, which a withdrawal has to delete.
+    Either is MAYBE where Opik may hold a score that we do not know, which a withdrawal has to delete; DISTRUSTED where
+    a write may still change what Opik holds, so that reading it there does not tell either.
     `rewritten` changes when scores are written again without another change: a step that read the turn before and
     writes at the same time then notices, and is the last to write. `doubt_until`: until then a write without an answer
     may still be applied; 0 where there was none, or where the scores were compared with Opik since, and NOW until the
@@ -156,6 +158,11 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
         return [self.left[at : at + 16] for at in range(0, len(self.left), 16)]
 
     @property
+    def began(self) -> int:
+        """When its trace began (ms); 0 where that is unknown."""
+        return trace_began(self.trace)
+
+    @property
     def active(self) -> bool:
         """Whether any signal holds a value that was not withdrawn."""
         return any(signal.value for _, signal in self.signals())
@@ -164,6 +171,11 @@ class Turn(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 def trace_text(trace: bytes) -> str:
     h = trace.hex()
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def trace_began(trace: bytes) -> int:
+    """When a trace of this id began (ms), since ids are UUIDs of version 7; 0 for any other id."""
+    return int.from_bytes(trace[:6], "big") if len(trace) == 16 and trace[6] >> 4 == 7 else 0
 
 
 def has_withheld(turn: Turn) -> bool:

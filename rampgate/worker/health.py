@@ -243,7 +243,7 @@ class WorkerHealth:
         return Check(ok=not told, detail=clean("; ".join(told)))
 
     def _state(self) -> Check:
-        if self._worker.replaying():
+        if self._worker.rebuild.running or self._worker.replaying():
             return Check(ok=False, detail=self._worker.rebuild.told())
         return Check(ok=True)
 

@@ -84,7 +84,7 @@ class Worker:
             parts.policy,
             start_offsets,
             observe=observe,
-            ready=self.rebuild.ready,
+            hold=self.rebuild.hold,
             now=parts.clock.trusted_ms,
             gates=self.gates.requests if self.gates is not None else None,
         )
@@ -95,7 +95,7 @@ class Worker:
             parts.topics,
             parts.metrics,
             observe,
-            self.waiting,
+            self.settling_waits,
             partial(refuse_evicting, parts.store),
             parts.clock,
             parts.sealing.announce,
@@ -170,12 +170,18 @@ class Worker:
         return [each for each in (self.live_judges.consumer, self.operators.consumer) if each is not None]
 
     def replaying(self) -> bool:
-        """Tells whether the worker rebuilds the join state, from Opik or from records that it reads again."""
-        return self.rebuild.running or (self.consumption is not None and self.consumption.consumer.replaying())
+        """Tells whether the worker reads records again that were settled before the state was lost."""
+        return self.consumption is not None and self.consumption.consumer.replaying()
 
     def waiting(self) -> bool:
-        """Tells whether what goes by the time has to wait: for a rebuild, or for a clock that can be trusted."""
+        """Tells whether what goes by the time has to wait: for records that this worker reads again, or for a trusted
+        clock."""
         return self.replaying() or bool(self.parts.clock.doubt())
+
+    async def settling_waits(self) -> bool:
+        """Tells whether turns that wait are not settled now: for the same, or since this worker or another rebuilds the
+        state. Raises Unavailable."""
+        return self.waiting() or await self.rebuild.join()
 
     async def _clock_compared(self) -> None:
         """Return once the clock was compared: the first record must not be filtered by a wrong one."""

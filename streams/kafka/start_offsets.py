@@ -43,8 +43,12 @@ class Rebuilding(Protocol):
         """Begin to rebuild, since the state of a partition is lost. On return the state says so to every worker."""
         ...
 
-    async def join(self) -> None:
-        """Take part in a rebuild that another worker has begun, if there is one."""
+    async def join(self) -> bool:
+        """Take part in a rebuild that another worker has begun; False where there is none."""
+        ...
+
+    async def read_again(self, partition: TP, until: int) -> None:
+        """Records of a partition are read again, up to an offset. On return the state says so to every worker."""
         ...
 
 
@@ -109,6 +113,8 @@ class StartOffsets:
             if int(mark) < first and not await self._pass_over(partition, committed, mark, first):
                 return None
             start = min(int(mark), committed if committed is not None else int(mark))
+            if int(mark) < (known := min(max(committed or 0, settled or 0), end)):
+                await self._rebuild.read_again(partition, known)
             if int(mark) < (committed or 0):
                 # The state is an older copy, which knows of no write since then.
                 self._doubt(partition, int(mark), end if settled is None else settled + self._in_flight, end)
@@ -145,6 +151,7 @@ class StartOffsets:
         change.sets[LET_THROUGH.key(*partition)] = (b"0", now + self._lookback)  # the note was of the old log's offsets
         gap = Gap(partition, int(mark or 0), None, GapReason.NEW_LOG)
         self._gaps.count(change, gap, now)
+        await self._rebuild.read_again(partition, 0)
         if await self._store.apply(change):
             return None
         self._gaps.tell(gap)
@@ -198,6 +205,7 @@ class StartOffsets:
                 to=known,
             )
             await self._rebuild.lost(partition)
+            await self._rebuild.read_again(partition, min(known, end))
         held = int(await self._store.start_at(key, str(start).encode(), FOREVER, b""))
         gap = Gap(partition, known, first, GapReason.RETENTION)
         if committed is not None and held == start and gap.offsets:

@@ -17,7 +17,7 @@ from aiolimiter import AsyncLimiter
 
 from agents.codec import TraceFacts
 from agents.join.join import latest_first
-from agents.join.turn import code_of
+from agents.join.turn import code_of, trace_began
 from agents.policy import OWN_AGENT
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
@@ -325,12 +325,7 @@ def _scored_searches() -> list[list[dict[str, str]]]:
 def _part_since(trace_id: str, since_ms: int) -> float:
     """How much of the time since `since_ms` lies after a trace, whose id says when it began: 0 to 1."""
     now = time.time() * 1000
-    return min(max((now - began_at(trace_id)) / max(now - since_ms, 1.0), 0.0), 1.0)
-
-
-def began_at(trace_id: str) -> int:
-    """When the trace of this id began (ms), since the ids are UUIDs of version 7."""
-    return int(trace_id.replace("-", "")[:12], 16)
+    return min(max((now - trace_began(trace_bytes(trace_id))) / max(now - since_ms, 1.0), 0.0), 1.0)
 
 
 def _instant(ms: int) -> str:

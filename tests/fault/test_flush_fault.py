@@ -101,6 +101,57 @@ def test_a_worker_killed_in_the_middle_of_a_rebuild_leaves_its_place_to_the_next
     assert went_on["share"] == round(reached["share"], 3)
 
 
+def test_new_turns_are_scored_while_opik_holds_a_rebuild_up(rig: Rig) -> None:
+    """Opik answers no search, so a rebuild can't come to its end. Turns that begin after the loss are scored
+    nevertheless, older ones are not written again, and all is as the oracle has it once Opik answers."""
+    traffic = Traffic(53, 500, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0))
+    # Their traces begin half an hour from now at the earliest, by their ids: long after the loss is noticed.
+    later = Traffic(54, 500, now_ms() + 9_000_000, traffic.mix)
+    rig.opik.load(later)
+    run_up(rig, traffic)
+    check(rig, traffic)
+    before = rig.opik.writes()
+    rig.opik.fault(match={"path": "traces/search"}, status=429, headers={"Retry-After": "2"})
+    rig.state.flushall()
+    rig.wait("the rebuild has begun", lambda: rig.state.exists(rig.prefix + "adopted") == 1, 30)
+    rig.wait("all is read again meanwhile", rig.drained)
+    rig.send(later.messages)
+    rig.wait("all consumed", rig.drained, 90)
+    wanted = foretell(later).scores.keys()
+    rig.wait("the new turns are scored", lambda: wanted <= rig.opik.writes().keys(), 60)
+    assert rig.state.get(rig.prefix + "adopted") != b"1"
+    rig.opik.heal()
+    traffic.turns += later.turns
+    traffic.garbage += later.garbage
+    traffic.filtered += later.filtered
+    rig.wait("the rebuild is over", lambda: rig.state.get(rig.prefix + "adopted") == b"1", 90)
+    check(rig, traffic)
+    assert {key: n for key, n in rig.opik.writes().items() if key in before} == before
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["both stay", "one is killed"])
+def test_two_workers_rebuild_and_publish_no_overruled_thumb(rig: Rig, kill: bool) -> None:
+    """Each reads some partitions again; what one has read already may be overruled by what the other has not. Nothing
+    is written that Opik did not hold before, not even for a moment, and once nothing is in flight nothing at all."""
+    traffic = Traffic(56, 1_500, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0, thumbs=0.9, rerolls=0.3))
+    rig.worker()
+    run_up(rig, traffic)
+    check(rig, traffic)
+    before = rig.opik.writes()
+    first, _ = rig.workers
+    slow = {"path": "traces/search"}
+    rig.opik.fault(match=slow, delay_seconds=1.0)
+    rig.state.flushall()
+    if kill:
+        rig.wait("the rebuild has begun", lambda: rig.state.exists(rig.prefix + "adopted") == 1, 30)
+        first.kill()
+        rig.state.delete(rig.prefix + "adopting")  # its lease runs out
+    rig.wait("the rebuild is over", lambda: rig.state.get(rig.prefix + "adopted") == b"1", 90)
+    check(rig, traffic)
+    if not kill:
+        assert rig.opik.writes() == before
+
+
 @pytest.mark.slow
 def test_emptied_while_the_worker_is_stopped(rig: Rig) -> None:
     """The state is gone and more records have come when the worker starts: nothing settled before is written again."""

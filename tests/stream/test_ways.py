@@ -91,7 +91,7 @@ class Running:
             parts.policy,
             StartOffsets(parts.store, parts.clock, parts.policy.lookback, in_flight, self._rebuild, gaps),
             observe=partial(parts.metrics.observe_report, registered=parts.verticals),
-            ready=self._rebuild.ready,
+            hold=self._rebuild.hold,
         )
         await self._consumption.app.start()
         return self

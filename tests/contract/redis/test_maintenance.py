@@ -53,10 +53,13 @@ class Worker:
         world, consumption = self.world, self
         return Maintenance(
             consumption,  # type: ignore[arg-type]  # as much of a Consumption as is asked
-            world.ports, world.policy, world.topics, Metrics(), self.reports.append, lambda: self.replaying,
+            world.ports, world.policy, world.topics, Metrics(), self.reports.append, self.rebuilding,
             partial(refuse_evicting, self.store),
             WallClock(), InstallationSeal(self.store, "ours").announce,
         )  # fmt: skip
+
+    async def rebuilding(self) -> bool:
+        return self.replaying
 
     # As much of a consumption and of its consumer as is asked.
 

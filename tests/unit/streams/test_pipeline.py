@@ -12,7 +12,7 @@ from faust.types import TP
 from structlog.testing import capture_logs
 
 from agents import thumbs
-from agents.join.step import FetchedBatch
+from agents.join.step import FetchedBatch, Hold
 from agents.keys import FOREVER, LET_THROUGH
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind
@@ -77,7 +77,7 @@ class Stage:
             observe=lambda *_: None,
             lost=self._lost,
             fatal=self.fatal.append,
-            ready=self._ready,
+            hold=Hold(),
             now=now,
         )
 
@@ -105,8 +105,6 @@ class Stage:
 
     def halt(self, partition: TP) -> None:
         self.halted.append(partition)
-
-    async def _ready(self) -> None: ...
 
     async def _lost(self, lost: StateLost, batch: FetchedBatch) -> None:
         self.lost.append(lost.resume_at)

@@ -347,3 +347,14 @@ async def test_whatever_hangs_dies_flips_and_lands_in_whatever_order_opik_ends_a
     assert not opik.under_way
     assert world.scores.held == recount(events).scores
     world.balance()
+
+
+async def test_a_doubt_does_not_put_off_the_look_for_the_judges_scores() -> None:
+    """It lasts for minutes, and a judge's score is looked for within seconds."""
+    world = World()
+    await world.tell(Kind.TRACE, trace("r"))
+    before = world.store.due["r"]
+    world.send(Kind.THUMBS, change("r", "up", 1))
+    await world.run(Kind.THUMBS, doubtful=True)
+    assert world.turn("r").doubt_until > world.clock.ms
+    assert world.store.due["r"] <= max(before, world.clock.ms + world.policy.trace_lookup)

@@ -15,7 +15,7 @@ from faust.types import TP
 from agents import thumbs
 from agents.codec import TraceFacts
 from agents.join.rebuilding import adopt
-from agents.join.step import FetchedBatch
+from agents.join.step import FetchedBatch, Hold
 from agents.ports import Refusal, StateLost, Write
 from schemas.outcomes import Kind
 from schemas.topics import Topics
@@ -86,9 +86,9 @@ class Stage:
             observe=lambda *_: None,
             lost=self._lost,
             fatal=self.fatal.append,
-            ready=self._nothing,
+            hold=Hold(),
         )
-        rebuild: Any = SimpleNamespace(lost=self._nothing, join=self._nothing)
+        rebuild: Any = SimpleNamespace(lost=self._nothing, join=self._nothing, read_again=self._nothing)
         self.start_offsets = StartOffsets(
             self.world.store, self.world.clock, 60_000, 8_000, rebuild, Gaps(Topics(), Metrics(), 60_000)
         )
@@ -148,7 +148,7 @@ async def begun() -> Stage:
 async def test_a_step_under_way_when_the_state_is_lost_does_not_have_the_last_word() -> None:
     world = (stage := await begun()).world
     world.lose_state()
-    await adopt([held(reroll=2)], world.ports, world.policy)
+    await adopt([held(reroll=2)], world.ports, world.policy, world.clock.ms)
     await stage.rewind(settled=0)
     assert stage.batch().doubtful
     later = stage.submit()
@@ -212,7 +212,7 @@ async def test_a_visit_under_way_when_the_state_is_lost_does_not_have_the_last_w
     world.ports = replace(plain, scores=Late())
     await world.revisit("r")
     assert world.signals("r") == (1.0, 0.0)
-    await adopt([held(thumbs=1, reroll=2)], world.ports, world.policy)
+    await adopt([held(thumbs=1, reroll=2)], world.ports, world.policy, world.clock.ms)
     await world.drain()
     assert world.signals("r") == (1.0, 1.0)
     world.balance()

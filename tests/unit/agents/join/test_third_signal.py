@@ -96,7 +96,7 @@ async def test_after_a_lost_state_it_is_adopted_from_opik_and_not_written_twice(
     world.lose_state()
     found = found_trace("r")
     found.wrote = {KIND: code_of(favourite.FAVOURITE, 1.0)}
-    await adopt([found], world.ports, world.policy)
+    await adopt([found], world.ports, world.policy, world.clock.ms)
     await world.drain()
     assert len(world.scores.log) == writes
     assert world.conservation(KIND) == {CONSUMED: 1, "done": 1}

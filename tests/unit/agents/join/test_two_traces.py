@@ -182,7 +182,7 @@ async def test_scores_that_stand_on_two_traces_in_opik_end_on_the_later_one(
         if by == "sweep":
             await notice(page, world.ports, world.policy, world.topics)
         else:
-            await adopt(page, world.ports, world.policy)
+            await adopt(page, world.ports, world.policy, world.clock.ms)
     await world.tell(*DOWN)
     await over(world, opik)
     assert world.scores.held == on("late", -1.0, 0.0)

@@ -49,6 +49,7 @@ class Place:
 
     def __init__(self, mark: int | None, end: int = 1_000) -> None:
         self.store, self.log, self.losses = MemoryStore(ManualClock()), Log(end), 0
+        self.again: list[tuple[bytes, int]] = []
         self.metrics = Metrics()
         self.gaps = Gaps(Topics(), self.metrics, 60_000)
         self.start_offsets = StartOffsets(self.store, ManualClock(), 60_000, IN_FLIGHT, self, self.gaps)
@@ -59,7 +60,12 @@ class Place:
         if mark is not None:
             self.store.values[KEY] = (str(mark).encode(), FOREVER)
 
-    async def join(self) -> None: ...
+    async def join(self) -> bool:
+        return False
+
+    async def read_again(self, tp: TP, until: int) -> None:
+        (mark,) = await self.store.read([KEY])
+        self.again.append((mark, until))
 
     async def lost(self, tp: TP) -> None:
         self.losses += 1
@@ -324,3 +330,41 @@ async def test_a_topic_made_again_while_it_is_read_is_noticed_at_the_second_look
     await place.start(300, settled=300)
     for _ in range(3):
         assert await look([PLACE], place.log) == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "committed", "settled", "again"),
+    [
+        (None, 700, None, [(b"", 700)]),
+        (None, 700, 800, [(b"", 800)]),
+        (400, 700, None, [(b"400", 700)]),
+        (400, 350, 500, [(b"400", 500)]),
+        (700, 700, None, []),
+        (800, 700, 750, []),
+        (None, None, None, []),
+        (None, 1_500, None, [(b"", 1_000)]),
+    ],
+    ids=[
+        "lost",
+        "lost to its own worker",
+        "older copy",
+        "older copy, uncommitted",
+        "whole",
+        "ahead",
+        "first",
+        "shrunk",
+    ],
+)
+async def test_what_is_read_again_stands_in_the_state_before_its_watermark_moves(
+    mark: int | None, committed: int | None, settled: int | None, again: list[tuple[bytes, int]]
+) -> None:
+    """So that no worker writes a score meanwhile that one of these records overrules."""
+    place = Place(mark)
+    await place.start(committed, settled)
+    assert place.again == again
+
+
+async def test_a_topic_made_again_is_no_longer_read_again() -> None:
+    place = Place(1_200)
+    await place.start(1_200)
+    assert place.again == [(b"1200", 0)]
