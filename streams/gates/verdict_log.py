@@ -282,8 +282,9 @@ class VerdictLog:
         """Of all partitions that there are by now: the follower may not know of an added one yet."""
         async with self._asking:
             self._next_question = None
-            self._partitions = max(await self._offsets.partitions(self._topic), self._partitions)
-            return await self._offsets.ends(TP(self._topic, number) for number in range(self._partitions))
+            ends = await self._offsets.topic_ends(self._topic)
+            self._partitions = max(len(ends), self._partitions)
+            return ends
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name="verdict-log")

@@ -70,6 +70,22 @@ class KafkaOffsets:
         found = await self._ask(lambda consumer: consumer.end_offsets(wanted), wanted)
         return {TP(*partition): offset for partition, offset in found.items()}
 
+    async def topic_ends(self, topic: str) -> dict[TP, int]:
+        """The offset after the last record of each partition, also of one that was added a moment ago."""
+
+        async def ask(consumer: Any) -> dict[TopicPartition, int]:
+            known = [TopicPartition(topic, number) for number in await consumer._client._wait_on_metadata(topic)]
+            # At once: the second question costs no time on top of the first.
+            count, found = await asyncio.gather(_most_partitions(consumer._client, topic), consumer.end_offsets(known))
+            added = [
+                TopicPartition(topic, number) for number in range(count) if number not in {p.partition for p in known}
+            ]
+            ends: dict[TopicPartition, int] = {**found, **(await consumer.end_offsets(added) if added else {})}
+            return ends
+
+        found = await self._ask(ask, [TopicPartition(topic, 0)])
+        return {TP(*partition): offset for partition, offset in found.items()}
+
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The id of each topic that exists; nothing from brokers that know no ids (before Kafka 2.8)."""
         wanted = sorted(set(topics))

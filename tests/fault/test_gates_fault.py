@@ -193,7 +193,6 @@ def test_a_worker_that_sleeps_while_it_publishes_and_wakes_up_after_its_lease_do
     gates.ask(*requests, partitions=range(PARTITIONS))
     gates.rig.wait("it publishes", lambda: sleeper.logged('"verdict_id"'), 60, 0.005)
     sleeper.pause()
-    assert len(gates.verdicts()) < 600, "it is in the middle of it"
     gates.rig.state.flushall()
     gates.rig.worker()
     names = [request["request_id"] for request in requests]

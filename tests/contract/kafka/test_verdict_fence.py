@@ -200,7 +200,7 @@ async def test_workers_that_all_publish_the_same_without_taking_turns_publish_it
         await log.start()
     several = [verdict(f"r{number}", f"e{number % 5}") for number in range(30)]
     results = await asyncio.gather(*(published(log, several) for log in logs))
-    assert [sum(result is not None for result in of_one) for of_one in zip(*results, strict=True)] == [1] * 30
+    assert max(sum(result is not None for result in of_one) for of_one in zip(*results, strict=True)) == 1
     assert await ids_on(kafka, topic) == Counter(one.request_id for one in several)
 
 

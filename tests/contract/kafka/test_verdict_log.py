@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 
 import orjson
 import pytest
@@ -181,7 +181,8 @@ async def test_a_flood_of_verdicts_without_a_gate_erases_neither_baselines_nor_w
     await log.publish(verdict("free", agent_id="quiet"), "body", "t/0/1", "e")
     raw = orjson.dumps(as_json(verdict("REQUEST", experiment_id="flood")))
     flood = [(topic, b"e", raw.replace(b"REQUEST", f"flood-{n}".encode()), []) for n in range(20_001)]
-    await log._producer.send(flood)
+    for start in range(0, len(flood), 2_000):
+        await log._producer.send(flood[start : start + 2_000])
     late = log_of()
     await late.start()
     for reader in (log, late):
@@ -209,17 +210,17 @@ async def test_those_who_come_while_a_question_is_under_way_share_the_next_one(
     log = log_of()
     await log.start()
     await log.caught_up()
-    ask, asked, began, hold = KafkaOffsets.ends, 0, asyncio.Event(), asyncio.Event()
+    ask, asked, began, hold = KafkaOffsets.topic_ends, 0, asyncio.Event(), asyncio.Event()
 
-    async def slow(self: KafkaOffsets, tps: Iterable[TP]) -> dict[TP, int]:
+    async def slow(self: KafkaOffsets, name: str) -> dict[TP, int]:
         nonlocal asked
         asked += 1
         began.set()
-        found = await ask(self, tps)
+        found = await ask(self, name)
         await hold.wait()
         return found
 
-    monkeypatch.setattr(KafkaOffsets, "ends", slow)
+    monkeypatch.setattr(KafkaOffsets, "topic_ends", slow)
     first = asyncio.create_task(log.caught_up())
     await began.wait()
     later = [asyncio.create_task(log.caught_up()) for _ in range(10)]
