@@ -153,11 +153,12 @@ def _stream(plan: Plan, parts: Parts, faults: Iterator[Fault], numbers: range, o
         load.go()
         kinds = []
         for fault in itertools.islice(faults, plan.round_faults):
-            outcome.struck[fault.kind] += 1
             if not failed:
+                outcome.struck[fault.kind] += 1
                 kinds.append(str(fault))
                 strikes.strike(fault)
         if failed:
+            plan.say(f"seed {plan.seed}, round {number}: left out, since the stream is not exact")
             continue
         strikes.finish()
         parts.heal()
