@@ -258,6 +258,14 @@ ADOPTING = KeyFamily(
     owner="streams.rebuild",
     holds="the worker that adopts what Opik holds now",
 )
+TAKEOVER = KeyFamily(
+    "to:<topic>:<partition>",
+    type="string",
+    life="as long as the store",
+    growth="one for each consumed partition",
+    owner="streams.quarantine",
+    holds="where workers took the partition over, how often, and what is handled alone since some died there, as JSON",
+)
 READ_AGAIN = KeyFamily(
     "read-again",
     type="string",

@@ -54,7 +54,8 @@ class Cause(StrEnum):
     GATE_ERROR = "gate_error"
     CONFLICTING_DUPLICATE = "conflicting_duplicate"
     INTERNAL_ERROR = "internal_error"
-    UNREADABLE = "unreadable"  # the last: turns in Redis keep a cause as its number
+    UNREADABLE = "unreadable"
+    WORKER_DIED = "worker_died"  # the last: turns in Redis keep a cause as its number
 
 
 class Explanation(NamedTuple):
@@ -117,6 +118,10 @@ EXPLANATIONS: Final[dict[Cause, Explanation]] = {
         "broken. The detail says which; of a batch, first-offset and offset are its first and last.",
         "Mend the producer, or the broker's disk, and have the events sent again. A record by itself can be replayed; "
         "the names of its headers are then spelled with \\x escapes.",
+    ),
+    Cause.WORKER_DIED: Explanation(
+        "Three workers died, each while it handled this record and nothing else.",
+        "Report it with the output of `rampgate dead-letters show`; replay with the release that mends it.",
     ),
 }
 

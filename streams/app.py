@@ -186,6 +186,7 @@ def consume(
             lost=consumption.lost,
             fatal=consumption.fatal,
             hold=hold,
+            quarantine=start_offsets.quarantine,
             now=now,
         )
         consumption.pipelines[name] = pipeline

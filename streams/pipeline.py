@@ -23,6 +23,7 @@ from agents.ports import Ports, StateLost, Unauthorized, Unavailable
 from schemas.dead_letters import KEYLESS, Record, Seal, carried_by, clean
 from schemas.outcomes import Cause
 from schemas.topics import Topics
+from streams.quarantine import DETAIL, Quarantine
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
@@ -61,7 +62,8 @@ class Flight:
 
 class Pipeline:
     """Handles the batches of one topic. `fatal` is told of an error that must stop the worker, `lost` of a lost state.
-    `hold` says which turns must not be written while a lost state is rebuilt. `now` tells the time (ms) by which
+    `hold` says which turns must not be written while a lost state is rebuilt, `quarantine` which records may end the
+    process. `now` tells the time (ms) by which
     records are decoded and filtered, and raises Unavailable while it can't be trusted; by default the ports' clock."""
 
     def __init__(
@@ -78,9 +80,10 @@ class Pipeline:
         lost: Callable[[StateLost, FetchedBatch], Awaitable[None]],
         fatal: Callable[[BaseException], None],
         hold: Hold,
+        quarantine: Quarantine,
         now: Callable[[], int] | None = None,
     ) -> None:
-        self._now = now or ports.clock.now_ms
+        self._now, self._quarantine = now or ports.clock.now_ms, quarantine
         self.agent, self.ports, self.policy, self.topics = agent, ports, policy, topics
         self._room = asyncio.Semaphore(in_flight)
         self._lanes: dict[TP, deque[Flight]] = {}
@@ -150,7 +153,14 @@ class Pipeline:
     async def _fly(self, flight: Flight, lane: deque[Flight], ack: Callable[[], Any]) -> None:
         batch = flight.batch
         try:
-            await self._handle(flight, batch, batch.doubtful)
+            if self._quarantine.suspects:
+                await self._carefully(flight)
+            else:
+                self._quarantine.flying += 1
+                try:
+                    await self._handle(flight, batch, batch.doubtful)
+                finally:
+                    self._quarantine.flying -= 1
             flight.done.set_result(None)
             ack()
         except (Abandoned, asyncio.CancelledError):
@@ -187,13 +197,25 @@ class Pipeline:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _handle(self, flight: Flight, batch: Batch, doubtful: bool) -> None:
+    async def _carefully(self, flight: Flight) -> None:
+        """Handle a flight while a record is suspected of ending the process: after the partition's earlier batches, and
+        what is suspected with nothing else in flight."""
+        if flight.before is not None:
+            await asyncio.shield(flight.before.done)
+        for part in self._quarantine.parts(flight.batch):
+            async with self._quarantine.admitted(part) as deadly:
+                await self._handle(flight, part, flight.batch.doubtful, deadly)
+
+    async def _handle(self, flight: Flight, batch: Batch, doubtful: bool, deadly: bool = False) -> None:
         """Bring a flight's batch, or a part of it, to its end. Waits while a part is unavailable, as long as the
-        partition is ours."""
+        partition is ours. A `deadly` record is dead-lettered as it is."""
         failures = 0
         while True:
             try:
-                decoded = self.agent.decode(batch.records, self._now(), self.policy)
+                if deadly:
+                    decoded: Decoded[Any] = Decoded(bad=[Bad(0, Cause.WORKER_DIED, DETAIL)])
+                else:
+                    decoded = self.agent.decode(batch.records, self._now(), self.policy)
                 await self._limit_bad(flight.batch.generation, batch, decoded)
                 await self._step(flight, batch, decoded, doubtful)
             except (StateLost, Unauthorized, Abandoned, TooManyBad):
@@ -262,6 +284,8 @@ class Pipeline:
         """
         partition = TP(batch.topic, batch.partition)
         if partition in self._bad and self._bad[partition][0] == batch.generation:
+            return
+        if partition in self._quarantine.suspects:  # not even decoded before it is noted
             return
         streak = 0
         now = self.ports.clock.now_ms()

@@ -16,6 +16,7 @@ from agents.join.step import until_recorded
 from agents.keys import FOREVER, LET_THROUGH, TOPIC_ID, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from streams.kafka.gaps import Gap, GapReason, Gaps
+from streams.quarantine import Quarantine
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +60,7 @@ class StartOffsets:
 
     `doubts`: the offsets of each partition, [since, until), whose records may have been handled and not recorded.
     `new_logs`: partitions whose start was found in another log than the one that the caller has read and committed.
+    `quarantine` learns of each partition that is taken over.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class StartOffsets:
     ) -> None:
         self._store, self._clock, self._lookback, self._rebuild = store, clock, lookback_ms, rebuild
         self._in_flight, self._gaps = in_flight, gaps
+        self.quarantine = Quarantine(store, in_flight)
         self.doubts: dict[TP, tuple[int, int]] = {}
         self.new_logs: set[TP] = set()
         self._ids: dict[TP, str] = {}
@@ -91,12 +94,14 @@ class StartOffsets:
         now. They may have settled more than they committed; only the watermark tells how much. Raises Unavailable.
         """
         key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
+        end = 0
         await self._rebuild.join()
 
         async def ask_id() -> bytes:
             return (await log_of.topic_ids([partition.topic])).get(partition.topic, "").encode()
 
         async def attempt() -> int | None:
+            nonlocal end
             topic_id = await ask_id()
             mark, known_id = await self._store.read([key, id_key])
             first, end = (await log_of.bounds([partition]))[partition]
@@ -122,7 +127,10 @@ class StartOffsets:
                 self._doubt(partition, int(mark), int(mark) + self._in_flight, end)
             return max(start, first)
 
-        return await until_recorded(attempt)
+        start = await until_recorded(attempt)
+        if settled is None:
+            await self.quarantine.taken_over(partition, start, end)
+        return start
 
     async def remade(self, partitions: Iterable[TP], log_of: Log) -> list[TP]:
         """Those partitions whose topic was deleted and made again since their start was found. Raises Unavailable.

@@ -73,6 +73,7 @@ class BatchConsumer(driver.Consumer):
         self.start_at: Start = app.start_of_partition
         self._doubts: Mapping[TP, tuple[int, int]] = app.start_offsets.doubts
         self._new_logs: set[TP] = app.start_offsets.new_logs
+        self._release: Callable[[TP], None] = app.start_offsets.quarantine.release
         self.max_records: int = app.batch_records
 
     async def perform_seek(self) -> None:
@@ -327,6 +328,7 @@ class BatchConsumer(driver.Consumer):
             self._settled_before.pop(tp, None)
             self._beyond.pop(tp, None)
             self._halted.discard(tp)
+            self._release(tp)
 
 
 def state_of(consumer: Any, tp: Any) -> Any:

@@ -17,6 +17,7 @@ from agents.keys import FOREVER, LET_THROUGH
 from agents.ports import Refusal, StateLost, Unauthorized, Unavailable, Write
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline
+from streams.quarantine import Quarantine
 from streams.retry import WallClock
 from tests.unit.agents.builders import thumb, trace, trace_id
 from tests.unit.agents.join.world import World
@@ -78,6 +79,7 @@ class Stage:
             lost=self._lost,
             fatal=self.fatal.append,
             hold=Hold(),
+            quarantine=Quarantine(self.world.store, 8_000),
             now=now,
         )
 

@@ -24,6 +24,7 @@ from streams.kafka.start_offsets import StartOffsets
 from streams.kafka.transport import in_doubt
 from streams.metrics import Metrics
 from streams.pipeline import Pipeline
+from streams.quarantine import Quarantine
 from tests.unit.agents.builders import found_trace, reroll, thumb, trace
 from tests.unit.agents.join.world import World
 
@@ -87,6 +88,7 @@ class Stage:
             lost=self._lost,
             fatal=self.fatal.append,
             hold=Hold(),
+            quarantine=Quarantine(self.world.store, 8_000),
         )
         rebuild: Any = SimpleNamespace(lost=self._nothing, join=self._nothing, read_again=self._nothing)
         self.start_offsets = StartOffsets(

@@ -122,7 +122,10 @@ class Rig:
         self.asked: list[tuple[TP, int | None, int | None]] = []
         self._folder = tempfile.TemporaryDirectory(prefix="rampgate-test-")
         app: Any = RampgateApp("group", broker="kafka://127.0.0.1:1", autodiscover=False, datadir=self._folder.name)
-        app.start_of_partition, app.start_offsets = self._start, SimpleNamespace(doubts={}, new_logs=set())
+        app.start_of_partition, app.start_offsets = (
+            self._start,
+            SimpleNamespace(doubts={}, new_logs=set(), quarantine=SimpleNamespace(release=lambda tp: None)),
+        )
         app.batch_records, app.broker_in_memory = batch_records, self.broker
         app.topics._acking_topics.add(TOPIC)
         self.app = app
