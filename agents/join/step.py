@@ -237,6 +237,9 @@ async def handle(
 
     async def attempt() -> Report | None:
         context = StepContext(ports.clock.now_ms(), policy, retry_state, replaying=batch.end <= settled, hold=hold)
+        if context.replaying and batch.records[-1].timestamp > context.now - policy.doubt:
+            # The lost state may have known of writes without an answer: its scores are compared, and not forced.
+            retry_state.doubtful = True
         seen, fresh = await read(batch, decoded, agent, context, ports, floor)
         results = await agent.merge(batch, fresh.items, context, ports)
         if stood_still(context, ports):

@@ -10,16 +10,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.join.rebuilding import adopt
+from agents.join.step import Batch
 from agents.ports import Unavailable
 from schemas.outcomes import Kind
 from tests.unit.agents.builders import MINUTE, NOW, SECOND, change, found_trace, reroll, trace
 from tests.unit.agents.join.late_opik import DOUBT, Died, LateOpik, late_world
 from tests.unit.agents.join.recounting import recount
-from tests.unit.agents.join.world import World
+from tests.unit.agents.join.world import AGENTS, World
 
 
 async def over(world: World, opik: LateOpik) -> None:
@@ -235,6 +238,35 @@ async def test_an_attempt_that_was_overtaken_after_a_try_without_an_answer_leave
     assert world.signals("r") == (1.0, 0.0)
     await over(world, opik)
     assert world.signals("r") == (-1.0, 0.0)
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+async def test_the_loss_of_the_state_loses_no_doubt_about_what_has_just_been_written(adopted: bool) -> None:
+    """The mark is gone with the state; the records that are read again are recent."""
+    world, opik = late_world()
+    await world.tell(Kind.TRACE, trace("r", judges=["q"]))
+    opik.fates = ["again"]
+    await world.tell(Kind.THUMBS, change("r", "up", 1))
+    await world.tell(Kind.THUMBS, change("r", "down", 2))
+    world.lose_state()
+    if adopted:
+        held = msgspec.structs.replace(found_trace("r"), wrote={"thumbs": -1, "reroll": 1})
+        await adopt([held], world.ports, world.policy)
+    calls = opik.calls
+    for kind in (Kind.THUMBS, Kind.TRACE):
+        records = world.logs[kind, 0]
+        batch = Batch(world.topics.of(kind), 0, 0, records)
+        world.start(batch)
+        await world.handle(batch, AGENTS[kind], settled=len(records))
+        world.committed[kind, 0] = len(records)
+    assert opik.calls == calls, "nothing is written twice"
+    await opik.wait(10 * SECOND)
+    await world.due()
+    await opik.land()
+    assert world.score("r") == 1.0
+    await over(world, opik)
+    assert world.signals("r") == (-1.0, 0.0)
+    world.balance()
 
 
 async def test_a_doubt_outlives_other_looks_at_the_turn() -> None:
