@@ -94,6 +94,7 @@ class Change:
 
     `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: key -> field ->
     increment, with the key's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
+    `due_by`: the same, unless it is due earlier already.
     `swaps`: many keys' checks and sets at once, none of them in `checks` or `sets`. `pools`: members with their
     numbers, for sorted sets of the lowest.
     """
@@ -102,6 +103,7 @@ class Change:
     sets: dict[Key, tuple[bytes, int]] = field(default_factory=dict)
     counts: dict[Key, tuple[int, dict[str, int]]] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
+    due_by: dict[str, int] = field(default_factory=dict)
     swaps: Swaps = field(default_factory=Swaps)
     pools: dict[Key, Pool] = field(default_factory=dict)
 

@@ -57,6 +57,8 @@ class MemoryStore:
                 self.due.pop(response_id, None)
             else:
                 self.due[response_id] = at
+        for response_id, by in change.due_by.items():
+            self.due[response_id] = min(self.due.get(response_id, by), by)
         for key, pool in change.pools.items():
             until, members = self.lowest.get(key, (0, {}))
             members = {**(members if until > now else {}), **pool.members}

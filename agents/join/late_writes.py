@@ -36,7 +36,7 @@ async def announce(context: StepContext, planned: Planned, ports: Ports) -> bool
         announced[response_id] = encode_turn(turn)
         change.checks[key] = snapshot.stored
         change.sets[key] = (announced[response_id], turn_expiry(turn, context.now, context.policy))
-        change.due[response_id] = until
+        change.due_by[response_id] = until
     if await ports.store.apply(change):
         return False
     for response_id, snapshot, _ in planned:

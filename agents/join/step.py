@@ -575,10 +575,10 @@ def doubt(context: StepContext, response_id: str, turn: Turn, now: int) -> None:
     look = unknown or (bool(turn.doubt_until) and (response_id in due or response_id in context.written))
     if unknown or response_id in context.unsure:
         turn.doubt_until = now + context.policy.doubt
-    if look:
-        # A look for the judges' scores is under way already, and must not be put off.
-        soon = turn.doubt_until if turn.judged else now + context.policy.trace_lookup
-        due[response_id] = min(due.get(response_id) or soon, turn.doubt_until)
+    if look and response_id in due:
+        due[response_id] = min(due[response_id] or turn.doubt_until, turn.doubt_until)
+    elif look:
+        context.change.due_by[response_id] = turn.doubt_until
 
 
 def remember(context: StepContext, stale: set[str]) -> None:

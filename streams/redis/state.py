@@ -24,18 +24,18 @@ from streams.retry import Retry
 
 # Applies a `Change`, or nothing where a check fails; returns the numbers of the keys whose check failed.
 #
-# ARGV[1]: a msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue, pools].
+# ARGV[1]: a msgpack array [keys, lengths, swaps, expires, sets, counts, due index, due, undue, pools, early].
 #   lengths  of the values that the first keys must hold: these keys are checked
 #   swaps    lengths of the new values of the first of the checked keys, which end at `expires`
 #   sets     [number of the key, length of its value, expires, ...]
 #   counts   [key, expires, [field, by, ...], ...]
-#   due      [at, id, ...]; undue: ids that leave the index
+#   due      [at, id, ...]; undue: ids that leave the index; early: as due, but none is put off
 #   pools    [key, expires, keep, [number, length of member, ...], ...]
 # ARGV[2]: all values in one piece, expected ones first, from which they are cut in order: one argument packs many times
 # faster than thousands do. Loops go in steps of 4,000, since Lua's `unpack` has a limit.
 APPLY = """
 local values, sub, call = ARGV[2], string.sub, redis.call
-local keys, lengths, swaps, expires, sets, counts, index, due, undue, pools = unpack(cmsgpack.unpack(ARGV[1]))
+local keys, lengths, swaps, expires, sets, counts, index, due, undue, pools, early = unpack(cmsgpack.unpack(ARGV[1]))
 local failed, at = {}, 1
 for from = 1, #lengths, 4000 do
   local last = math.min(from + 3999, #lengths)
@@ -75,6 +75,7 @@ for i = 1, #pools, 4 do
   call('PEXPIREAT', key, pools[i + 1])
 end
 for from = 1, #due, 4000 do call('ZADD', index, unpack(due, from, math.min(from + 3999, #due))) end
+for from = 1, #early, 4000 do call('ZADD', index, 'LT', unpack(early, from, math.min(from + 3999, #early))) end
 for from = 1, #undue, 4000 do call('ZREM', index, unpack(undue, from, math.min(from + 3999, #undue))) end
 return failed
 """
@@ -157,6 +158,7 @@ class RedisStore:
         for key, (expires, fields) in change.counts.items():
             counts += (prefix + key, expires, [part for name, by in fields.items() if by for part in (name, by)])
         due = [part for response_id, at in change.due.items() if at is not None for part in (at, response_id)]
+        early = [part for response_id, at in change.due_by.items() for part in (at, response_id)]
         undue = [response_id for response_id, at in change.due.items() if at is None]
         pools: list[Any] = []
         for key, pool in change.pools.items():
@@ -165,7 +167,8 @@ class RedisStore:
             values += pool.members
         names = [prefix + key for key in keys]
         swapped = list(map(len, swaps.after))
-        step = _pack([names, lengths, swapped, swaps.expires, sets, counts, prefix + DUE.key(), due, undue, pools])
+        index = prefix + DUE.key()
+        step = _pack([names, lengths, swapped, swaps.expires, sets, counts, index, due, undue, pools, early])
         held = b"".join(values)
         failed = await self.call(lambda: self._apply(args=[step, held]))
         return [keys[int(number) - 1] for number in failed]

@@ -176,6 +176,13 @@ async def test_a_step_moves_or_ends_what_is_due(store: Either) -> None:
     assert await store.claim_due(5_000, 10, 1) == ["moved"]
 
 
+async def test_what_is_due_by_a_time_is_not_put_off(store: Either) -> None:
+    await store.apply(Change(due={"earlier": 100, "later": 900}))
+    await store.apply(Change(due_by={"earlier": 500, "later": 500, "new": 500}))
+    assert await store.claim_due(100, 10, 10_000) == ["earlier"]
+    assert await store.claim_due(500, 10, 10_000) == ["later", "new"]
+
+
 async def test_two_claimants_never_get_the_same_turn(store: Either) -> None:
     await store.apply(Change(due={f"r{n}": n for n in range(200)}))
     taken = await asyncio.gather(*(store.claim_due(1_000, 30, 60_000) for _ in range(10)))

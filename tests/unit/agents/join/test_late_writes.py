@@ -251,7 +251,7 @@ async def test_the_loss_of_the_state_loses_no_doubt_about_what_has_just_been_wri
     world.lose_state()
     if adopted:
         held = msgspec.structs.replace(found_trace("r"), wrote={"thumbs": -1, "reroll": 1})
-        await adopt([held], world.ports, world.policy)
+        await adopt([held], world.ports, world.policy, world.clock.ms)
     calls = opik.calls
     for kind in (Kind.THUMBS, Kind.TRACE):
         records = world.logs[kind, 0]
@@ -285,6 +285,22 @@ async def test_a_doubt_outlives_other_looks_at_the_turn() -> None:
     await opik.land()
     await over(world, opik)
     assert world.signals("r") == (-1.0, 0.0)
+
+
+async def test_a_doubt_puts_no_other_look_at_the_turn_off() -> None:
+    """Coverage waits for judges' scores: the look for them comes as early as without a doubt."""
+    world, _ = late_world()
+    await world.tell(Kind.TRACE, trace("r"))
+    before = world.store.due["r"]
+    world.send(Kind.THUMBS, change("r", "up", 1))
+    await world.run(Kind.THUMBS, doubtful=True)
+    assert world.turn("r").doubt_until
+    assert world.store.due["r"] == before
+    world.traces.known["r"] = found_trace("r", judged=True)
+    world.wait(before - world.clock.ms)
+    await world.due()
+    assert world.turn("r").judged
+    assert world.store.due["r"] == world.turn("r").doubt_until
 
 
 async def test_a_step_that_stood_still_reads_the_state_anew_before_it_writes() -> None:
