@@ -9,9 +9,10 @@ import structlog
 from faust.types import TP
 
 from agents import thumbs
-from agents.join.step import Agent, FetchedBatch
+from agents.join.step import Agent, FetchedBatch, Hold
 from schemas.outcomes import Kind
 from streams.pipeline import Pipeline
+from streams.quarantine import Quarantine
 from tests.unit.agents.join.world import World
 
 
@@ -35,8 +36,6 @@ async def settle(world: World, agent: Agent = thumbs.AGENT, limit: int = 1_000) 
     """Everything in the thumbs log as one batch through a pipeline; why the worker stopped, or a partition paused."""
     fatal: list[BaseException] = []
 
-    async def ready() -> None: ...
-
     async def lost(*_: Any) -> None: ...
 
     pipeline = Pipeline(
@@ -50,7 +49,8 @@ async def settle(world: World, agent: Agent = thumbs.AGENT, limit: int = 1_000) 
         observe=lambda *_: None,
         lost=lost,
         fatal=fatal.append,
-        ready=ready,
+        hold=Hold(),
+        quarantine=Quarantine(world.store, 8_000),
     )
     records = world.logs[Kind.THUMBS, 0][world.committed.get((Kind.THUMBS, 0), 0) :]
     batch = FetchedBatch("rampgate.thumbs", 0, records[0].offset, records)
