@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from itertools import islice
 from typing import Any
 
@@ -49,8 +50,9 @@ class BatchConsumer(driver.Consumer):
     """Fetches batches and commits their offsets. Takes `start_of_partition` and `batch_records` from its app.
 
     `_next`: the offset of the next batch. `_outstanding`: the last offset of each batch that is not acknowledged, and
-    its first. `_generation` counts rewinds and assignments: a batch of an earlier one is stale. `_beyond`: how far a
-    partition was read on without a record, over marks of transactions and what was aborted.
+    its first. `_generation` counts rewinds and assignments: a batch of an earlier one is stale. `_adrift`: partitions
+    that are read from their committed offset, wherever the next batch begins, until they are rewound. `_beyond`: how
+    far a partition was read on without a record, over marks of transactions and what was aborted.
     """
 
     app: Any
@@ -60,6 +62,7 @@ class BatchConsumer(driver.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._next: dict[TP, int] = {}
+        self._adrift: set[TP] = set()
         self._generation: defaultdict[TP, int] = defaultdict(int)
         self._outstanding: defaultdict[TP, dict[int, int]] = defaultdict(dict)
         self._settled_before: dict[TP, int] = {}
@@ -82,12 +85,24 @@ class BatchConsumer(driver.Consumer):
         Where a rebalance takes partitions meanwhile, this does nothing: the same rebalance seeks those that it gives.
         """
         try:
-            await super().perform_seek()
+            await self._seek_committed()
         except (IllegalStateError, AssertionError):  # aiokafka asserts that a partition is left
             log.info("seek_overtaken_by_a_rebalance")
             return
         for tp in sorted(self.assignment()):
             await self.return_to_state(tp)
+
+    async def _seek_committed(self) -> None:
+        """Seek the committed offsets, as Faust does, and hand on nothing of what is read there.
+
+        Another such seek may have found the start of these partitions already: what is read at the committed offset
+        would seem to follow a hole, and all records from the start up to there would be passed by.
+        """
+        async with AsyncExitStack() as stack:
+            for tp in sorted(self.assignment()):
+                await stack.enter_async_context(self._seeking[tp])
+            self._adrift |= self.assignment()
+            await super().perform_seek()
 
     async def return_to_state(self, tp: TP) -> None:
         """Read on from the state's watermark; wait for the state while it is unavailable and the partition is ours."""
@@ -125,6 +140,7 @@ class BatchConsumer(driver.Consumer):
                 return
             self._generation[tp] += 1
             self._next[tp] = offset
+            self._adrift.discard(tp)
             self._beyond.pop(tp, None)
             self._read_offset[tp] = None
             self._outstanding[tp].clear()
@@ -210,7 +226,7 @@ class BatchConsumer(driver.Consumer):
         """Note where a fetch has moved on without giving a record. All that earlier ones gave was handed on by now."""
         consumer = self._thread._ensure_consumer()
         for tp, stands in self._next.items():
-            state = state_of(consumer, tp) if tp not in fetched else None
+            state = state_of(consumer, tp) if tp not in fetched and tp not in self._adrift else None
             moved = state is not None and state.has_valid_position and state.position > stands
             if state is not None and moved and self._fetched_under.get(tp) == self._generation[tp]:
                 self._beyond[tp] = state.position
@@ -238,7 +254,7 @@ class BatchConsumer(driver.Consumer):
             if self.app.consumer_generation_id != app_generation or not self.flow_active:
                 return
             stands = self._next.get(tp)
-            if stands is None:
+            if stands is None or tp in self._adrift:
                 continue
             stale = self._fetched_under.get(tp) != self._generation[tp]
             if fetched[0].offset < stands or (fetched[0].offset > stands and stale):
@@ -327,6 +343,7 @@ class BatchConsumer(driver.Consumer):
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)
             self._beyond.pop(tp, None)
+            self._adrift.discard(tp)
             self._halted.discard(tp)
             self._release(tp)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -167,6 +168,33 @@ async def test_a_partition_that_goes_while_committed_offsets_are_asked_for_ends_
     made.consumer.flow_active = True
     await made.start()
     assert places(await made.fetch()) == [(0, 1)]
+
+
+@pytest.mark.parametrize("rewound", [False, True], ids=["found before", "being found"])
+async def test_a_seek_to_committed_offsets_passes_no_record_by_whose_start_another_seek_has_found(
+    rig: Rig, rewound: bool
+) -> None:
+    """Seen when a worker that had stood still came back: the seek of one rebalance was under way when the next one's
+    began, and 143 records that were to be read again were passed by."""
+    rig.broker.committed[PLACE], rig.starts[PLACE] = 6, 0
+    await rig.start()
+    handed, others = list[Any](), list[asyncio.Task[None]]()
+
+    async def rewind() -> None:
+        others.append(asyncio.create_task(rig.consumer.rewind(PLACE, 0)))
+        await asyncio.sleep(0)
+
+    async def start_at(tp: TP, committed: int | None, settled: int | None) -> int:
+        handed.extend(await rig.fetch())
+        return 0
+
+    rig.consumer.start_at = start_at
+    if rewound:
+        rig.broker.meanwhile = rewind
+    await rig.start()
+    await asyncio.gather(*others)
+    assert [message.value.base for message in handed] == [message.value.records[0].offset for message in handed]
+    assert places(await rig.fetch()) == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 
 
 async def test_batches_are_not_current_while_the_rewind_is_under_way(rig: Rig) -> None:
