@@ -47,9 +47,11 @@ class Both(RuleBasedStateMachine):
             COUNTERS, st.tuples(GONE, st.dictionaries(st.sampled_from("xyz"), st.integers(-2, 2), max_size=3))
         ),
         due=st.dictionaries(IDS, st.none() | st.integers(0, 100)),
+        due_by=st.dictionaries(IDS, st.integers(0, 100)),
         swaps=st.dictionaries(KEYS, st.tuples(st.none() | VALUES, VALUES, GONE), max_size=3),
     )
-    def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any, swaps: Any) -> None:
+    def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any, due_by: Any, swaps: Any) -> None:
+        """No id is in both `due` and `due_by`: the product's steps never say both of one turn."""
         keys = sorted(right)
         checks = dict(zip(keys, self.same("read", keys), strict=True)) | wrong
         for key in swaps:
@@ -63,6 +65,7 @@ class Both(RuleBasedStateMachine):
             {key: (value, ends[gone]) for key, (value, gone) in sets.items()},
             {key: (ends[gone], fields) for key, (gone, fields) in counts.items()},
             due,
+            {response_id: at for response_id, at in due_by.items() if response_id not in due},
             Swaps(
                 list(swaps), before, [value for _, value, _ in swaps.values()], [ends[g] for *_, g in swaps.values()]
             ),

@@ -120,7 +120,7 @@ async def test_after_redis_was_emptied_reading_again_counts_the_same() -> None:
 
 async def test_the_same_request_on_two_partitions_at_two_workers_is_done_once_and_superseded_once() -> None:
     first = Worker(slow={"r": asyncio.Event()})
-    second = Worker(topic=first.topic, state=first.state, leases=first.leases, slow=first.slow)
+    second = Worker(topic=first.topic, state=first.state, slow=first.slow)
     await first.read(request("r"))
     await second.read(request("r"), partition=1)
     await come(lambda: first.begun and second.begun)
@@ -132,7 +132,7 @@ async def test_the_same_request_on_two_partitions_at_two_workers_is_done_once_an
 
 async def test_two_bodies_under_one_id_at_two_workers_are_one_verdict_and_one_conflicting_duplicate() -> None:
     first = Worker(slow={"r": asyncio.Event()})
-    second = Worker(topic=first.topic, state=first.state, leases=first.leases, slow=first.slow)
+    second = Worker(topic=first.topic, state=first.state, slow=first.slow)
     await first.read(request("r"))
     await second.read(request("r", to_percent=50), partition=1)
     await come(lambda: first.begun and second.begun)

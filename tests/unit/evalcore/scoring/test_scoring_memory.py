@@ -32,18 +32,20 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize("before", ["asked here", "in the cache"])
-async def test_an_item_that_was_scored_before_needs_no_prompt(before: str, prompts: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [("asked here", "fine"), ("asked here of other bytes", "fine"), ("in the cache", answered.NO_WORDS)],
+)
+async def test_an_item_that_was_scored_before_needs_no_prompt(before: str, reason: str, prompts: list[str]) -> None:
+    """The judge's words are there in the process that asked, and nowhere else."""
     cache, model = MemoryScoreCache(), Model()
-    first = ours = scorer(model, cache)
-    if before == "in the cache":
-        first = scorer(model, cache)
-        await ours.score("g", [replace(ONE, digest=b"2" * 16)])  # the same question, asked of other bytes
-    (was,) = await first.score("g", [ONE])
+    ours = scorer(model, cache)
+    first = scorer(model, cache) if before == "in the cache" else ours
+    await first.score("g", [replace(ONE, digest=b"2" * 16) if before == "asked here of other bytes" else ONE])
     await ours.score("g", [ONE])
     prompts.clear()
     (found,) = await ours.score("g", [replace(ONE, weight=3.0)])
-    assert (found.cached, found.answer, found.reason) == (True, Scored(4.0, 3.0), was.reason)
+    assert (found.cached, found.answer, found.reason) == (True, Scored(4.0, 3.0), reason)
     assert (prompts, len(model.calls)) == ([], 1)
 
 
