@@ -17,6 +17,7 @@ from tenacity import RetryCallState, retry_if_exception_type
 from tenacity.asyncio import AsyncRetrying
 
 from agents.ports import Unavailable
+from streams.stopping import heed_cancel
 
 T = TypeVar("T")
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -107,7 +108,7 @@ class Retry:
         clock: Callable[[], float] = time.monotonic,
     ) -> T:
         """The result of `call`, which is repeated after the errors in `again`. Raises the last error when it gives up,
-        and every other error at once.
+        and every other error at once. Once its task is cancelled it tries no more, whatever the call made of that.
 
         `noticed` is told of each error that is about to be tried again, the failures so far, and the pause.
         """
@@ -126,6 +127,7 @@ class Retry:
             return self.seconds is not None and clock() + pause > began + self.seconds
 
         def notice(state: RetryCallState) -> None:
+            heed_cancel()
             noticed(_error(state), state.attempt_number, round(state.upcoming_sleep, 2))
 
         retrying = AsyncRetrying(

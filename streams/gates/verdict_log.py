@@ -36,6 +36,7 @@ from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.reading import spans_of
 from streams.redis.lease import Leasing
 from streams.retry import Retry, TryAgain, reason_of
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -319,6 +320,7 @@ class VerdictLog:
         ) as consumer:
             assigned: list[TopicPartition] = []
             while True:
+                heed_cancel()
                 numbers = {*await consumer._client._wait_on_metadata(self._topic), *range(self._partitions)}
                 if len(numbers) > len(assigned):
                     assigned = [TopicPartition(self._topic, number) for number in sorted(numbers)]

@@ -25,6 +25,7 @@ from schemas.settings import KafkaAccess
 from streams.kafka.client import KAFKA_ERRORS, make_consumer, stop
 from streams.kafka.reading import spans_of
 from streams.retry import Retry, reason_of
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 CHUNK = 100
@@ -122,6 +123,7 @@ class DelayedConsumer(ConsumerRebalanceListener):
             consumer.subscribe(list(self._handlers), listener=self)
             await consumer.start()
             while True:
+                heed_cancel()
                 for partition in [partition for partition, task in self._work.items() if task.done()]:
                     self._work.pop(partition).result()
                     if len(self._places[partition].parked) < PARKED:

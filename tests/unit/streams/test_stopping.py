@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
+from agents.ports import Unavailable
+from schemas.settings import KafkaAccess
+from streams.gates import verdict_log
+from streams.gates.verdict_log import VerdictLog
+from streams.kafka import delayed_consumer
+from streams.kafka.client import Producer
+from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.retry import Retry, WallClock
 from streams.stopping import heed_cancel
+from tests.memory_ports import ManualClock, MemoryStore
+
+ACCESS = KafkaAccess(("127.0.0.1:1",))
 
 
 async def swallowing_client() -> None:
@@ -33,4 +46,110 @@ async def test_a_swallowed_cancellation_ends_the_loop_all_the_same() -> None:
 
 
 async def test_nothing_happens_to_a_task_that_nobody_stopped() -> None:
+    heed_cancel()
+
+
+class DeafConsumer:
+    """A consumer of an empty topic that does not notice the first time that its task is cancelled."""
+
+    def __init__(self) -> None:
+        self.asked, self.deaf, self._client = asyncio.Event(), True, self
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def subscribe(self, topics: object, listener: object) -> None: ...
+
+    def assign(self, partitions: object) -> None: ...
+
+    def seek(self, partition: object, offset: int) -> None: ...
+
+    def assignment(self) -> set[object]:
+        return set()
+
+    async def position(self, partition: object) -> int:
+        return 0
+
+    async def _wait_on_metadata(self, topic: str) -> set[int]:
+        return {0}
+
+    async def getmany(self, **options: int) -> dict[object, list[object]]:
+        self.asked.set()
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            if not self.deaf:
+                raise
+            self.deaf = False
+        return {}
+
+
+async def ends(stop: Coroutine[Any, Any, object]) -> bool:
+    """Tells whether it ends soon; if not, it is broken off."""
+    task = asyncio.ensure_future(stop)
+    done, _ = await asyncio.wait({task}, timeout=2.0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return bool(done)
+
+
+async def test_the_verdicts_reader_ends_though_its_client_lost_the_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consumer = DeafConsumer()
+
+    async def spans_of(_: object, partitions: list[object], since: int) -> dict[object, tuple[int, int]]:
+        return dict.fromkeys(partitions, (0, 0))
+
+    monkeypatch.setattr(verdict_log, "make_consumer", lambda *_, **__: consumer)
+    monkeypatch.setattr(verdict_log, "spans_of", spans_of)
+    log = VerdictLog(ACCESS, Producer(ACCESS), "verdicts", ManualClock(), 1, MemoryStore(ManualClock()))
+    log._fenced = None
+    await log.start()
+    await consumer.asked.wait()
+    assert await ends(log.close())
+    assert not consumer.deaf
+
+
+async def test_a_delayed_consumer_ends_though_its_client_lost_the_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consumer = DeafConsumer()
+    monkeypatch.setattr(delayed_consumer, "make_consumer", lambda *_, **__: consumer)
+    task = asyncio.create_task(DelayedConsumer("news", ACCESS, "group", {}, WallClock(), 0.0).run())
+    await consumer.asked.wait()
+    task.cancel()
+    assert await ends(asyncio.wait({task}))
+    assert task.cancelled()
+    assert not consumer.deaf
+
+
+@pytest.mark.parametrize("error", [OSError, Unavailable])
+async def test_what_is_stopped_is_not_tried_again_though_the_call_made_an_error_of_it(
+    error: Callable[[str], Exception],
+) -> None:
+    tried = 0
+
+    async def call() -> None:
+        nonlocal tried
+        tried += 1
+        if tried > 1:
+            return
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise error("connection lost") from None
+
+    task = asyncio.create_task(Retry(first=0.0, longest=0.0).call(call, (OSError, Unavailable)))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await ends(asyncio.wait({task}))
+    assert (task.cancelled(), tried) == (True, 1)
+
+
+async def test_a_try_that_took_too_long_ends_with_its_time_and_not_as_one_that_was_stopped() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await Retry(first=0.0, longest=0.0, tries=3).call(swallowing_client, OSError)
     heed_cancel()
