@@ -53,6 +53,8 @@ class Supervised:
         self._log.close()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_record_that_ends_the_process_is_dead_lettered_and_all_others_are_settled(rig: Rig) -> None:
     """The record lies in the middle of a partition, under two workers that are started again whenever they die."""
     traffic = Traffic(61, 300, now_ms(), Mix(no_trace=0.0, opik_only=0.0, judged_opik=0.0, garbage=0.0))
