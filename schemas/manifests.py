@@ -289,3 +289,35 @@ class OverridesFile(FileModel):
 
     overrides: list[Override] = Field(default_factory=list)
     """Exceptions. One that has expired stays: it is the record."""
+
+
+def _glob(pattern: str) -> str:
+    """Checks a pattern of paths. Raises ValueError where it could fit no path, or would not mean what it says."""
+    parts = pattern.split("/")
+    if "\\" in pattern or any(part in ("", ".", "..") for part in parts):
+        raise ValueError("is no path from the repository's root, its folders set apart by one /")
+    if any("**" in part and part != "**" for part in parts) or parts.count("**") > MOST_DEPTHS:
+        raise ValueError(f"** stands for folders and has no other sign beside it; there may be {MOST_DEPTHS} of them")
+    if re.search(r"[?\[\]{}!]", pattern):
+        raise ValueError("has a sign with a meaning elsewhere and none here: there are * and **")
+    return pattern
+
+
+MOST_DEPTHS: Final = 3
+Glob = Annotated[Text, AfterValidator(_glob)]
+
+
+class PathClass(FileModel):
+    """Files that trigger the same gates."""
+
+    gates: list[Milestone]
+    """What a change of one of them triggers; an empty list for nothing."""
+    files: Annotated[list[Glob], Field(min_length=1)]
+    """Patterns from the repository's root. `*` stays within a folder, `**` is any depth; `*.md` fits in any folder."""
+
+
+class GatePathsFile(FileModel):
+    """`configs/gate-paths.yaml`: which gates a change triggers, by the paths it touches (PC5 §5.5)."""
+
+    paths: Annotated[list[PathClass], Field(min_length=1)]
+    """The first pattern that fits decides. What none fits triggers every gate."""

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache
 from typing import Final
 
 from evalcore.gates.overrides import read_block, text_of, unsigned
+from evalcore.registry.gate_paths import DEFAULT, Triggered, triggered
 from schemas.judges import Milestone
+from schemas.manifests import GatePathsFile
 
-ALL: Final = tuple(Milestone)
-PATHS: Final[tuple[tuple[str, tuple[Milestone, ...]], ...]] = (
-    *((pattern, ALL) for pattern in (
-        "prompts/**", "configs/rules/**", "configs/evaluation_manifest.yaml", "src/consumer_agent/agent/**",
-        "src/consumer_agent/factory.py", "src/consumer_agent/utils/tools.py",
-    )),
-    *((pattern, (Milestone.PRE_MERGE,)) for pattern in (
-        "src/consumer_agent/api/**", "src/consumer_agent/utils/helpers.py", "configs/*.yaml",
-    )),
-    *((pattern, ()) for pattern in (
-        "tests/**", "docs/**", "*.md", ".github/**", "setup.py", "pyproject.toml", "Makefile",
-    )),
-)  # fmt: skip
-"""Pattern -> gates; the first pattern that fits decides. `**` is any depth, `*` stays within a folder; `*.md` matches
-in any folder."""
-ANYTHING_ELSE: Final = "anything else"
 LABELS: Final = {"eval-skip-pre-ramp": Milestone.PRE_RAMP, "eval-skip-pre-full": Milestone.PRE_FULL}
 BLOCK: Final = "eval-skip-justification"
 
 
 @dataclass(frozen=True)
-class Triggered:
-    """The gates that a changed file triggers; `rule` is the pattern that decided."""
+class Renamed:
+    """A changed file that had another name before."""
 
-    file: str
-    rule: str
-    gates: tuple[Milestone, ...]
+    old: str
+    new: str
 
 
 @dataclass(frozen=True)
@@ -62,10 +45,17 @@ class Plan:
     wrong: tuple[str, ...]
 
 
-def plan(changed: Iterable[str], labels: Iterable[str] = (), description: str = "", *, today: date) -> Plan:
-    """Plans the gates of the changed files. A path that no pattern fits triggers all gates. Only `pre_ramp` and
-    `pre_full` can be skipped."""
-    files = tuple(triggered(file) for file in dict.fromkeys(changed))
+def plan(
+    changed: Iterable[str | Renamed],
+    labels: Iterable[str] = (),
+    description: str = "",
+    *,
+    today: date,
+    table: GatePathsFile = DEFAULT,
+) -> Plan:
+    """Plans the gates of the changed files. A path that no pattern fits triggers all gates; a renamed file triggers
+    those of both its names. Only `pre_ramp` and `pre_full` can be skipped."""
+    files = tuple(found for one in dict.fromkeys(changed) for found in _triggered(one, table))
     wanted = {gate for file in files for gate in file.gates}
     asked = [label for label in dict.fromkeys(labels) if label.startswith("eval-skip-")]
     skipped, wrong = _overrides(asked, description, today)
@@ -78,14 +68,10 @@ def plan(changed: Iterable[str], labels: Iterable[str] = (), description: str = 
     )
 
 
-def triggered(file: str) -> Triggered:
-    """Returns the gates that a changed file triggers."""
-    path = file.replace("\\", "/").removeprefix("./")
-    climbs = ".." in path.split("/")  # docs/../prompts/x is not below docs
-    for pattern, gates in () if climbs else PATHS:
-        if _pattern(pattern).fullmatch(path):
-            return Triggered(file, pattern, gates)
-    return Triggered(file, ANYTHING_ELSE, ALL)
+def _triggered(changed: str | Renamed, table: GatePathsFile) -> tuple[Triggered, ...]:
+    if isinstance(changed, str):
+        return (triggered(changed, table),)
+    return replace(triggered(changed.old, table), renamed_to=changed.new), triggered(changed.new, table)
 
 
 def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tuple[Skip, ...], tuple[str, ...]]:
@@ -110,10 +96,3 @@ def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tu
             approved_by, text = text_of(block, "approved_by"), text_of(block, "justification")
             skips.append(Skip(LABELS[label], label, approved_by, text, block["expires"]))
     return tuple(skips), tuple(wrong)
-
-
-@lru_cache(maxsize=64)
-def _pattern(glob: str) -> re.Pattern[str]:
-    parts = {"**": ".+", "*": "[^/]*"}
-    text = "".join(parts.get(part, re.escape(part)) for part in re.split(r"(\*\*|\*)", glob))
-    return re.compile(f"(?:.*/)?{text}" if glob.startswith("*.") else text)

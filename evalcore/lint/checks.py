@@ -13,6 +13,7 @@ from evalcore.lint.dataset import ITEMS, SAMPLING
 from evalcore.lint.drift import DRIFT
 from evalcore.lint.enforcement import ENFORCEMENT
 from evalcore.lint.filters import ARCHETYPES, FILTERS
+from evalcore.lint.gate_paths import GATE_PATHS
 from evalcore.lint.limits import SCALES
 from evalcore.lint.names import IDENTITY, NAMES, PATHS, SIZE
 from evalcore.lint.provenance import CADENCE, PROVENANCE
@@ -25,7 +26,7 @@ SUBJECTS: dict[str, tuple[Check, ...]] = {
     subject.title: tuple(subject.checks)
     for subject in (
         IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, PROVENANCE, CADENCE, DRIFT, COMPOSITES, CATEGORIES,
-        SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, SIZE,
+        SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS, SIZE,
     )
 }  # fmt: skip
 CHECKS: tuple[Check, ...] = tuple(check for checks in SUBJECTS.values() for check in checks)

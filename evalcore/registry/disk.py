@@ -8,13 +8,23 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from evalcore.registry.files import BASE, COMPONENTS, EXTENSION, MANIFEST, OVERRIDES, SELECTION, VERTICALS, Tree
+from evalcore.registry.files import (
+    BASE,
+    COMPONENTS,
+    EXTENSION,
+    GATE_PATHS,
+    MANIFEST,
+    OVERRIDES,
+    SELECTION,
+    VERTICALS,
+    Tree,
+)
 from evalcore.yaml.loader import MAX_BYTES
 
 __all__ = ["Tree", "default_root", "read", "read_tree", "today"]
 
 _LIKE_YAML = {".yaml", ".yml", ".json"}
-_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in (MANIFEST, BASE, OVERRIDES)}
+_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS)}
 _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION)}
 
 

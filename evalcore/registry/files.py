@@ -23,6 +23,7 @@ from schemas.judges import Classification, RuleFile, Thresholds, VerticalRuleFil
 from schemas.manifests import (
     Category,
     Composite,
+    GatePathsFile,
     JudgeSelection,
     ManifestBase,
     ManifestExtension,
@@ -34,6 +35,7 @@ from schemas.verticals import Vertical
 MANIFEST: Final = "evaluation_manifest.yaml"
 BASE: Final = "manifest-base.yaml"
 OVERRIDES: Final = "enforcement-overrides.yaml"
+GATE_PATHS: Final = "gate-paths.yaml"
 EXTENSION: Final = "manifest-extension.yaml"
 SELECTION: Final = "judge-selection.yaml"
 COMPONENTS: Final = "../prompts/components"
@@ -83,6 +85,7 @@ class RegistryFiles:
     extensions: Mapping[str, Parsed[ManifestExtension]] = field(default_factory=dict)
     selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
     overrides: Parsed[OverridesFile] | None = None
+    gate_paths: Parsed[GatePathsFile] | None = None
     verticals: frozenset[str] = frozenset()
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
     """The registration files of `verticals`."""
@@ -146,7 +149,7 @@ def finding(
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns all files that fit their models, and the findings about the others. A file that does not fit is
     in `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
-    `vertical/judge`), manifest, base, extension, selection, overrides and vertical."""
+    `vertical/judge`), manifest, base, extension, selection, overrides, gate_paths and vertical."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
@@ -175,6 +178,7 @@ class _Assembling:
             extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
             selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
             overrides=found.get(("overrides", "")),
+            gate_paths=found.get(("gate_paths", "")),
             verticals=frozenset(key for kind, key in found if kind == "vertical"),
             registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
             unread=frozenset(self.unread),
@@ -199,6 +203,8 @@ class _Assembling:
                 self.read("base", "", ManifestBase, name)
             case (file,) if file == OVERRIDES:
                 self.read("overrides", "", OverridesFile, name)
+            case (file,) if file == GATE_PATHS:
+                self.read("gate_paths", "", GatePathsFile, name)
             case (*_, vertical, "eval", file) if file == EXTENSION and name.startswith(VERTICALS):
                 self.read("extension", vertical, ManifestExtension, name)
                 self.same(("extension", vertical), name, "vertical", vertical, "the folder's name")
@@ -250,7 +256,7 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            for known in (MANIFEST, BASE, OVERRIDES, EXTENSION, SELECTION):
+            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, EXTENSION, SELECTION):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

@@ -72,6 +72,9 @@ _VERTICAL: Final[dict[str, Remedy]] = {
     "vertical": Remedy("PF-9 §5.5", "the vertical the file belongs to", "receipts"),
     "categories": Remedy("PF-9 §5.5", "the vertical's categories", ""),
 }
+_PATHS: Final[dict[str, Remedy]] = {
+    "paths": Remedy("PC5 §5.5", "which files trigger which gates", "[{gates: [pre_merge], files: [src/**]}]"),
+}
 _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "RuleFile": ("a rule file", "PC5 FR-3", _RULE),
     "VerticalRuleFile": ("a vertical's rule file", "PF-9 §5.2", {**_PROVENANCE, **_LIMITS}),
@@ -80,6 +83,7 @@ _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "ManifestExtension": ("a manifest extension", "PF-9 §5.5", _VERTICAL),
     "JudgeSelection": ("a judge selection", "PF-9 §5.5", _VERTICAL),
     "OverridesFile": ("the list of overrides", "PC5 §5.2", {}),
+    "GatePathsFile": ("the table of paths", "PC5 §5.5", _PATHS),
     "Vertical": ("a vertical's registration", "PF-9 §5.5", {}),
 }
 

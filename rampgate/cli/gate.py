@@ -28,47 +28,61 @@ def register(app: typer.Typer) -> None:
 def plan_command(
     files: Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="more changed files")] = None,
     changed: Annotated[list[str] | None, typer.Option(help="a changed file, from the repository's root")] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="REF", help="the target branch: what changed since, by git")
+    ] = None,
+    head: Annotated[str, typer.Option(metavar="REF", help="with --base: the pull request's last commit")] = "HEAD",
     label: Annotated[list[str] | None, typer.Option(help="a label of the pull request")] = None,
     description: Annotated[
         Path | None, typer.Option(help="file with the pull request's description; - for stdin")
     ] = None,
     pull_request: Annotated[str, typer.Option(help="its number or address, for the audit")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each override is appended")] = None,
+    configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show which gates a change triggers, by the paths it touches, and which of them its overrides skip.
 
+    With --base the files are those that git finds changed, a renamed one under both its names, and the table of paths
+    (configs/gate-paths.yaml) is that branch's.
+
     An override needs a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification, the
     reviewer's tick, and an entry in the audit; otherwise its gate runs. Exit code 1 if an override does not hold.
 
-    Example: rampgate gate plan --changed configs/rules/ux_quality.yaml README.md
+    Example: rampgate gate plan --base origin/main
     """
     from dataclasses import asdict
     from datetime import UTC, datetime
 
-    from evalcore.gates.planning import plan
+    from evalcore.gates.planning import Renamed, plan
+    from rampgate.ci_gate.changes import changes, table_at
     from rampgate.cli.jobs.override_audit import append, read_description
+    from rampgate.settings import load_settings
 
-    names = [*(changed or []), *(files or [])]
-    if not names:
-        raise Failure("name the changed files: rampgate gate plan --changed FILE [FILE]...")
-    made = plan(names, label or [], read_description(description), today=datetime.now(UTC).date())
+    names: list[str | Renamed] = [*(changed or []), *(files or [])]
+    if not names and base is None:
+        raise Failure("say what changed: rampgate gate plan --base REF, or --changed FILE [FILE]...")
+    names += changes(Path(), base, head) if base is not None else []
+    table = table_at(Path(), load_settings({"configs": configs}).configs, base)
+    text = read_description(description)
+    made = plan(names, label or [], text, today=datetime.now(UTC).date(), table=table.paths)
     if made.skipped:
         append(audit, "gate_skip", pull_request, [asdict(skip) for skip in made.skipped])
     for wrong in made.wrong:
         sys.stderr.write(f"override refused: {wrong}\n")
-    print_json(_document(made)) if as_json else _show(made)
+    print_json(_document(made, table.source)) if as_json else _show(made)
     raise typer.Exit(1 if made.wrong else 0)
 
 
-def _document(made: Plan) -> dict[str, Any]:
+def _document(made: Plan, table: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from rampgate.cli.jobs.override_audit import plain_entry
 
     return {
         "gates": list(made.gates),
-        "files": [{"file": one.file, "rule": one.rule, "gates": list(one.gates)} for one in made.files],
+        "files": [asdict(one) for one in made.files],
+        "table": table,
         "skipped": [plain_entry(asdict(skip)) for skip in made.skipped],
         "refused": list(made.wrong),
     }
@@ -78,10 +92,12 @@ def _show(made: Plan) -> None:
     from rich.console import Console
 
     from rampgate.tables import make_table
+    from schemas.dead_letters import clean
 
     table = make_table(None, "File", "Gates", "Rule")
     for one in made.files:
-        table.add_row(one.file, ", ".join(one.gates) or "none", one.rule)
+        name = f"{one.file} (now {one.renamed_to})" if one.renamed_to else one.file
+        table.add_row(clean(name, 500), ", ".join(one.gates) or "none", one.rule)
     console = Console(highlight=False, markup=False)
     console.print(table)
     for skip in made.skipped:

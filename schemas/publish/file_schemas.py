@@ -14,7 +14,14 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from schemas.judges import SAME_OPERATOR, Operator, RuleFile, VerticalRuleFile
-from schemas.manifests import JudgeSelection, ManifestBase, ManifestExtension, ManifestFile, OverridesFile
+from schemas.manifests import (
+    GatePathsFile,
+    JudgeSelection,
+    ManifestBase,
+    ManifestExtension,
+    ManifestFile,
+    OverridesFile,
+)
 from schemas.verticals import Vertical
 
 
@@ -31,6 +38,7 @@ FILES: Final[dict[str, FileForm]] = {
     "manifest-extension": FileForm("Categories of a vertical", ManifestExtension),
     "judge-selection": FileForm("Quality judges of a vertical's categories", JudgeSelection),
     "enforcement-overrides": FileForm("Audited exceptions to enforcement", OverridesFile),
+    "gate-paths": FileForm("Which gates a change triggers", GatePathsFile),
     "vertical": FileForm("A registered vertical", Vertical),
 }
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -1,4 +1,4 @@
-"""The pages of faults and of hostile input name one test a row, and each is there."""
+"""The pages of faults, of hostile input and of how to game a verdict name one test a row, and each is there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.root import ROOT
 
-PAGES = [name for name in ("faults.md", "hostile-input.md") if (ROOT / "docs" / name).is_file()]
+PAGES = [name for name in ("faults.md", "hostile-input.md", "gaming.md") if (ROOT / "docs" / name).is_file()]
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 

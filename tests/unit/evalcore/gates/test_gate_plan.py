@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from evalcore.gates.planning import ANYTHING_ELSE, plan, triggered
+from evalcore.gates.planning import Renamed, plan
+from evalcore.registry.gate_paths import ANYTHING_ELSE, DEFAULT, triggered
+from evalcore.yaml.models import read_as
 from rampgate.cli import app
 from rampgate.console import Failure
 from schemas.judges import Milestone
+from schemas.manifests import GatePathsFile
 from tests.root import ROOT
 
 TODAY = date(2026, 11, 21)
@@ -37,6 +40,11 @@ def filled(milestones: str = "[pre_ramp]", tick: bool = True, expires: str = "20
     [
         ("prompts/components/greeting.xml", 3),
         ("prompts/notes.md", 3),
+        ("src/consumer_agent/prompts/system.md", 3),
+        ("src/consumer_agent/api/prompts/a/b.md", 3),
+        ("verticals/receipts/prompts/system.md", 3),
+        ("docs/prompts/guide.md", 0),
+        ("tests/prompts/data.md", 0),
         ("configs/rules/receipts/ux_quality.yaml", 3),
         ("configs/evaluation_manifest.yaml", 3),
         ("src/consumer_agent/agent/a/b.py", 3),
@@ -74,6 +82,36 @@ def test_each_path_of_the_table_triggers_its_gates(file: str, gates: int) -> Non
 def test_what_the_table_does_not_know_triggers_all_gates(file: str) -> None:
     assert triggered(file).gates == tuple(Milestone)
     assert triggered(file).rule == ANYTHING_ELSE
+
+
+def test_a_file_that_leaves_a_gated_folder_triggers_that_folders_gates() -> None:
+    made = plan([Renamed("prompts/system.md", "docs/system.md")], today=TODAY)
+    assert made.gates == tuple(Milestone)
+    assert [(one.file, one.rule, one.renamed_to) for one in made.files] == [
+        ("prompts/system.md", "prompts/**", "docs/system.md"),
+        ("docs/system.md", "docs/**", ""),
+    ]
+
+
+def test_the_shipped_table_is_pc5s() -> None:
+    parsed, findings = read_as(GatePathsFile, "gate-paths.yaml", (ROOT / "configs/gate-paths.yaml").read_bytes())
+    assert findings == []
+    assert parsed is not None
+    assert parsed.model == DEFAULT
+
+
+def test_another_repositorys_layout_is_a_table_of_its_own() -> None:
+    table = GatePathsFile.model_validate({
+        "paths": [{"gates": ["pre_full", "pre_merge"], "files": ["agents/**/words/*.txt"]},
+                  {"gates": [], "files": ["**/notes/**"]}]
+    })  # fmt: skip
+    merging = (Milestone.PRE_MERGE, FULL)
+    for file in ("agents/words/a.txt", "agents/a/words/b.txt", "agents/a/b/words/c.txt"):
+        assert triggered(file, table).gates == merging
+    for file in ("notes/a", "a/notes/b/c"):
+        assert triggered(file, table).gates == ()
+    for file in ("agents/words/a/b.txt", "prompts/a.md", "docs/a", "a/b\nnotes/x", "xnotes/a"):
+        assert triggered(file, table).gates == tuple(Milestone)
 
 
 def test_a_change_triggers_what_any_of_its_files_does() -> None:

@@ -21,6 +21,7 @@ NAMES: Final = {
     "extension": "../specs/verticals/receipts/eval/manifest-extension.yaml",
     "selection": "../specs/verticals/receipts/eval/judge-selection.yaml",
     "overrides": "enforcement-overrides.yaml",
+    "gate paths": "gate-paths.yaml",
     "registration": "verticals/receipts.yaml",
 }
 """One file of each kind."""

@@ -176,6 +176,8 @@ BAD = [
     ),
     Bad("overrides", "overrides: []", "overrides: [{}]", "missing-field", "overrides[0].judge"),
     Bad("overrides", "overrides: []", "override: []", "unknown-field", "override", "did you mean 'overrides'?"),
+    Bad("gate paths", "tests/**,", "./tests,", "wrong-value", "paths[0].files[0]", "from the repository's root"),
+    Bad("gate paths", "gates: [pre_merge]", "gates: [pre_merg]", "unknown-value", "paths[2].gates[0]", "pre_merge"),
     Bad("registration", "project: receipts-eval\n", "", "missing-field", "project", "", None),
     Bad("registration", "workspace: default", "workspace: 1", "wrong-type", "workspace"),
     Bad("registration", ": 300", ": 0", "out-of-range", "reroll_window_seconds", "more than 0"),
