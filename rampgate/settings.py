@@ -38,11 +38,11 @@ _NOT_SETTINGS = ("settings", "cache")
 """`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
 _SECRETS = (
     "opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token",
-    "redis_password", "seal_key",
+    "redis_password", "seal_key", "github_token",
 )  # fmt: skip
 _CARRIED = {
     "redis": "redis_password", "opik": "opik_api_key", "model_url": "model_key", "pagerduty_url": "pagerduty_key",
-    "grafana_url": "grafana_token",
+    "grafana_url": "grafana_token", "github_url": "github_token",
 }  # fmt: skip
 """A URL, and the secret that is sent to it."""
 
@@ -194,6 +194,9 @@ class Settings(BaseModel):
     grafana_url: str | None = None
     grafana_token: SecretStr | None = None
     grafana_token_file: Path | None = None
+    github_url: str = Field("https://api.github.com/graphql", description="Says who approved an override of a gate")
+    github_token: SecretStr | None = None
+    github_token_file: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
 
@@ -309,7 +312,7 @@ class Settings(BaseModel):
         layer, address = ("litellm:", value[8:]) if value and value.startswith("litellm:") else ("", value)
         return layer + usable_url(address, "http", "https") if address else value
 
-    @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url")
+    @field_validator("opik", "dynamodb_endpoint", "pagerduty_url", "grafana_url", "github_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         return value and usable_url(value, "http", "https")

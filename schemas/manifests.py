@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
@@ -259,6 +260,10 @@ class JudgeSelection(FileModel):
     """The folder's name."""
     categories: dict[Text, Selection] = Field(min_length=1)
     """Category of the vertical -> its judges."""
+
+
+LONGEST_OVERRIDE: Final = timedelta(days=92)
+"""How long an override may hold: a quarter, so that each is audited before it is renewed (PC5 §5.5)."""
 
 
 class Override(FileModel):

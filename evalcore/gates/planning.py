@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
-from evalcore.gates.overrides import read_block, text_of, unsigned
+from evalcore.gates.overrides import PullRequest, read_block, text_of, unapproved, unsigned
 from evalcore.registry.gate_paths import DEFAULT, Triggered, triggered
 from schemas.judges import Milestone
 from schemas.manifests import GatePathsFile
@@ -52,13 +52,15 @@ def plan(
     *,
     today: date,
     table: GatePathsFile = DEFAULT,
+    pull: PullRequest | None = None,
 ) -> Plan:
     """Plans the gates of the changed files. A path that no pattern fits triggers all gates; a renamed file triggers
-    those of both its names. Only `pre_ramp` and `pre_full` can be skipped."""
+    those of both its names. Only `pre_ramp` and `pre_full` can be skipped, and nothing is without what the host says of
+    the pull request."""
     files = tuple(found for one in dict.fromkeys(changed) for found in _triggered(one, table))
     wanted = {gate for file in files for gate in file.gates}
     asked = [label for label in dict.fromkeys(labels) if label.startswith("eval-skip-")]
-    skipped, wrong = _overrides(asked, description, today)
+    skipped, wrong = _overrides(asked, description, today, pull)
     held = {skip.milestone for skip in skipped}
     return Plan(
         tuple(gate for gate in Milestone if gate in wanted and gate not in held),
@@ -74,7 +76,9 @@ def _triggered(changed: str | Renamed, table: GatePathsFile) -> tuple[Triggered,
     return replace(triggered(changed.old, table), renamed_to=changed.new), triggered(changed.new, table)
 
 
-def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tuple[Skip, ...], tuple[str, ...]]:
+def _overrides(
+    labels: Sequence[str], description: str, today: date, pull: PullRequest | None
+) -> tuple[tuple[Skip, ...], tuple[str, ...]]:
     if not labels:
         return (), ()
     wrong = [
@@ -84,7 +88,7 @@ def _overrides(labels: Sequence[str], description: str, today: date) -> tuple[tu
     if not known:
         return (), tuple(wrong)
     block, why = read_block(BLOCK, description, today, "milestones")
-    why = [*why, *unsigned(BLOCK, description)]
+    why = [*why, *unsigned(BLOCK, description), *unapproved(BLOCK, block, pull)]
     skips = []
     for label in known:
         named = block.get("milestones")

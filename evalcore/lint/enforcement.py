@@ -13,7 +13,7 @@ from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Enforcement, Milestone, judge_id
-from schemas.manifests import Override, OverridesFile
+from schemas.manifests import LONGEST_OVERRIDE, Override, OverridesFile
 
 ENFORCEMENT = Subject("Enforcement", "PC5 §5.2")
 
@@ -82,7 +82,7 @@ def override_names_a_judge(files: RegistryFiles, find: Find) -> Iterator[Finding
 
 @ENFORCEMENT.error()
 def override_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
-    """An override was approved on a day that has come, and expires after it."""
+    """An override was approved on a day that has come, and expires after it, within 92 days."""
     for parsed, path, _, entry in _overrides(files):
         if entry.approved_on > files.today + timedelta(days=1):
             message = f"{entry.approved_on} has not come yet"
@@ -90,6 +90,9 @@ def override_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
         if entry.expires <= entry.approved_on:
             message = f"{entry.expires} is not after the approval on {entry.approved_on}"
             yield find(parsed, (*path, "expires"), message, "write the last day on which it holds")
+        elif entry.expires - entry.approved_on > LONGEST_OVERRIDE:
+            message = f"{entry.expires} is more than {LONGEST_OVERRIDE.days} days after the approval"
+            yield find(parsed, (*path, "expires"), message, "write an earlier day; who still needs it then asks again")
 
 
 @ENFORCEMENT.warning()

@@ -36,7 +36,10 @@ def plan_command(
     description: Annotated[
         Path | None, typer.Option(help="file with the pull request's description; - for stdin")
     ] = None,
-    pull_request: Annotated[str, typer.Option(help="its number or address, for the audit")] = "",
+    repository: Annotated[
+        str | None, typer.Option(help="owner/name on GitHub, which says who approved; no override holds without")
+    ] = None,
+    pull_request: Annotated[str, typer.Option(help="its number")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each override is appended")] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
@@ -47,29 +50,32 @@ def plan_command(
     (configs/gate-paths.yaml) is that branch's.
 
     An override needs a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification, the
-    reviewer's tick, and an entry in the audit; otherwise its gate runs. Exit code 1 if an override does not hold.
+    reviewer's tick and approval, as --repository tells, and an entry in the audit; otherwise its gate runs. Exit code 1
+    if an override does not hold.
 
     Example: rampgate gate plan --base origin/main
     """
     from dataclasses import asdict
-    from datetime import UTC, datetime
 
     from evalcore.gates.planning import Renamed, plan
+    from evalcore.registry import disk
     from rampgate.ci_gate.changes import changes, table_at
-    from rampgate.cli.jobs.override_audit import append, read_description
+    from rampgate.cli.jobs.override_audit import append, looked_up, read_description
     from rampgate.settings import load_settings
+    from schemas.dead_letters import clean
 
     names: list[str | Renamed] = [*(changed or []), *(files or [])]
     if not names and base is None:
         raise Failure("say what changed: rampgate gate plan --base REF, or --changed FILE [FILE]...")
     names += changes(Path(), base, head) if base is not None else []
     table = table_at(Path(), load_settings({"configs": configs}).configs, base)
-    text = read_description(description)
-    made = plan(names, label or [], text, today=datetime.now(UTC).date(), table=table.paths)
-    if made.skipped:
-        append(audit, "gate_skip", pull_request, [asdict(skip) for skip in made.skipped])
+    pull, today = looked_up(repository, pull_request, description, label), disk.today()
+    labels, said = (pull.labels, pull.description) if pull else (label or (), read_description(description))
+    made = plan(names, labels, said, today=today, table=table.paths, pull=pull)
+    if made.skipped and pull is not None:
+        append(audit, "gate_skip", pull, [asdict(skip) for skip in made.skipped])
     for wrong in made.wrong:
-        sys.stderr.write(f"override refused: {wrong}\n")
+        sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     print_json(_document(made, table.source)) if as_json else _show(made)
     raise typer.Exit(1 if made.wrong else 0)
 
@@ -134,7 +140,10 @@ def run_command(
     description: Annotated[
         Path | None, typer.Option(help="file with the pull request's description; - for stdin")
     ] = None,
-    pull_request: Annotated[str, typer.Option(help="its number or address, for the audit")] = "",
+    repository: Annotated[
+        str | None, typer.Option(help="owner/name on GitHub, which says who approved; no shift is accepted without")
+    ] = None,
+    pull_request: Annotated[str, typer.Option(help="its number")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which an accepted shift is appended")] = None,
     vertical: Annotated[str | None, typer.Option(help="use this vertical's limits; without it the platform's")] = None,
     within: Annotated[float | None, typer.Option(min=1, help="most seconds for all judges together")] = None,

@@ -29,7 +29,7 @@ from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.run import GateRequest, GateRun
-from rampgate.cli.jobs.override_audit import append, read_description
+from rampgate.cli.jobs.override_audit import append, looked_up, read_description
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings, revealed
@@ -64,6 +64,7 @@ class Options:
     record: bool
     commit: str
     description: Path | None
+    repository: str | None
     pull_request: str
     audit: Path | None
     junit: Path | None
@@ -138,11 +139,13 @@ def decide(options: Options) -> int:
 
 def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
     """The baseline shift that the pull request's description has accepted, appended to the audit; None without one."""
-    shift, refused = accepted(read_description(options.description), registry, today)
+    pull = looked_up(options.repository, options.pull_request, options.description)
+    said = pull.description if pull is not None else read_description(options.description)
+    shift, refused = accepted(said, registry, today, pull)
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
-    if shift is not None:
-        append(options.audit, "baseline_shift", options.pull_request, [asdict(shift)])
+    if shift is not None and pull is not None:
+        append(options.audit, "baseline_shift", pull, [asdict(shift)])
     return shift
 
 
@@ -204,7 +207,11 @@ def _milestone(word: str) -> Milestone:
 def _check_options(at: Milestone, options: Options) -> None:
     """Raise Failure unless the options say what this milestone judges, and nothing that only another one does."""
     merging = at is Milestone.PRE_MERGE
-    others = ("traces", "judges", "coverage") if merging else ("dataset", "candidate", "outputs", "description")
+    others = (
+        ("traces", "judges", "coverage")
+        if merging
+        else ("dataset", "candidate", "outputs", "description", "repository")
+    )
     judges = "a dataset and a candidate's outputs to it" if merging else "--traces FILE"
     strange = [f"--{name}" for name in others if getattr(options, name) is not None]
     if strange:

@@ -1,4 +1,5 @@
-"""Reads overrides of gates from a pull request's description, and appends each one to the audit (PC5 §5.5)."""
+"""Reads what a pull request overrides, asks its host who approved that, and appends each override to the audit (PC5
+§5.5)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import Any
 
 import orjson
 
-from rampgate.console import Failure
+from agents.ports import Unauthorized, Unavailable
+from evalcore.gates.overrides import PullRequest
+from rampgate.ci_gate.github import REPOSITORY, read_pull_request
+from rampgate.console import Failure, run
+from rampgate.settings import load_settings, revealed
+
+LONGEST = 256 * 1024
+"""Bytes of a description; GitHub's have at most 65,536 characters."""
 
 
 def read_description(description: Path | None) -> str:
@@ -18,14 +26,44 @@ def read_description(description: Path | None) -> str:
     if description is None:
         return ""
     try:
-        return sys.stdin.read() if str(description) == "-" else description.read_text(encoding="utf-8")
+        if str(description) == "-":
+            text = sys.stdin.read(LONGEST + 1)
+        else:
+            with description.open(encoding="utf-8") as file:
+                text = file.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{description}: can't be read: {error}") from error
+    if len(text) > LONGEST:
+        raise Failure(f"{description}: longer than any pull request's description")
+    return text
 
 
-def append(audit: Path | None, kind: str, pull_request: str, entries: Sequence[Mapping[str, Any]]) -> None:
+def looked_up(repository: str | None, pull_request: str, *given: object) -> PullRequest | None:
+    """What GitHub says of the pull request; None without a repository. `given` is what the command line says of it
+    instead. Raises Failure."""
+    if repository is None:
+        return None
+    if any(given):
+        raise Failure(
+            "--repository: description and labels are asked for there, so leave --description and --label out"
+        )
+    number = pull_request.removeprefix("#")
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise Failure("--repository: say which pull request, by its number: --pull-request 12")
+    if not REPOSITORY.fullmatch(repository):
+        raise Failure("--repository: name it as GitHub does: owner/name")
+    settings = load_settings()
+    url, token = settings.github_url, revealed(settings.github_token)
+    try:
+        return run(lambda: read_pull_request(url, token, repository, int(number)))
+    except (Unavailable, Unauthorized) as error:
+        raise Failure(str(error)) from error
+
+
+def append(audit: Path | None, kind: str, pull: PullRequest, entries: Sequence[Mapping[str, Any]]) -> None:
     """Append a line for each override. Raises Failure: an override that is not in the audit does not hold."""
-    write(audit, kind, [{"pull_request": pull_request, **entry} for entry in entries])
+    about = {"repository": pull.repository, "pull_request": f"#{pull.number}", "author": pull.author, "head": pull.head}
+    write(audit, kind, [{**about, **entry} for entry in entries])
 
 
 def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:

@@ -22,6 +22,7 @@ from tests.unit.evalcore.registry.registry_disk import built, rewritten
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, gate, on_outputs, ran, refused
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig
+from tests.unit.rampgate.ci_gate.github_api import PULL, FakeGitHub, github
 
 REGISTRY = built()
 HELPFULNESS = REGISTRY.judge("helpfulness")
@@ -98,7 +99,7 @@ def test_a_warning_is_a_run_and_the_file_does_not_grow_without_end() -> None:
     assert [run.score for run in many.runs] == [float(n) for n in range(10, KEPT + 10)]
 
 
-def filled(judges: str, *, tick: bool = True, expires: str = "2036-12-01") -> str:
+def filled(judges: str, *, tick: bool = True, expires: str = "2026-12-01") -> str:
     """The repository's own template, filled in."""
     text = TEMPLATE.replace(
         "judges: []\napproved_by:\njustification:\nexpires:",
@@ -109,9 +110,9 @@ def filled(judges: str, *, tick: bool = True, expires: str = "2036-12-01") -> st
 
 
 def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
-    shift, wrong = accepted(filled("[Helpfulness, brevity]"), REGISTRY, TODAY)
+    shift, wrong = accepted(filled("[Helpfulness, brevity]"), REGISTRY, TODAY, PULL)
     assert shift is not None
-    assert (shift.judges, shift.approved_by, shift.expires) == (("helpfulness", "brevity"), "@owner", date(2036, 12, 1))
+    assert (shift.judges, shift.approved_by, shift.expires) == (("helpfulness", "brevity"), "@owner", date(2026, 12, 1))
     assert wrong == ()
 
 
@@ -122,6 +123,7 @@ def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
         (filled("[helpfulness]", expires="2026-11-20"), "it expired on 2026-11-20"),
         (filled("[helpfulness]", expires="2036-12-01T10:00:00"), "expires is no day"),
         (filled("[helpfulness]", expires=""), "expires is no day"),
+        (filled("[helpfulness]", expires="2099-12-31"), "an override holds for 92 days at most"),
         (filled("[refusal]"), "refusal is a safety judge, which takes no override"),
         (filled("[nobody]"), "nobody"),
         (filled("[]"), "judges names no judge"),
@@ -131,7 +133,7 @@ def test_a_shift_is_accepted_for_the_judges_it_names() -> None:
     ],
 )  # fmt: skip
 def test_a_shift_that_does_not_hold_says_why(text: str, told: str) -> None:
-    shift, wrong = accepted(text, REGISTRY, TODAY)
+    shift, wrong = accepted(text, REGISTRY, TODAY, PULL)
     assert shift is None
     assert told in "; ".join(wrong)
 
@@ -145,12 +147,22 @@ def test_a_safety_judge_blocks_whatever_is_handed_in() -> None:
 
 @pytest.mark.parametrize("text", ["", "no block", TEMPLATE, TEMPLATE.replace("- [ ]", "- [x]")])
 def test_a_template_left_as_it_is_accepts_nothing_and_is_no_mistake(text: str) -> None:
-    assert accepted(text, REGISTRY, TODAY) == (None, ())
+    assert accepted(text, REGISTRY, TODAY, PULL) == (None, ())
 
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     yield from commanded(Rig, tmp_path, monkeypatch)
+
+
+ON_GITHUB = ("--repository", "example/agents", "--pull-request", "12")
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    with github() as fake:
+        monkeypatch.setenv("RAMPGATE_GITHUB_URL", fake.url)
+        yield fake
 
 
 BLOCKING = {
@@ -178,9 +190,11 @@ def test_runs_on_main_are_recorded_and_a_fall_below_them_is_a_regression(rig: Ri
     assert file.read_bytes() == before, "a gate that failed is no baseline"
 
 
-def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance(rig: Rig, tmp_path: Path) -> None:
+def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance(
+    rig: Rig, host: FakeGitHub, tmp_path: Path
+) -> None:
     """PC5 FR-12, R-2: a major change makes the baseline anew, or the pull request says that it no longer applies."""
-    file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
+    file, audit = tmp_path / "baselines.json", tmp_path / "audit.jsonl"
     rig.registry(BLOCKING)
     gate(rig, "--baselines", file, "--record")
     rewritten(rig.root / "rules" / "brevity.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
@@ -192,8 +206,8 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     (reason,) = found["reasons"]
     assert reason["message"].startswith(f"brevity scored 5, and main's baseline is of its version {old}: nobody knows")
 
-    said.write_text(filled("[brevity]"))
-    accepting = ("--baselines", file, "--description", said, "--audit", audit)
+    host.says(filled("[brevity]"))
+    accepting = ("--baselines", file, *ON_GITHUB, "--audit", audit)
     assert gate(rig, *accepting)["verdict"] == "pass", "the old baseline no longer applies"
     assert json.loads(audit.read_text())["judges"] == ["brevity"]
 
@@ -201,8 +215,10 @@ def test_pc5_fr12_a_changed_rubric_needs_a_new_baseline_or_an_audited_acceptance
     assert gate(rig, "--baselines", file)["verdict"] == "pass"
 
 
-def test_pc5_fr12_an_acceptance_is_of_the_judges_it_names_and_of_their_dimensions(rig: Rig, tmp_path: Path) -> None:
-    file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
+def test_pc5_fr12_an_acceptance_is_of_the_judges_it_names_and_of_their_dimensions(
+    rig: Rig, host: FakeGitHub, tmp_path: Path
+) -> None:
+    file, audit = tmp_path / "baselines.json", tmp_path / "audit.jsonl"
     parts = "{dimensions: {tone: {description: How it sounds., threshold: 3}}}"
     rig.registry({"rules/helpfulness.yaml": parts})
     gate(rig, "--baselines", file, "--record")
@@ -211,17 +227,19 @@ def test_pc5_fr12_an_acceptance_is_of_the_judges_it_names_and_of_their_dimension
     found = gate(rig, "--baselines", file)
     assert (found["verdict"], codes(found)) == ("warn", {"regressed"})
     assert found["failing_judges"] == ["brevity", "helpfulness", "helpfulness.tone"]
-    said.write_text(filled("[helpfulness]"))
-    left = gate(rig, "--baselines", file, "--description", said, "--audit", audit)
+    host.says(filled("[helpfulness]"))
+    left = gate(rig, "--baselines", file, *ON_GITHUB, "--audit", audit)
     assert (left["verdict"], left["failing_judges"]) == ("warn", ["brevity"])
 
 
-def test_pc5_fr12_a_changed_rubric_of_a_safety_judge_takes_no_acceptance(rig: Rig, tmp_path: Path) -> None:
-    file, said, audit = tmp_path / "baselines.json", tmp_path / "pr.md", tmp_path / "audit.jsonl"
+def test_pc5_fr12_a_changed_rubric_of_a_safety_judge_takes_no_acceptance(
+    rig: Rig, host: FakeGitHub, tmp_path: Path
+) -> None:
+    file, audit = tmp_path / "baselines.json", tmp_path / "audit.jsonl"
     gate(rig, "--baselines", file, "--record")
     rewritten(rig.root / "rules" / "refusal.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
-    said.write_text(filled("[refusal]"))
-    done = ran(*on_outputs(rig), "--baselines", file, "--description", said, "--audit", audit, "--json")
+    host.says(filled("[refusal]"))
+    done = ran(*on_outputs(rig), "--baselines", file, *ON_GITHUB, "--audit", audit, "--json")
     assert (done.exit_code, json.loads(done.stdout)["failing_judges"]) == (1, ["refusal"])
     assert "override refused: " in done.stderr
     assert "refusal is a safety judge" in done.stderr
@@ -240,31 +258,35 @@ def test_a_changed_limit_or_a_judge_that_main_never_had_needs_no_new_baseline(ri
     assert gate(rig, "--baselines", file)["verdict"] == "pass"
 
 
-def test_an_accepted_shift_warns_where_it_would_block_and_is_audited(rig: Rig, tmp_path: Path) -> None:
+def test_an_accepted_shift_warns_where_it_would_block_and_is_audited(
+    rig: Rig, host: FakeGitHub, tmp_path: Path
+) -> None:
     """PC5 §5.5: the operator can override with an explicit accept-baseline-shift."""
     rig.registry(BLOCKING)
     rig.answers(lambda n: 0.6 if n % 2 else 1)
     assert gate(rig, code=1)["failing_judges"] == ["brevity"]
-    said, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
-    said.write_text(filled("[brevity]"))
-    assert "--audit" in refused(*on_outputs(rig), "--description", said)
-    found = gate(rig, "--description", said, "--audit", audit, "--pull-request", "7")
+    audit = tmp_path / "audit.jsonl"
+    host.says(filled("[brevity]"))
+    assert "--audit" in refused(*on_outputs(rig), *ON_GITHUB)
+    found = gate(rig, *ON_GITHUB, "--audit", audit)
     assert (found["verdict"], found["accepted"]) == ("warn", ["brevity"])
     (entry,) = map(json.loads, audit.read_text().splitlines())
-    assert {"kind": "baseline_shift", "pull_request": "7", "judges": ["brevity"], "approved_by": "@owner"}.items() <= (
-        entry.items()
-    )
+    assert {
+        "kind": "baseline_shift",
+        "pull_request": "#12",
+        "judges": ["brevity"],
+        "approved_by": "@owner",
+    }.items() <= (entry.items())
     rig.answers(lambda n: 0 if n % 2 else 1)
-    below = gate(rig, "--description", said, "--audit", audit, code=1)
+    below = gate(rig, *ON_GITHUB, "--audit", audit, code=1)
     assert below["per_judge_scores"]["brevity"]["rule"] == "floor_breach", "no override goes below a floor"
 
 
-def test_a_refused_override_is_told_and_the_gate_decides_without_it(rig: Rig, tmp_path: Path) -> None:
+def test_a_refused_override_is_told_and_the_gate_decides_without_it(rig: Rig, host: FakeGitHub, tmp_path: Path) -> None:
     rig.registry(BLOCKING)
     rig.answers(lambda n: 0.6 if n % 2 else 1)
-    said = tmp_path / "pr.md"
-    said.write_text(filled("[brevity]", tick=False))
-    done = ran(*on_outputs(rig), "--description", said, "--json")
+    host.says(filled("[brevity]", tick=False))
+    done = ran(*on_outputs(rig), *ON_GITHUB, "--json")
     assert (done.exit_code, json.loads(done.stdout)["failing_judges"]) == (1, ["brevity"])
     assert "override refused: the reviewer's agreement is missing" in done.stderr
 

@@ -11,11 +11,12 @@ from evalcore.gates.planning import plan
 from schemas.judges import Milestone
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.rampgate.ci_gate.github_api import PULL
 
 TODAY = date(2026, 11, 21)
 REGISTRY = built()
 TICK = f"- [x] {AGREED}"
-MORE = "approved_by: '@owner'\njustification: known\nexpires: 2036-12-01\n"
+MORE = "approved_by: '@owner'\njustification: known\nexpires: 2026-12-01\n"
 SHIFT = f"```accept-baseline-shift\njudges: [brevity]\n{MORE}```"
 SKIP = f"```eval-skip-justification\nmilestones: [pre_ramp]\n{MORE}```"
 TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
@@ -23,8 +24,8 @@ TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
 
 def held(text: str) -> tuple[bool, bool]:
     """Whether the shift holds that the text may have, and whether the skip does."""
-    shift, _ = accepted(text, REGISTRY, TODAY)
-    skips = plan(["configs/rules/x.yaml"], ["eval-skip-pre-ramp"], text, today=TODAY).skipped
+    shift, _ = accepted(text, REGISTRY, TODAY, PULL)
+    skips = plan(["configs/rules/x.yaml"], ["eval-skip-pre-ramp"], text, today=TODAY, pull=PULL).skipped
     return shift is not None, [one.milestone for one in skips] == [Milestone.PRE_RAMP]
 
 
@@ -102,7 +103,7 @@ def test_a_hidden_example_is_no_second_block() -> None:
     example = SHIFT.replace("brevity", "helpfulness")
     text = f"<!-- such as\n{example}\n-->\n\n~~~\n{example}\n~~~\n\n{BLOCKS}{TICK}"
     assert held(text) == (True, True)
-    shift, _ = accepted(text, REGISTRY, TODAY)
+    shift, _ = accepted(text, REGISTRY, TODAY, PULL)
     assert shift is not None
     assert shift.judges == ("brevity",)
 

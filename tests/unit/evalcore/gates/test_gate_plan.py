@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from evalcore.gates.planning import Renamed, plan
 from evalcore.registry.gate_paths import ANYTHING_ELSE, DEFAULT, triggered
@@ -17,6 +18,7 @@ from rampgate.console import Failure
 from schemas.judges import Milestone
 from schemas.manifests import GatePathsFile
 from tests.root import ROOT
+from tests.unit.rampgate.ci_gate.github_api import HEAD, PULL, FakeGitHub, github
 
 TODAY = date(2026, 11, 21)
 RAMP, FULL = Milestone.PRE_RAMP, Milestone.PRE_FULL
@@ -24,7 +26,7 @@ TEMPLATE = (ROOT / ".github" / "pull_request_template.md").read_text()
 RULE = "configs/rules/ux_quality.yaml"
 
 
-def filled(milestones: str = "[pre_ramp]", tick: bool = True, expires: str = "2036-12-23", why: str = "flaky") -> str:
+def filled(milestones: str = "[pre_ramp]", tick: bool = True, expires: str = "2026-12-23", why: str = "flaky") -> str:
     """The repository's own template, filled in."""
     text = TEMPLATE.replace(
         "milestones: []\napproved_by:\njustification:\nexpires:",
@@ -121,7 +123,7 @@ def test_a_change_triggers_what_any_of_its_files_does() -> None:
 
 
 def test_an_override_with_label_justification_and_sign_off_skips_its_gate() -> None:
-    made = plan([RULE], ["eval-skip-pre-ramp"], filled(), today=TODAY)
+    made = plan([RULE], ["eval-skip-pre-ramp"], filled(), today=TODAY, pull=PULL)
     assert (made.gates, made.wrong) == ((Milestone.PRE_MERGE, FULL), ())
     (skip,) = made.skipped
     assert (skip.milestone, skip.approved_by, skip.justification) == (RAMP, "@owner", "flaky")
@@ -135,6 +137,7 @@ def test_an_override_with_label_justification_and_sign_off_skips_its_gate() -> N
         (["eval-skip-pre-ramp"], filled(tick=False), "reviewer's agreement"),
         (["eval-skip-pre-ramp"], filled(expires="2026-11-20"), "expired"),
         (["eval-skip-pre-ramp"], filled(expires="soon"), "no day"),
+        (["eval-skip-pre-ramp"], filled(expires="2099-12-31"), "92 days at most"),
         (["eval-skip-pre-ramp"], filled(why="''"), "justification is empty"),
         (["eval-skip-pre-ramp"], filled("[pre_full]"), "does not name pre_ramp"),
         (["eval-skip-pre-ramp"], filled() + filled(), "it has 2"),
@@ -145,36 +148,61 @@ def test_an_override_with_label_justification_and_sign_off_skips_its_gate() -> N
 def test_an_override_that_lacks_something_skips_nothing_and_says_what(
     labels: list[str], description: str, why: str
 ) -> None:
-    made = plan([RULE], labels, description, today=TODAY)
+    made = plan([RULE], labels, description, today=TODAY, pull=PULL)
     assert (made.gates, made.skipped) == (tuple(Milestone), ())
     assert any(why in wrong for wrong in made.wrong), made.wrong
 
 
 def test_a_block_without_its_label_skips_nothing() -> None:
-    assert plan([RULE], ["bug"], filled(), today=TODAY).gates == tuple(Milestone)
+    assert plan([RULE], ["bug"], filled(), today=TODAY, pull=PULL).gates == tuple(Milestone)
 
 
-def test_the_command_appends_to_the_audit_and_never_rewrites_it(tmp_path: Path) -> None:
-    description, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
-    description.write_text(filled())
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    with github() as fake:
+        monkeypatch.setenv("RAMPGATE_GITHUB_URL", fake.url)
+        monkeypatch.setattr("evalcore.registry.disk.today", lambda: TODAY)
+        yield fake
+
+
+ON_GITHUB = ("--repository", "example/agents", "--pull-request", "12")
+
+
+def planned(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["gate", "plan", "--changed", RULE, "README.md", *map(str, arguments)])
+
+
+def test_the_command_appends_to_the_audit_and_never_rewrites_it(host: FakeGitHub, tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
     audit.write_text('{"earlier": true}\n')
-    arguments = ["gate", "plan", "--changed", RULE, "README.md", "--label", "eval-skip-pre-ramp"]
-    more = ["--description", str(description), "--audit", str(audit), "--pull-request", "#12", "--json"]
-    result = CliRunner().invoke(app, [*arguments, *more])
+    host.says(filled(), "eval-skip-pre-ramp", "bug")
+    result = planned(*ON_GITHUB, "--audit", audit, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_full"]
     earlier, entry = map(json.loads, audit.read_text().splitlines())
     assert earlier == {"earlier": True}
-    assert (entry["pull_request"], entry["milestone"], entry["approved_by"]) == ("#12", "pre_ramp", "@owner")
+    about = {"repository": "example/agents", "pull_request": "#12", "author": "writer", "head": HEAD}
+    assert entry.items() >= {**about, "milestone": "pre_ramp", "approved_by": "@owner"}.items()
 
 
-def test_without_an_audit_no_override_holds(tmp_path: Path) -> None:
-    description = tmp_path / "pr.md"
-    description.write_text(filled())
-    arguments = ["gate", "plan", "--changed", RULE, "--label", "eval-skip-pre-ramp", "--description", str(description)]
-    result = CliRunner().invoke(app, arguments)
+def test_without_an_audit_no_override_holds(host: FakeGitHub) -> None:
+    host.says(filled(), "eval-skip-pre-ramp")
+    result = planned(*ON_GITHUB)
     assert isinstance(result.exception, Failure)
     assert "--audit" in str(result.exception)
+
+
+def test_what_the_command_line_says_of_a_pull_request_overrides_nothing(tmp_path: Path) -> None:
+    """Labels and description of an event, or of whoever writes the command, are nobody's approval."""
+    description, audit = tmp_path / "pr.md", tmp_path / "audit.jsonl"
+    description.write_text(filled())
+    said = ("--label", "eval-skip-pre-ramp", "--description", description)
+    result = planned(*said, "--audit", audit, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["gates"] == ["pre_merge", "pre_ramp", "pre_full"]
+    assert "nobody was asked who approved it" in result.stderr
+    assert not audit.exists()
+    assert "leave --description" in str(planned(*said, *ON_GITHUB).exception)
 
 
 def test_a_refused_override_ends_with_1_and_its_gate_runs() -> None:

@@ -218,6 +218,13 @@ CASES = [
         {OVERRIDES: override(expires="2026-11-21")},
     ),
     Case(
+        "override-days",
+        {OVERRIDES: override(expires="2027-02-21")},
+        f"{OVERRIDES}: overrides[0].expires",
+        {OVERRIDES: override(expires="2027-02-20")},
+        ("92 days",),
+    ),
+    Case(
         "override-in-use",
         {OVERRIDES: override()},
         f"{OVERRIDES}: overrides[0]",

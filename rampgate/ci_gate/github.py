@@ -1,0 +1,143 @@
+"""Asks GitHub who approved a pull request, and what its description and labels are now (PC5 §5.5). An edge.
+
+An event's payload is as old as its event, and a run that is repeated gets it again: labels, description and approvals
+are read when they decide.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+
+import httpx
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.ports import Unauthorized, Unavailable
+from evalcore.gates.overrides import Approval, PullRequest
+from evalcore.scoring.bounded_answer import BoundedClient
+from evalcore.scoring.chat_model import Client, retry_after
+from streams.retry import RETRIED_STATUSES, Retry, TryAgain, reason_of
+
+REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9._-]{1,100}", re.ASCII)
+SECONDS: Final = 20.0
+QUERY: Final = """\
+query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      author { login }
+      headRefOid
+      body
+      lastEditedAt
+      editor { login }
+      labels(first: 100) { nodes { name } }
+      latestOpinionatedReviews(first: 100, writersOnly: true) {
+        nodes { author { login } state submittedAt commit { oid } }
+      }
+    }
+  }
+}
+"""
+"""`latestOpinionatedReviews` leaves out comments, and of each reviewer all but the last word; `writersOnly` those who
+may not write to the repository, such as a friend of the author's."""
+
+
+class _Answered(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Actor(_Answered):
+    login: str
+
+
+class _Commit(_Answered):
+    oid: str
+
+
+class _Review(_Answered):
+    author: _Actor | None = None
+    state: str
+    submitted_at: datetime | None = Field(None, alias="submittedAt")
+    commit: _Commit | None = None
+
+
+class _Reviews(_Answered):
+    nodes: list[_Review]
+
+
+class _Label(_Answered):
+    name: str
+
+
+class _Labels(_Answered):
+    nodes: list[_Label]
+
+
+class _Pull(_Answered):
+    author: _Actor | None = None
+    head: str = Field(alias="headRefOid")
+    body: str
+    edited_at: datetime | None = Field(None, alias="lastEditedAt")
+    editor: _Actor | None = None
+    labels: _Labels | None = None
+    reviews: _Reviews | None = Field(None, alias="latestOpinionatedReviews")
+
+
+class GitHub:
+    """A host of repositories, asked through its GraphQL API (`evalcore.gates.overrides.PullRequests`). The caller
+    closes the client."""
+
+    def __init__(self, client: Client, url: str, token: str | None, retry: Retry | None = None) -> None:
+        self._client, self._url = client, url
+        self._headers = {"content-type": "application/json", "user-agent": "rampgate"}
+        if token:
+            self._headers["authorization"] = f"Bearer {token}"
+        self._retry = retry or Retry(0.5, SECONDS, SECONDS, tries=4)
+
+    async def read(self, repository: str, number: int) -> PullRequest:
+        """Return what GitHub says now. Raises Unavailable, also where there is no such pull request, and
+        Unauthorized."""
+        owner, _, name = repository.partition("/")
+        asked = {"query": QUERY, "variables": {"owner": owner, "name": name, "number": number}}
+        try:
+            content = await self._retry.call(lambda: self._post(orjson.dumps(asked)), TryAgain)
+        except TryAgain as error:
+            raise Unavailable(f"GitHub: {error}") from error
+        try:
+            data = orjson.loads(content)["data"]["repository"]["pullRequest"]
+            pull = _Pull.model_validate(data)
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
+            message = f"GitHub: does not tell of pull request {number} of {repository}, or not to this token"
+            raise Unavailable(message) from error
+        reviews = pull.reviews.nodes if pull.reviews is not None else []
+        return PullRequest(
+            repository=repository, number=number, author=pull.author.login if pull.author else "", head=pull.head,
+            description=pull.body, labels=tuple(one.name for one in pull.labels.nodes) if pull.labels else (),
+            edited_at=pull.edited_at, edited_by=pull.editor.login if pull.editor else None,
+            approvals=tuple(
+                Approval(one.author.login, one.commit.oid, one.submitted_at)
+                for one in reviews
+                if one.state == "APPROVED" and one.author and one.commit and one.submitted_at
+            ),
+        )  # fmt: skip
+
+    async def _post(self, body: bytes) -> bytes:
+        """Raises TryAgain where another try may help, Unavailable and Unauthorized."""
+        try:
+            answer = await self._client.post(self._url, content=body, headers=self._headers)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise TryAgain(f"can't be reached ({reason_of(error)})") from error
+        if answer.status_code in RETRIED_STATUSES:
+            raise TryAgain(f"answers {answer.status_code}", retry_after(answer.headers))
+        if answer.status_code in (401, 403):
+            raise Unauthorized(f"GitHub: answers {answer.status_code}: the token may not read the pull request")
+        if answer.status_code != 200:
+            raise Unavailable(f"GitHub: answers {answer.status_code}")
+        return answer.content
+
+
+async def read_pull_request(url: str, token: str | None, repository: str, number: int) -> PullRequest:
+    """Return what GitHub says of a pull request. Raises Unavailable and Unauthorized."""
+    async with BoundedClient(1, SECONDS) as client:
+        return await GitHub(client, url, token).read(repository, number)
