@@ -22,7 +22,9 @@ from tests.root import ROOT
 
 FILE = ROOT / "docker-compose.yml"
 ONE_SHOT = {"topics", "table"}
-OWN = {"table", "worker", "feed"}
+COMMANDS = {"console"}
+OWN = {"table", "worker", "feed"} | COMMANDS
+RIGHTS = ROOT / "configs" / "compose" / "kafka.acls"
 EXACT = re.compile(r"^[a-z0-9][a-z0-9./_-]*:v?\d+\.\d+\.\d+(-[a-z0-9]+)*(@sha256:[0-9a-f]{64})?$")
 
 
@@ -63,6 +65,8 @@ def test_every_service_has_a_health_check_or_ends(compose: dict[str, Any]) -> No
     for name, service in compose["services"].items():
         if name in ONE_SHOT:
             assert service["restart"].startswith("on-failure")
+        elif name in COMMANDS:
+            assert (service["restart"], service["profiles"]) == ("no", ["commands"]), "`up` leaves it out"
         else:
             assert service["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL"), name
             assert service["restart"] == "unless-stopped", name
@@ -102,6 +106,7 @@ def test_environment_names_are_settings_and_their_values_are_accepted(compose: d
         security = values.pop("kafka_security", None)
         if security is not None:
             values["kafka_security"] = json.loads(security)
+            assert values["kafka_security"]["user"] == name, "each process logs in as a user of its own"
         settings = Settings.model_validate(values)
         if name != "table":
             assert settings.write
@@ -143,11 +148,68 @@ def test_the_registry_is_whole_in_the_image_and_where_it_is_mounted(compose: dic
 
 
 def test_topics_are_those_of_the_contract(compose: dict[str, Any]) -> None:
-    script = compose["services"]["topics"]["command"][0]
+    entry = compose["services"]["topics"]["entrypoint"][-1]
+    script = (ROOT / "configs" / "compose" / PurePosixPath(entry).name).read_text()
     loop = re.search(r"for topic in ([a-z -]+); do", script)
     assert loop
     made = {f"rampgate.{name}" for name in loop[1].split()} | set(re.findall(r"^make ([a-z0-9._-]+)", script, re.M))
     assert made == set(Topics().all)
+
+
+def granted() -> dict[str, dict[str, str]]:
+    """The operations of each user, by resource."""
+    found: dict[str, dict[str, str]] = {}
+    for line in RIGHTS.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        user, sort, names, operations = line.split()
+        for name in names.split(","):
+            resource = name if sort == "topic" else f"{sort.replace('-', ' ')} {name}"
+            assert user not in found.setdefault(resource, {}), f"{user} and {resource} twice"
+            found[resource][user] = operations.replace(",", ", ")
+    return found
+
+
+def test_the_page_tells_the_rights_that_the_compose_file_grants() -> None:
+    """Whoever sets up a Kafka of their own reads the page; what compose grants is tested against a real one."""
+    text = (ROOT / "docs" / "access.md").read_text()
+    table = text[text.index("| resource |") :].split("\n\n")[0]
+    head, *rows = [line.removeprefix("|").removesuffix("|").split("|") for line in table.splitlines()]
+    users = [cell.strip(" `") for cell in head[1:]]
+    told = {
+        row[0].strip(" `"): {user: cell.strip() for user, cell in zip(users, row[1:], strict=True) if cell.strip()}
+        for row in rows[1:]
+    }
+    assert told == granted()
+
+
+def test_each_topic_has_somebody_who_may_use_it_and_nobody_may_change_one() -> None:
+    rights = granted()
+    assert set(Topics().all) <= set(rights)
+    harmless = {"Read", "Write", "Describe", "DescribeConfigs"}
+    assert {each for users in rights.values() for one in users.values() for each in one.split(", ")} <= harmless
+
+
+def test_each_user_has_a_password_of_its_own(compose: dict[str, Any], tmp_path: Path) -> None:
+    users = {user for held in granted().values() for user in held}
+    wanted = {f"kafka_{user}_password" for user in users}
+    assert set(compose["services"]["topics"]["secrets"]) == wanted
+    subprocess.run(["sh", str(ROOT / "scripts" / "make_secrets.sh"), str(tmp_path / "s")], check=True, timeout=30)
+    made = {path.name: path.read_text() for path in (tmp_path / "s").iterdir()}
+    assert set(made) == set(compose["secrets"])
+    assert len(set(made.values())) == len(made)
+    for name, service in compose["services"].items():
+        held = wanted & set(service.get("secrets", ()))
+        assert held <= ({f"kafka_{name}_password"} if name != "topics" else wanted)
+
+
+def test_who_comes_without_a_password_comes_from_the_brokers_own_loopback(compose: dict[str, Any]) -> None:
+    settings = compose["services"]["kafka"]["environment"]
+    protocols = dict(pair.split(":") for pair in settings["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(","))
+    for listener in settings["KAFKA_LISTENERS"].split(","):
+        name, _, address = listener.partition("://")
+        assert protocols[name] == "SASL_PLAINTEXT" or address.startswith("127.0.0.1:"), listener
+    assert settings["KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND"] == "false"
 
 
 def test_the_image_is_pinned_and_runs_without_root_in_exec_form() -> None:
