@@ -46,6 +46,16 @@ class Reason:
     message: str
 
 
+class JudgeStanding(StrEnum):
+    """What a judge's limits rest on: a seed, evidence (a JADE round, or the distribution of production's scores), or
+    either past its day; a suspended judge decides nothing."""
+
+    PROVISIONAL = "provisional"
+    CALIBRATED = "calibrated"
+    OVERDUE = "overdue"
+    SUSPENDED = "suspended"
+
+
 @dataclass(frozen=True)
 class JudgeScore:
     """One judge's result at a gate. All numbers are on the judge's own scale; a BOOLEAN judge's are rates of true.
@@ -53,7 +63,7 @@ class JudgeScore:
     `score` counts unscored items at their worst value; it is None where the judge had no item to score. It is made of
     `n` items, `unscored` of them without an answer; items that are not applicable are left out. `baseline` is the mean
     of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the
-    judge passed.
+    judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when.
     """
 
     score: float | None
@@ -70,6 +80,8 @@ class JudgeScore:
     ci95: tuple[float, float] | None = None
     rule: Code | None = None
     judge_version: str = ""
+    standing: JudgeStanding | None = None
+    recalibration_due: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, figure
 from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults
-from schemas.verdicts import Code, GateVerdict, JudgeScore, Reason, VerdictLevel
+from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, Reason, VerdictLevel
 
 _ORDER = tuple(VerdictLevel)
 
@@ -22,7 +22,7 @@ _ORDER = tuple(VerdictLevel)
 @dataclass(frozen=True)
 class Judged:
     """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
-    empty where it is not."""
+    empty where it is not. `standing` is what the limits rest on, and `recalibration_due` until when."""
 
     answers: Answers
     limits: Limits
@@ -31,6 +31,8 @@ class Judged:
     version: str = ""
     overdue_days: int = 0
     suspended: str = ""
+    standing: JudgeStanding | None = None
+    recalibration_due: str | None = None
 
 
 @dataclass(frozen=True)
@@ -208,4 +210,6 @@ def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
         ci95=found.ci95,
         rule=rule,
         judge_version=one.version,
+        standing=JudgeStanding.SUSPENDED if one.suspended else one.standing,
+        recalibration_due=one.recalibration_due,
     )

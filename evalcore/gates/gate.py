@@ -16,7 +16,7 @@ from typing import Any
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.golden import firing_on
 from evalcore.gates.limits import Limits
-from evalcore.registry.judge import overdue
+from evalcore.registry.judge import overdue, standing
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, collect
 from evalcore.scoring.assignments import Assignment, assign
@@ -152,4 +152,6 @@ def judged(
         version=judge.version,
         overdue_days=late.days if late is not None and late.provisional else 0,
         suspended=suspended,
+        standing=standing(judge, today),
+        recalibration_due=judge.recalibration_due.isoformat(),
     )

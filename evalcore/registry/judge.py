@@ -25,6 +25,7 @@ from schemas.judges import (
     judge_id,
     score_range,
 )
+from schemas.verdicts import JudgeStanding
 
 _DECIDES_A_SCORE = {
     "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions"
@@ -211,3 +212,11 @@ def overdue(judge: HasCadence, today: date) -> Overdue | None:
         return Overdue(days, judge.baseline_source, warns)
     blocks = {Milestone.PRE_RAMP: Enforcement.BLOCK, Milestone.PRE_FULL: Enforcement.BLOCK}
     return Overdue(days, judge.baseline_source, {**warns, **blocks})
+
+
+def standing(judge: HasCadence, today: date) -> JudgeStanding:
+    """Tells what a judge's limits rest on today, as every verdict says it (PF-9 FR-3, FR-4)."""
+    if overdue(judge, today) is not None:
+        return JudgeStanding.OVERDUE
+    seed = judge.baseline_source is BaselineSource.PROVISIONAL_SEED
+    return JudgeStanding.PROVISIONAL if seed else JudgeStanding.CALIBRATED

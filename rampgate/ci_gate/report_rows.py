@@ -48,6 +48,11 @@ class Row:
         score = self.score
         return "" if score.baseline is None else f"{figure(score.baseline)} ({score.baseline_runs})"
 
+    @property
+    def standing(self) -> str:
+        """What the judge's limits rest on, and the day by which it is calibrated again."""
+        return f"{self.score.standing or 'unknown'} {self.score.recalibration_due or ''}".strip()
+
 
 def rows(outcome: GateRun) -> list[Row]:
     """Worst first, then by name."""

@@ -32,13 +32,13 @@ def show(outcome: GateRun, console: Console | None = None) -> None:
         console.width = max(console.width, WIDE)
     found = rows(outcome)
     if found:
-        heads = ("", ">Score", ">Threshold", ">Floor", ">Baseline", ">Items", ">Unscored")
+        heads = ("", ">Score", ">Threshold", ">Floor", ">Baseline", ">Items", ">Unscored", "Standing, due")
         table = make_table(None, "Judge", *heads)
         for row in found:
             score = row.score
             table.add_row(
                 plain(row.judge), f"[{COLOURS[row.word]}]{row.word}[/]", row.shown, f"{score.threshold:g}",
-                f"{score.floor:g}", row.baseline, str(score.n), str(score.unscored),
+                f"{score.floor:g}", row.baseline, str(score.n), str(score.unscored), row.standing,
             )  # fmt: skip
         console.print(table)
     for reason in outcome.verdict.reasons:
@@ -106,14 +106,15 @@ def markdown(outcome: GateRun) -> str:
     found = rows(outcome)
     if found:
         lines += [
-            "| judge | | score | threshold | floor | baseline | items | unscored | low to high |",
-            "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+            "| judge | | score | threshold | floor | baseline | items | unscored | standing, due | low to high |",
+            "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |",
         ]
         for row in found:
             score, one = row.score, spread.get(row.judge)
             cells = (
                 text(row.judge), f"{SIGNS[row.word]} {row.word}", row.shown, f"{score.threshold:g}",
-                f"{score.floor:g}", row.baseline, str(score.n), str(score.unscored), one.drawn if one else "",
+                f"{score.floor:g}", row.baseline, str(score.n), str(score.unscored), row.standing,
+                one.drawn if one else "",
             )  # fmt: skip
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")

@@ -62,12 +62,13 @@ def shown(one: Candidate, verdict: dict[str, Any]) -> RenderableType:
 
 
 def _numbers(verdict: dict[str, Any]) -> Table:
-    heads = (">Score", ">Threshold", ">Floor", ">Baseline", ">Items", "On fail", "")
+    heads = (">Score", ">Threshold", ">Floor", ">Baseline", ">Items", "On fail", "Standing", "")
     table = make_table(None, "Judge", *heads)
     for judge, row in verdict["per_judge_scores"].items():
         limits = (row["score"], row["threshold"], row["floor"], row["baseline"])
         numbers = ("–" if value is None else f"{value:.3g}" for value in limits)
-        table.add_row(judge, *numbers, str(row["n"]), row["enforcement"], "passed" if row["passed"] else row["rule"])
+        found = "passed" if row["passed"] else row["rule"]
+        table.add_row(judge, *numbers, str(row["n"]), row["enforcement"], row["standing"], found)
     return table
 
 

@@ -118,7 +118,7 @@ async def test_markdown_shows_text_from_outside_as_text() -> None:
     assert "](http" not in text
     table = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(table) == 2 + 4
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {10}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {11}
     assert "▇███" in markdown(await outcome(failed=1))
 
 
