@@ -107,6 +107,7 @@ def differing(before: ManifestFile, after: ManifestFile) -> Touched:
     return Touched(
         categories=frozenset(_changed(before.categories, after.categories)),
         judges=frozenset(judge_id(name.partition(".")[0]) for name in _changed(before.thresholds, after.thresholds)),
+        verticals=frozenset(_changed(before.datasets, after.datasets)),
         everything=left or any(getattr(before, name) != getattr(after, name) for name in rest),
     )
 

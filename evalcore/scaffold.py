@@ -248,6 +248,9 @@ def _extension(start: Start) -> str:
 # - A category that exists is reused by its name alone (`greeting: {{}}`), with the judges it has. To change those,
 #   propose it where the category is declared; all who use it review that (PF-9 Decisions 17 and 18).
 # - `archetypes` lets sub-agents join a group that shares judges; rule files name such groups in `applies_to`.
+# - `dataset` is the golden set in the vertical's own Opik project, on which gates then judge it; until there is one
+#   they use the platform's. All its items are of categories of the manifest, and each one declared here has items:
+#   dataset: {{name: {start.name}-eval, version: 1, items: 60}}
 vertical: {start.name}
 categories:
 {own}{reused}{archetypes}"""

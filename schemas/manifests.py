@@ -76,6 +76,14 @@ class Dataset(FileModel):
     """The Opik project it lives in."""
 
 
+class VerticalDataset(Dataset):
+    """A vertical's golden set, in its own Opik project (PC5 FR-7, §5.6): the vertical is judged on it in place of the
+    platform's. Without `project` it lives in the vertical's."""
+
+    adversarial: Dataset | None = None
+    """The vertical's edge cases, judged at pre_full beside the platform's adversarial set (PC5 §5.5)."""
+
+
 class Category(FileModel):
     """Which judges fire on items of this category, beside the global ones. A vertical's own names its vertical; what
     it inherits was resolved when the manifest was made."""
@@ -196,7 +204,7 @@ class ManifestFile(FileModel):
     """`configs/evaluation_manifest.yaml`. `archetypes`: archetype -> its sub_agent_ids (PF-9 FR-5)."""
 
     dataset: Dataset
-    """What pre_merge judges."""
+    """What pre_merge judges, and the golden part of a rollout's samples."""
     schema_: dict[StrictStr, Any] = Field(alias="schema", min_length=1)
     """The shape of an item of the dataset, field by field."""
     categories: dict[Text, Category] = Field(min_length=1)
@@ -213,6 +221,8 @@ class ManifestFile(FileModel):
     """Minimum sample, coverage floor and window of the gates."""
     sample: SampleSection = SampleSection()
     """What the gates of a rollout judge, and where the version's outputs come from."""
+    datasets: dict[Text, VerticalDataset] = Field(default_factory=dict)
+    """Vertical -> its own golden set, as its manifest extension names it; any other vertical is judged on `dataset`."""
 
 
 class ManifestBase(ManifestFile):
@@ -244,6 +254,8 @@ class ManifestExtension(FileModel):
     """Categories that are the vertical's own, or that it uses (by name alone)."""
     archetypes: dict[Text, list[Text]] = Field(default_factory=dict)
     """Archetype of the platform -> sub_agent_ids of the vertical that join it."""
+    dataset: VerticalDataset | None = None
+    """The vertical's own golden set (PC5 FR-7, §5.6); without one the vertical is judged on the platform's."""
 
 
 class Selection(FileModel):

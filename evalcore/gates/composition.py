@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from evalcore.gates.golden import FIELDS_OF_ANSWERS, CandidateAnswer, Failed, answered, firing_on
+from evalcore.gates.golden import FIELDS_OF_ANSWERS, CandidateAnswer, Failed, answered, field_of, firing_on
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import Item
 from evalcore.scoring.sampling import POOL, share
@@ -41,22 +41,25 @@ class Part:
     field: str
 
 
-def parts(registry: Registry, milestone: Milestone) -> tuple[Part, ...]:
-    """Returns the datasets of a gate: golden, and adversarial at pre_full. Without a candidate there are none, since
-    only a candidate has outputs for their items."""
+def parts(registry: Registry, milestone: Milestone, vertical: str | None = None) -> tuple[Part, ...]:
+    """Returns the datasets of a gate: the golden set that the vertical is judged on, and adversarial ones at pre_full.
+    A vertical's own adversarial set takes part beside the platform's: what a vertical names tightens a gate and never
+    loosens it. Without a candidate there are none, since only a candidate has outputs for their items."""
     if registry.sample.candidate is None:
         return ()
-    datasets = [Part(GOLDEN, Dataset.model_validate(registry.manifest["dataset"]), "dataset")]
-    if milestone is Milestone.PRE_FULL and registry.sample.adversarial is not None:
-        datasets.append(Part(ADVERSARIAL, registry.sample.adversarial, "sample.adversarial"))
+    golden, field = registry.dataset(vertical), field_of(registry.owner(vertical))
+    datasets = [Part(GOLDEN, golden, field)]
+    if milestone is Milestone.PRE_FULL:
+        named = {"sample.adversarial": registry.sample.adversarial, f"{field}.adversarial": golden.adversarial}
+        datasets += [Part(ADVERSARIAL, one, where) for where, one in named.items() if one is not None]
     return tuple(datasets)
 
 
-def production_wanted(registry: Registry, milestone: Milestone) -> int:
+def production_wanted(registry: Registry, milestone: Milestone, vertical: str | None = None) -> int:
     """Returns how many production items the sample needs: as many as fill it up to its size, and at least the gate's
     minimum, so that datasets alone never decide a rollout."""
     minimum = registry.gates.minimum_sample[milestone]
-    fixed = sum(part.dataset.items for part in parts(registry, milestone))
+    fixed = sum(part.dataset.items for part in parts(registry, milestone, vertical))
     return max(min(registry.sample.size[milestone] - fixed, POOL), minimum)
 
 

@@ -54,18 +54,24 @@ def category_of(item: Mapping[str, Any]) -> str:
     return category if isinstance(category, str) else ""
 
 
-def mismatches(golden: GoldenSet, wanted: Dataset, registry: Registry) -> Iterator[str]:
-    """Yields each difference between the dataset and the manifest. A vertical's categories need no items here: they
-    have a dataset of their own."""
-    yield from unlike(golden, wanted)
+def mismatches(golden: GoldenSet, registry: Registry, vertical: str | None = None) -> Iterator[str]:
+    """Yields each difference between the dataset and the one that the manifest names for the vertical. Each category of
+    the dataset's owner has items: the platform's in the platform's set, a vertical's own in its own."""
+    owner = registry.owner(vertical)
+    yield from unlike(golden, registry.dataset(owner), field_of(owner))
     counted = golden.categories
     for name, declared in sorted(registry.category_files.items()):
-        if declared.vertical is None and not counted[name]:
+        if declared.vertical == owner and not counted[name]:
             yield f"category {name!r} is empty: no item of the dataset is of it"
     for name, count in sorted(counted.items()):
         if name not in registry.category_files:
             of = f"of category {name[:80]!r}, which the manifest does not have" if name else "without metadata.category"
             yield f"{count} item{'' if count == 1 else 's'} {of}"
+
+
+def field_of(owner: str | None) -> str:
+    """Returns where the manifest names the golden set of its owner."""
+    return f"datasets.{owner}" if owner is not None else "dataset"
 
 
 def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterator[str]:
@@ -78,6 +84,11 @@ def unlike(found: GoldenSet, wanted: Dataset, field: str = "dataset") -> Iterato
         yield f"{found.source} has {len(found.items)} items, the manifest's {field}.items is {wanted.items}"
 
 
+def vertical_of(golden: GoldenSet, registry: Registry) -> str | None:
+    """Returns the vertical that the dataset's items agree on, whose limits hold where a caller names none."""
+    return served((Item("", "offline", row) for row in golden.items), registry.verticals)
+
+
 def golden_sample(
     golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
 ) -> tuple[list[Item], list[str]]:
@@ -86,7 +97,7 @@ def golden_sample(
     An item's judges are its category's, the global ones and every safety judge (PC5 AC-3); sampling rates do not apply
     (FR-11). A dimension with a limit of its own decides beside its judge, since no request lists names before a merge.
     """
-    vertical = vertical or served((Item("", "offline", row) for row in golden.items), registry.verticals)
+    vertical = vertical or vertical_of(golden, registry)
     items = [
         answered(row, answers.get(identity(row, number)), registry, vertical, number)
         for number, row in enumerate(golden.items)

@@ -1,7 +1,8 @@
-"""Checks what the manifest says of datasets, and that gates get a sample.
+"""Checks what the manifest and verticals say of datasets, and that gates get a sample.
 
-Each field of the manifest's `schema` says what an item holds (PC5 FR-4, §5.3). The adversarial set of pre_full is
-another dataset than the golden one, and a candidate answers it (PC5 §5.5).
+Each field of the manifest's `schema` says what an item holds (PC5 FR-4, §5.3). A vertical's golden set lives in its own
+Opik project (PC5 FR-7, §5.6). An adversarial set of pre_full is another dataset than the golden one, and a candidate
+answers it (PC5 §5.5).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, Final
 from evalcore.lint.check import Find, Manifest, Subject, of_manifest
 from evalcore.registry.files import RegistryFiles
 from evalcore.yaml.findings import Finding
-from evalcore.yaml.loader import FieldPath
+from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Milestone
+from schemas.manifests import Dataset, VerticalDataset
 
 ITEMS = Subject("Items", "PC5 FR-4, §5.3")
 SAMPLING = Subject("Sampling", "PC5 FR-11, R-5")
@@ -101,16 +103,60 @@ def sampling_leaves_some(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("sampling_rate",), message, fix)
 
 
+Named = tuple[str, Parsed[Any], FieldPath, VerticalDataset]
+"""Vertical, the file that names its golden set, the place there, the set."""
+
+
+def _of_verticals(files: RegistryFiles) -> Iterator[Named]:
+    """Yields the golden sets of verticals, each at its source: the vertical's extension, else the manifest."""
+    for vertical, extension in sorted(files.extensions.items()):
+        if extension.model.dataset is not None:
+            yield vertical, extension, ("dataset",), extension.model.dataset
+    if files.manifest is None:
+        return
+    for vertical, own in sorted(files.manifest.model.datasets.items()):
+        source = files.extensions.get(vertical)
+        if source is None or source.model.dataset is None:
+            yield vertical, files.manifest, ("datasets", vertical), own
+
+
+def _same_set(one: Dataset, other: Dataset | None) -> bool:
+    return other is not None and (one.name, one.project) == (other.name, other.project)
+
+
 @SAMPLING.warning("PC5 §5.3, §5.5")
 @of_manifest
 def sample_within_dataset(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """The dataset has the items that the gate at pre_merge requires."""
-    items = manifest.model.dataset.items
-    least = manifest.model.gates.minimum_sample.get(Milestone.PRE_MERGE)
-    if least is not None and items < least:
-        message = f"{items} items are fewer than the {least} that pre_merge requires: it could never pass"
-        fix = "correct the number, or lower gates.minimum_sample.pre_merge"
-        yield find(manifest, ("dataset", "items"), message, fix)
+    """The dataset, and each vertical's, has the items that the gate at pre_merge requires."""
+    least = manifest.model.gates.minimum_sample[Milestone.PRE_MERGE]
+    golden = [(manifest, ("dataset",), manifest.model.dataset)]
+    for parsed, path, dataset in [*golden, *((source, at, own) for _, source, at, own in _of_verticals(files))]:
+        if dataset.items < least:
+            message = f"{dataset.items} items are fewer than the {least} that pre_merge requires: it could never pass"
+            fix = "correct the number, or add items; gates.minimum_sample.pre_merge holds for all verticals"
+            yield find(parsed, (*path, "items"), message, fix)
+
+
+@SAMPLING.error("PC5 FR-7, §5.6")
+def dataset_of_a_vertical(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Whose dataset the manifest names is a vertical that is registered."""
+    known = {*files.verticals, *files.extensions}
+    for vertical, parsed, path, _ in _of_verticals(files):
+        if vertical not in known and ("vertical", vertical) not in files.unread:
+            message = f"there is no vertical {vertical!r}{near_miss(vertical, known)}: no gate judges its dataset"
+            yield find(parsed, path, message, f"correct the name, or add verticals/{vertical}.yaml")
+
+
+@SAMPLING.warning("PC5 FR-7, §5.6")
+def dataset_in_own_project(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A vertical's dataset lives in the vertical's own Opik project."""
+    for vertical, parsed, path, dataset in _of_verticals(files):
+        registered = files.registrations.get(vertical)
+        own = registered.model.project if registered is not None else None
+        if own is not None and dataset.project not in (None, own):
+            message = f"the dataset lives in project {dataset.project!r}; that of {vertical} is {own!r}"
+            fix = f"remove the line, or write `project: {own}`; the vertical owns its dataset"
+            yield find(parsed, (*path, "project"), message, fix)
 
 
 @SAMPLING.warning("PC5 §5.3")
@@ -130,20 +176,32 @@ def items_have_category(files: RegistryFiles, manifest: Manifest, find: Find) ->
 @SAMPLING.error("PC5 §5.5")
 @of_manifest
 def adversarial_has_candidate(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """A manifest with an adversarial set names the endpoint of the candidate that answers it."""
-    sample = manifest.model.sample
-    if sample.adversarial is not None and sample.candidate is None:
-        message = "without a candidate the adversarial items have no outputs, and no judge could score them"
+    """A manifest with an adversarial set, its own or a vertical's, names the endpoint of the candidate that answers
+    it."""
+    if manifest.model.sample.candidate is not None:
+        return
+    message = "without a candidate the adversarial items have no outputs, and no judge could score them"
+    if manifest.model.sample.adversarial is not None:
         fix = "add `candidate: {url: …}` below sample, or remove the set"
         yield find(manifest, ("sample", "adversarial"), message, fix)
+    for _, parsed, path, dataset in _of_verticals(files):
+        if dataset.adversarial is not None:
+            fix = "have `sample.candidate` added to the manifest's base, or remove the set"
+            yield find(parsed, (*path, "adversarial"), message, fix)
 
 
 @SAMPLING.error("PC5 §5.5")
 @of_manifest
 def adversarial_is_another_set(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
-    """The adversarial set is another dataset than the golden set."""
+    """An adversarial set is another dataset than the golden set, and a vertical's another than the platform's."""
     golden, adversarial = manifest.model.dataset, manifest.model.sample.adversarial
-    if adversarial is not None and (adversarial.name, adversarial.project) == (golden.name, golden.project):
+    if adversarial is not None and _same_set(adversarial, golden):
         message = f"{adversarial.name!r} is the golden set: its items would count twice at pre_full"
         fix = "name the adversarial set, or remove the section"
         yield find(manifest, ("sample", "adversarial", "name"), message, fix)
+    for _, parsed, path, dataset in _of_verticals(files):
+        for other, what in ((dataset, "the golden set"), (adversarial, "the platform's adversarial set")):
+            if dataset.adversarial is not None and _same_set(dataset.adversarial, other):
+                message = f"{dataset.adversarial.name!r} is {what}: its items would count twice at pre_full"
+                fix = "name the vertical's own adversarial set, or remove it"
+                yield find(parsed, (*path, "adversarial", "name"), message, fix)

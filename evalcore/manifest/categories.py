@@ -41,6 +41,7 @@ class Declarations:
         self.base = base
         self.selections = selections
         self.archetypes = {name: list(agents) for name, agents in base.model.archetypes.items()}
+        self.datasets: dict[str, Any] = dict(base.document.data.get("datasets") or {})
         self.categories: dict[str, _Category] = {}
         self.again: list[tuple[str, _Category]] = []
         self.findings: list[Finding] = []
@@ -86,6 +87,11 @@ class Declarations:
             kept = self.categories.setdefault(name, own)
             if kept is not own and kept.vertical is not None:
                 self.again.append((name, own))
+        own_set = extension.document.data.get("dataset")
+        if own_set is not None and self.datasets.setdefault(vertical, own_set) != own_set:
+            message = f"{self.base.document.file} names another dataset of {vertical}, below datasets"
+            fix = "remove it there: a vertical's dataset is the vertical's to name"
+            self.wrong("vertical-dataset-once", "PC5 §5.6", extension, ("dataset",), message, fix)
         for name, agents in extension.model.archetypes.items():
             known = self.archetypes.get(name)
             if known is not None:
@@ -107,11 +113,11 @@ class Declarations:
         for name, own in self.again:
             if set(self.inherited(name)) == set(self.judges_of(own, (name,))):
                 self.categories[name].vertical = None  # declared by two alike: shared
-        taken = {
-            key: value for key, value in self.base.document.data.items() if key not in ("categories", "archetypes")
-        }
+        made = ("categories", "archetypes", "datasets")
+        taken = {key: value for key, value in self.base.document.data.items() if key not in made}
         categories = {name: self._entry(name, category) for name, category in sorted(self.categories.items())}
-        return {**taken, "categories": categories, **({"archetypes": self.archetypes} if self.archetypes else {})}
+        named = {"archetypes": self.archetypes, "datasets": dict(sorted(self.datasets.items()))}
+        return {**taken, "categories": categories, **{name: value for name, value in named.items() if value}}
 
     def _entry(self, name: str, category: _Category) -> dict[str, Any]:
         entry = {

@@ -12,7 +12,7 @@ from evalcore.registry.files import finding
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
-from schemas.manifests import ManifestFile
+from schemas.manifests import Dataset, ManifestFile
 
 
 @dataclass(frozen=True)
@@ -26,31 +26,40 @@ class DatasetThere:
     categories: Mapping[str, int] = field(default_factory=dict)
 
 
-def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None) -> Iterator[Finding]:
-    """Yields a warning for each difference; `there` is None where Opik has no such dataset."""
-    wanted = manifest.model.dataset
+def named(manifest: ManifestFile, vertical: str | None) -> tuple[FieldPath, Dataset]:
+    """Returns the golden set that a vertical is judged on, and where the manifest names it."""
+    own = manifest.datasets.get(vertical) if vertical is not None else None
+    return (
+        (("datasets", vertical), own) if vertical is not None and own is not None else (("dataset",), manifest.dataset)
+    )
+
+
+def unfit(manifest: Parsed[ManifestFile], there: DatasetThere | None, vertical: str | None = None) -> Iterator[Finding]:
+    """Yields a warning for each difference from the golden set that the vertical is judged on; `there` is None where
+    Opik has no such dataset."""
+    at, wanted = named(manifest.model, vertical)
     if there is None:
         where = f" in project {wanted.project!r}" if wanted.project is not None else ""
         message = f"Opik has no dataset {wanted.name!r}{where}"
-        yield _warn(manifest, ("dataset", "name"), "dataset-is-there", message, "its owner uploads it, or name another")
+        yield _warn(manifest, (*at, "name"), "dataset-is-there", message, "its owner uploads it, or name another")
         return
     if there.version is None:
         newest = f"; the latest is {there.latest}" if there.latest is not None else ""
         message = f"Opik has no version {wanted.version} of {wanted.name!r}{newest}"
         fix = "name a version that is there; a new one is taken up by a pull request (PC5 OQ-4)"
-        yield _warn(manifest, ("dataset", "version"), "dataset-version-is-there", message, fix)
+        yield _warn(manifest, (*at, "version"), "dataset-version-is-there", message, fix)
     if there.items != wanted.items:
         message = f"{wanted.items} here; {there.items} in Opik"
         fix = "find out which is meant; a gate would judge what is in Opik"
-        yield _warn(manifest, ("dataset", "items"), "dataset-items", message, fix)
-    yield from _categories(manifest, there)
+        yield _warn(manifest, (*at, "items"), "dataset-items", message, fix)
+    yield from _categories(manifest, there, vertical if vertical in manifest.model.datasets else None)
 
 
-def _categories(manifest: Parsed[ManifestFile], there: DatasetThere) -> Iterator[Finding]:
+def _categories(manifest: Parsed[ManifestFile], there: DatasetThere, owner: str | None) -> Iterator[Finding]:
     known = manifest.model.categories
     for name, declared in known.items():
-        # A vertical's own categories are exercised by its own dataset.
-        if declared.vertical is None and not there.categories.get(name):
+        # The platform's categories are exercised by its dataset, a vertical's own by the vertical's.
+        if declared.vertical == owner and not there.categories.get(name):
             message = f"no item of the dataset is of category {name!r}: no gate before a merge judges it"
             fix = "add items of it to the dataset"
             yield _warn(manifest, ("categories", name), "category-has-items", message, fix)

@@ -13,7 +13,7 @@ from evalcore.registry.judge import Judge, Limits, digest, judge_version, view
 from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.yaml.suggestions import UnknownArchetype, UnknownCategory, UnknownJudge
 from schemas.judges import Classification, Milestone, Score, judge_id
-from schemas.manifests import Category, Composite, GateDefaults, SampleSection
+from schemas.manifests import Category, Composite, GateDefaults, SampleSection, VerticalDataset
 
 __all__ = [
     "Judge", "Limits", "Registry", "ThresholdTypeError", "UnknownArchetype", "UnknownCategory", "UnknownJudge", "build"
@@ -47,6 +47,8 @@ class Registry:
     verticals: frozenset[str]
     gates: GateDefaults
     sample: SampleSection
+    datasets: Mapping[Seen, VerticalDataset]
+    """Golden sets: the platform's under None, and of each vertical that has one its own."""
     manifest: dict[str, Any]
     """The content of its file. Lookups never read it, so a caller's change to it changes no verdict."""
     config_hash: str
@@ -102,6 +104,15 @@ class Registry:
             return judge.dimensions[judge_id(dimension)]
         except KeyError:
             raise UnknownJudge(name, [f"{judge.id}.{known}" for known in judge.dimensions]) from None
+
+    def owner(self, vertical: Seen) -> Seen:
+        """Returns whose golden set the vertical is judged on: its own name, or None for the platform's."""
+        return vertical if vertical in self.datasets else None
+
+    def dataset(self, vertical: Seen = None) -> VerticalDataset:
+        """Returns the golden set that the vertical is judged on (PC5 FR-7, §5.6). Raises KeyError without a
+        manifest."""
+        return self.datasets[self.owner(vertical)]
 
     def rules(self) -> list[str]:
         return sorted(name for name, vertical in self.judges if vertical is None)
@@ -163,6 +174,7 @@ def build(files: RegistryFiles) -> Registry:
         verticals=verticals,
         gates=manifest.gates if manifest else GateDefaults(),
         sample=manifest.sample if manifest else SampleSection(),
+        datasets=MappingProxyType(_datasets(files)),
         manifest=files.manifest.document.data if files.manifest else {},
         config_hash=config_hash(files),
     )
@@ -181,6 +193,7 @@ def config_hash(files: RegistryFiles) -> str:
             "manifest": files.manifest.model.model_dump(mode="json") if files.manifest else None,
             "overrides": sorted((o.model_dump(mode="json") for o in active), key=digest),
             "verticals": sorted(files.verticals),
+            "datasets": {name or "": one.model_dump(mode="json") for name, one in _datasets(files).items()},
         }
     )
 
@@ -189,6 +202,18 @@ def _verticals(files: RegistryFiles, categories: Mapping[str, Category]) -> froz
     named = {category.vertical for category in categories.values() if category.vertical is not None}
     overlaid = {vertical for vertical, _ in files.vertical_rules}
     return files.verticals | overlaid | named | files.extensions.keys() | files.selections.keys()
+
+
+def _datasets(files: RegistryFiles) -> dict[Seen, VerticalDataset]:
+    """Returns the golden sets by their owner. A vertical's that names no project lives in the vertical's own."""
+    if files.manifest is None:
+        return {}
+    manifest, registered = files.manifest.model, files.registrations
+    found: dict[Seen, VerticalDataset] = {None: VerticalDataset(**manifest.dataset.model_dump())}
+    for vertical, own in manifest.datasets.items():
+        project = own.project or (registered[vertical].model.project if vertical in registered else None)
+        found[vertical] = own.model_copy(update={"project": project})
+    return found
 
 
 def _firing(

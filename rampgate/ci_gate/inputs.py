@@ -14,7 +14,6 @@ import orjson
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
-from rampgate.ci_gate.run import manifest_dataset
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
@@ -71,9 +70,10 @@ def read_traces(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-async def from_opik(settings: Settings, registry: Registry) -> GoldenSet | None:
-    """The manifest's dataset as Opik has it; None where Opik lacks it. Raises Unavailable and Unauthorized."""
-    return await read_whole(settings, manifest_dataset(registry), load_verticals(settings.configs).values())
+async def from_opik(settings: Settings, registry: Registry, vertical: str | None = None) -> GoldenSet | None:
+    """The golden set that the vertical is judged on as Opik has it; None where Opik lacks it. Raises Unavailable and
+    Unauthorized."""
+    return await read_whole(settings, registry.dataset(vertical), load_verticals(settings.configs).values())
 
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

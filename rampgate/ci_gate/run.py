@@ -21,7 +21,6 @@ from evalcore.scoring.items import identity
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
 from schemas.judges import Enforcement, Milestone
-from schemas.manifests import Dataset
 from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
 
 Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, CandidateAnswer]]]
@@ -32,6 +31,7 @@ SCOPE = "file"
 class GateRequest:
     """A request to decide a gate, with what the decision depends on.
 
+    `vertical` is the one that was named, else the one that the items agree on: its limits and its golden set hold.
     `today` decides what is overdue. `accepted` is the enforcement of judges whose baseline shift was accepted and
     audited. `history` has the aggregates on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for
     a judge of whose version main has no run, the version that it has runs of.
@@ -88,7 +88,7 @@ class GateRun:
         """Sample and dataset. A file given without name or version counts as the manifest's, as for baselines."""
         if self.sample is not None:
             return {"sample": {**asdict(self.sample), "source": self.source}, "dataset": None}
-        golden, declared = self.golden, manifest_dataset(self.wanted.registry)
+        golden, declared = self.golden, self.wanted.registry.dataset(self.wanted.vertical)
         name, version = (golden.name, golden.version) if golden is not None else (None, None)
         return {
             "sample": None,
@@ -103,10 +103,6 @@ class GateRun:
         }
 
 
-def manifest_dataset(registry: Registry) -> Dataset:
-    return Dataset.model_validate(registry.manifest["dataset"])
-
-
 async def run(
     wanted: GateRequest, dataset: Callable[[], Awaitable[GoldenSet | None]], answering: Answering, scorer: Scorer | None
 ) -> GateRun:
@@ -116,7 +112,7 @@ async def run(
     Unauthorized (Opik can't tell).
     """
     outcome = _timed(wanted)
-    registry, declared = wanted.registry, manifest_dataset(wanted.registry)
+    registry, declared = wanted.registry, wanted.registry.dataset(wanted.vertical)
     try:
         golden = await dataset()
     except (Unavailable, Unauthorized) as error:
@@ -125,7 +121,7 @@ async def run(
     if golden is None:
         message = f"Opik has no dataset {declared.name!r}, version {declared.version}"
         return outcome(_failed(wanted, Code.DATASET_MISMATCH, message))
-    wrong = tuple(mismatches(golden, declared, registry))
+    wrong = tuple(mismatches(golden, registry, wanted.vertical))
     answers = await answering(golden.items)
     items, names = golden_sample(golden, answers, registry, wanted.vertical)
     gate = prepare(wanted.milestone, items, names, registry, wanted.vertical)

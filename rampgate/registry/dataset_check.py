@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.golden import GoldenSet
-from evalcore.manifest.dataset import DatasetThere, unfit
+from evalcore.manifest.dataset import DatasetThere, named, unfit
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
 from rampgate.registry.verticals import key_of, workspace_of
@@ -48,15 +48,21 @@ class DatasetCheck:
         }
 
 
-async def look(settings: Settings, manifest: Parsed[ManifestFile], verticals: Iterable[Vertical]) -> DatasetCheck:
-    """Compare the dataset with the manifest. Tries once: the sync that follows reports an unreachable Opik."""
-    wanted = manifest.model.dataset
+async def look(
+    settings: Settings, manifest: Parsed[ManifestFile], verticals: Sequence[Vertical], vertical: str | None = None
+) -> DatasetCheck:
+    """Compare the golden set that the vertical is judged on with the manifest. Tries once: the sync that follows
+    reports an unreachable Opik."""
+    _, wanted = named(manifest.model, vertical)
+    owner = next((one for one in verticals if one.name == vertical), None)
+    if wanted.project is None and owner is not None and vertical in manifest.model.datasets:
+        wanted = wanted.model_copy(update={"project": owner.project})
     try:
         async with opened(settings, wanted, verticals, 0.0) as datasets:
             there = await datasets.look(wanted.name, wanted.project, wanted.version)
     except (Unauthorized, Unavailable) as error:
         return DatasetCheck(wanted, None, (), str(error))
-    return DatasetCheck(wanted, there, tuple(unfit(manifest, there)))
+    return DatasetCheck(wanted, there, tuple(unfit(manifest, there, vertical)))
 
 
 async def read_whole(settings: Settings, wanted: Dataset, verticals: Iterable[Vertical]) -> GoldenSet | None:

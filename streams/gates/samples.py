@@ -45,6 +45,7 @@ from evalcore.gates.composition import (
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
+from evalcore.scoring.items import served
 from evalcore.scoring.sampling import PooledTrace, draw, fingerprint, share
 from schemas.dead_letters import Record
 from schemas.judges import Milestone
@@ -242,9 +243,12 @@ class FrozenSamples:
         key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(request.body.encode()).hexdigest()[:32])
         drawn, traces = await self._drawn(key, request.step, milestone, registry)
         own = [_item(one) for one in traces]
-        taking_part = parts(registry, milestone)
-        inputs = [bytes.fromhex(trace) for trace in drawn["inputs"]]
-        run = await self._run_candidate(request.step, registry, taking_part, inputs)
+        inputs = await self._sources([bytes.fromhex(trace) for trace in drawn["inputs"]])
+        traced = [*own, *(Item("", "online", source) for source in inputs.values())]
+        # The vertical whose limits hold, also where the request does not name it: so does its golden set.
+        vertical = request.step.vertical or served(traced, registry.verticals)
+        taking_part = parts(registry, milestone, vertical)
+        run = await self._run_candidate(request.step, registry, taking_part, inputs, vertical)
         more, golden, adversarial = (run.by_part.get(name, []) for name in ("", GOLDEN, ADVERSARIAL))
         items = [*own, *more, *golden, *adversarial]
         facts = SampleFacts(
@@ -277,7 +281,7 @@ class FrozenSamples:
     ) -> tuple[bytes, list[SampledTrace] | None]:
         """Draw and keep. The traces are None where another worker froze its sample first: that one holds."""
         now, sample = self._clock.now_ms(), registry.sample
-        window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone)
+        window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone, step.vertical)
         version = step.agent_version if sample.scope == "version" else None
         drawn = await self._traces.drawn(step.vertical, step.agent_id, version, window, wanted)
         traces = await self._traces.read(drawn)
@@ -302,10 +306,20 @@ class FrozenSamples:
         (held,) = await self._store.read([key])
         return (held, None) if held else (content, traces)
 
+    async def _sources(self, inputs: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
+        """What went into each trace, without those that are gone."""
+        read = await self._inputs.read(inputs) if inputs else []
+        return {trace: source for trace, source in zip(inputs, read, strict=True) if source is not None}
+
     async def _run_candidate(
-        self, step: RampStep, registry: Registry, taking_part: Sequence[Part], inputs: Sequence[bytes]
+        self,
+        step: RampStep,
+        registry: Registry,
+        taking_part: Sequence[Part],
+        inputs: Mapping[bytes, Mapping[str, Any]],
+        vertical: str | None,
     ) -> _CandidateItems:
-        """Ask the candidate all that it has to answer, in one go."""
+        """Ask the candidate all that it has to answer, in one go. `inputs`: production's, by their traces."""
         found, endpoint = _CandidateItems(), registry.sample.candidate
         if endpoint is None:
             return found
@@ -313,14 +327,13 @@ class FrozenSamples:
         item_of: Callable[[CandidateAnswer], Item]
         for part in taking_part:
             golden = await self._dataset(part)
-            found.mismatches += _mismatches(part, golden, registry)
+            found.mismatches += _mismatches(part, golden, registry, vertical)
             for number, one in enumerate(golden.items if golden is not None else ()):
-                item_of = partial(of_part, part, one, number, registry=registry, vertical=step.vertical)
+                item_of = partial(of_part, part, one, number, registry=registry, vertical=vertical)
                 questions.append((part.name, one, item_of))
-        for trace, source in zip(inputs, await self._inputs.read(inputs), strict=True):
-            if source is not None:
-                item_of = partial(topped_up, trace, source, agent_version=step.agent_version)
-                questions.append(("", told(source), item_of))
+        for trace, source in inputs.items():
+            item_of = partial(topped_up, trace, source, agent_version=step.agent_version)
+            questions.append(("", told(source), item_of))
         answers = await self._answers.to([question for _, question, _ in questions], endpoint, step)
         for (name, _, item_of), answer in zip(questions, answers, strict=True):
             found.by_part.setdefault(name, []).append(item_of(answer))
@@ -339,9 +352,9 @@ def _item(one: SampledTrace) -> Item:
     return Item(trace.hex(), "online", one.content, share=share(trace), missing=missing, digest=one.digest)
 
 
-def _mismatches(part: Part, golden: GoldenSet | None, registry: Registry) -> list[str]:
+def _mismatches(part: Part, golden: GoldenSet | None, registry: Registry, vertical: str | None) -> list[str]:
     if golden is None:
         return [f"Opik has no dataset {part.dataset.name!r}, version {part.dataset.version} ({part.field})"]
     if part.name == GOLDEN:
-        return list(mismatches(golden, part.dataset, registry))
+        return list(mismatches(golden, registry, vertical))
     return list(unlike(golden, part.dataset, part.field))

@@ -13,7 +13,7 @@ from typing import Any
 from evalcore.gates.baselines import BaselineFile
 from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.gate import Gate, prepare
-from evalcore.gates.golden import CandidateAnswer, GoldenSet
+from evalcore.gates.golden import CandidateAnswer, GoldenSet, vertical_of
 from evalcore.gates.overrides import Shift, accepted
 from evalcore.gates.requests import named
 from evalcore.registry import disk
@@ -98,20 +98,23 @@ def decide(options: Options) -> int:
     except BadFile as error:
         raise Failure(str(error)) from error
     shift = _shift(options, registry, today)
-    declared = gate_run.manifest_dataset(registry)
+    vertical = (
+        gate.vertical if gate is not None else options.vertical or (vertical_of(golden, registry) if golden else None)
+    )
+    declared = registry.dataset(vertical)
     shifted = shift.judges if shift is not None else ()
     wanted = GateRequest(
-        registry, today, at, vertical=options.vertical, within=options.within,
+        registry, today, at, vertical=vertical, within=options.within,
         spend=Spend(settings.gate_calls, settings.gate_tokens),
         accepted=dict.fromkeys(shifted, Enforcement.WARN),
-        history=past.history(registry.all(), declared, at, options.vertical),
+        history=past.history(registry.all(), declared, at, vertical),
         outdated={} if options.record or at is not Milestone.PRE_MERGE
         # An accepted shift says that the old version's baseline no longer applies, also to the judge's dimensions.
-        else past.outdated([one for one in registry.all() if one.id not in shifted], at, options.vertical),
+        else past.outdated([one for one in registry.all() if one.id not in shifted], at, vertical),
     )  # fmt: skip
 
     async def read() -> GoldenSet | None:
-        return golden if golden is not None else await from_opik(settings, registry)
+        return golden if golden is not None else await from_opik(settings, registry, vertical)
 
     async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
         if given is not None:
@@ -128,7 +131,7 @@ def decide(options: Options) -> int:
     outcome = run(partial(_with_scorer, settings, judge))
     reports.write(outcome)
     if options.record and options.baselines is not None:
-        made = past.with_run(outcome.verdict, declared, options.vertical, outcome.decided_at, options.commit)
+        made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, options.commit)
         try:
             write_baselines(options.baselines, made)
         except BadFile as error:

@@ -238,8 +238,8 @@ def sync(settings: Settings, asked: SyncAsked) -> int:
     files, findings = checked(tree, disk.today())
     if files.manifest is None or any(one.severity is Severity.ERROR for one in findings):
         return sync_rules(settings, asked)
-    manifest, verticals = files.manifest, load_verticals(settings.configs).values()
-    found: DatasetCheck = run(lambda: look(settings, manifest, verticals))
+    manifest, verticals = files.manifest, list(load_verticals(settings.configs).values())
+    found: DatasetCheck = run(lambda: look(settings, manifest, verticals, asked.vertical))
     about = [one for one in findings if one.file == manifest.document.file]
     warnings = ValidationResult.of(settings.configs, [*about, *found.findings])
     if not asked.as_json:

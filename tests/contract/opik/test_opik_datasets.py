@@ -15,7 +15,6 @@ from evalcore.manifest.dataset import DatasetThere
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
 from rampgate.ci_gate.inputs import from_opik
-from rampgate.ci_gate.run import manifest_dataset
 from rampgate.settings import Settings
 from streams.opik import datasets as opik_datasets
 from streams.opik.client import OpikClient
@@ -114,7 +113,7 @@ async def test_a_gate_reads_the_items_of_the_manifests_version(opik: ScriptedOpi
     ids = [identity(one) for one in found.items]
     assert "own" in ids
     assert len(set(ids)) == 2
-    assert list(mismatches(found, manifest_dataset(registry), registry)) == []
+    assert list(mismatches(found, registry)) == []
 
 
 async def test_a_version_that_is_not_there_is_no_dataset_of_the_gate(opik: ScriptedOpik, tmp_path: Path) -> None:

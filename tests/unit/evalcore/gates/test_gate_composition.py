@@ -49,6 +49,20 @@ def test_pc5_5_5_golden_at_both_gates_and_adversarial_at_pre_full_alone() -> Non
     assert dataset_version(parts(known, FULL)) == "golden v7 + red-team v3"
 
 
+OWN = {"name": "shop-eval", "version": 2, "items": 40, "adversarial": {"name": "edges", "version": 1, "items": 9}}
+
+
+def test_pc5_fr7_a_verticals_sample_has_its_own_golden_set_and_its_edge_cases_beside_the_platforms() -> None:
+    known = registry({"candidate": CANDIDATE, "adversarial": RED_TEAM}, datasets={"shop": OWN})
+    of_shop, of_others = parts(known, FULL, "shop"), parts(known, FULL, "travel")
+    assert dataset_version(of_shop) == "shop-eval v2 + red-team v3 + edges v1"
+    assert [part.field for part in of_shop] == ["datasets.shop", "sample.adversarial", "datasets.shop.adversarial"]
+    assert dataset_version(of_others) == "golden v7 + red-team v3" == dataset_version(parts(known, FULL))
+    assert dataset_version(parts(known, RAMP, "shop")) == "shop-eval v2"
+    assert of_shop[0].dataset.project == "shop-eval", "the project of the vertical's registration"
+    assert production_wanted(known, FULL, "shop") == 600 - 40 - 120 - 9
+
+
 @pytest.mark.parametrize(
     ("milestone", "golden", "sample", "wanted"),
     [

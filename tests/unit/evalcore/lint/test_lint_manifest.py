@@ -7,7 +7,7 @@ import pytest
 
 from evalcore.lint.checks import lint
 from evalcore.yaml.findings import Severity
-from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, SAFETY, Case, check_case, params
+from tests.unit.evalcore.lint.lint_cases import MANIFEST, QUALITY, SAFETY, SHOP, Case, check_case, params
 from tests.unit.evalcore.registry.registry_files import HELPFULNESS, parsed_registry
 
 BREVITY = "rules/brevity.yaml"
@@ -17,6 +17,11 @@ OVERLAYS = {
     for n in range(20)
 }
 """With the five files of the registry and 24 or 25 more judges: 49 or 50 rule files."""
+
+
+SET = "{name: own, version: 1, items: 60}"
+OF = "{{name: own, version: 1, items: 60, {}}}"
+RED_TEAM = "sample: {candidate: {url: 'http://agents'}, adversarial: {name: red-team, version: 2, items: 5}}"
 
 
 def many(judges: int) -> dict[str, str | None]:
@@ -201,6 +206,55 @@ CASES = [
         {MANIFEST: "gates: {minimum_sample: {pre_merge: 400}}"},
         f"{MANIFEST}: dataset.items",
         {MANIFEST: "gates: {minimum_sample: {pre_full: 400}}"},  # of live traces
+    ),
+    Case(
+        "sample-within-dataset",
+        {SHOP: f"dataset: {SET.replace('60', '19')}"},
+        f"{SHOP}: dataset.items",
+        {SHOP: f"dataset: {SET}"},
+    ),
+    Case(
+        "sample-within-dataset",
+        {MANIFEST: f"datasets: {{travel: {SET.replace('60', '19')}}}"},
+        f"{MANIFEST}: datasets.travel.items",
+    ),
+    Case(
+        "dataset-of-a-vertical",
+        {MANIFEST: f"datasets: {{shopp: {SET}}}"},
+        f"{MANIFEST}: datasets.shopp",
+        {MANIFEST: f"datasets: {{travel: {SET}}}"},
+        ("did you mean 'shop'?",),
+    ),
+    Case(
+        "dataset-in-own-project",
+        {SHOP: f"dataset: {OF.format('project: travel-eval')}"},
+        f"{SHOP}: dataset.project",
+        {SHOP: f"dataset: {OF.format('project: shop-eval')}"},
+        ("shop-eval",),
+    ),
+    Case(
+        "dataset-in-own-project",
+        {SHOP: f"dataset: {OF.format('project: travel-eval')}"},
+        f"{SHOP}: dataset.project",
+        {SHOP: f"dataset: {SET}"},
+    ),
+    Case(
+        "adversarial-has-candidate",
+        {SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}"},
+        f"{SHOP}: dataset.adversarial",
+        {
+            SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}",
+            MANIFEST: "sample: {candidate: {url: 'http://agents'}}",
+        },
+    ),
+    *(
+        Case(
+            "adversarial-is-another-set",
+            {SHOP: f"dataset: {OF.format(f'adversarial: {name}')}", MANIFEST: RED_TEAM},
+            f"{SHOP}: dataset.adversarial.name",
+            {SHOP: f"dataset: {OF.format('adversarial: {name: edges, version: 1, items: 5}')}", MANIFEST: RED_TEAM},
+        )
+        for name in ("{name: own, version: 2, items: 5}", "{name: red-team, version: 2, items: 5}")
     ),
     Case(
         "adversarial-has-candidate",

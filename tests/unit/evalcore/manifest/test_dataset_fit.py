@@ -64,3 +64,15 @@ def test_what_differs_is_told(there: DatasetThere, check: str, said: str) -> Non
 def test_a_verticals_own_categories_need_no_items_of_the_platforms_dataset() -> None:
     assert "receipt_dispute_flow" not in AS_DECLARED.categories
     assert told(AS_DECLARED) == []
+
+
+def test_pc5_fr7_a_verticals_own_set_is_held_against_its_own_declaration() -> None:
+    own = [name for name, one in MANIFEST.model.categories.items() if one.vertical == "receipts"]
+    there = DatasetThere(latest=1, version=1, items=60, categories=dict.fromkeys(own, 20))
+    assert list(unfit(MANIFEST, there, "receipts")) == []
+    assert list(unfit(MANIFEST, AS_DECLARED, "rewards_assistant")) == [], "it has none: the platform's"
+    fewer = replace(there, items=59, categories=dict.fromkeys(own[1:], 20))
+    found = {finding.check: finding for finding in unfit(MANIFEST, fewer, "receipts")}
+    assert found.keys() == {"dataset-items", "category-has-items"}
+    assert found["dataset-items"].field == "datasets.receipts.items"
+    assert repr(own[0]) in found["category-has-items"].message

@@ -241,3 +241,27 @@ def test_another_input_is_another_header() -> None:
         return next(line for line in text.splitlines() if line.startswith("# inputs: "))
 
     assert inputs(run()[0]) != inputs(run(extensions=(RECEIPTS,))[0])
+
+
+OWN: dict[str, Any] = {
+    "name": "receipts-eval",
+    "version": 2,
+    "items": 60,
+    "adversarial": {"name": "edges", "version": 1, "items": 9},
+}
+
+
+def test_pc5_fr7_a_verticals_dataset_stands_in_the_resolved_manifest_beside_the_platforms() -> None:
+    receipts = extension("receipts", {"receipt_scan": {"inherits_from": "general_qa"}}, dataset=OWN)
+    text, findings = run(extensions=(receipts, extension("shop", {"buy": {"inherits_from": "general_qa"}})))
+    assert findings == []
+    manifest = ManifestFile.model_validate(yaml.safe_load(text))
+    assert {name: one.model_dump(exclude_unset=True) for name, one in manifest.datasets.items()} == {"receipts": OWN}
+    assert manifest.dataset.name == BASE["dataset"]["name"]
+
+
+def test_a_base_that_names_another_dataset_of_a_vertical_is_refused() -> None:
+    receipts = extension("receipts", {"receipt_scan": {"inherits_from": "general_qa"}}, dataset=OWN)
+    assert run(extensions=(receipts,), base={**BASE, "datasets": {"receipts": OWN}})[1] == []
+    _, findings = run(extensions=(receipts,), base={**BASE, "datasets": {"receipts": {**OWN, "items": 61}}})
+    assert [(found.check, found.file) for found in findings] == [("vertical-dataset-once", "specs/receipts.yaml")]

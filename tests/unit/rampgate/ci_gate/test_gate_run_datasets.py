@@ -51,3 +51,47 @@ def test_a_dataset_out_of_reach_fails_closed(rig: Rig, monkeypatch: pytest.Monke
     found = json.loads(done.stdout)
     assert (done.exit_code, found["verdict"], codes(found)) == (1, "fail", {"judge_unavailable"})
     assert "can't be read, so nothing was judged" in found["reasons"][0]["message"]
+
+
+OWN = {
+    "evaluation_manifest.yaml": "{dataset: {items: 345}, datasets: {shop: {name: shop-eval, version: 3, items: 20}}}"
+}
+
+
+def of_shop(rig: Rig, **metadata: object) -> None:
+    """The rig's dataset is shop's own: no item is of a category of the platform."""
+    rig.registry(OWN)
+    jsonl(rig.dataset, *(item(n, category="shop_returns", **metadata) for n in range(ITEMS)))
+
+
+def test_pc5_fr7_a_vertical_passes_on_its_own_dataset(rig: Rig) -> None:
+    """PC5 §5.6: the dataset is the vertical's; the manifest references it. The platform's items and categories are not
+    asked of it."""
+    of_shop(rig)
+    found = gate(rig, "--vertical", "shop", "--dataset-name", "shop-eval", "--dataset-version", 3)
+    assert (found["verdict"], found["reasons"]) == ("pass", [])
+    assert (found["dataset"]["name"], found["dataset"]["version"]) == ("shop-eval", 3)
+    assert codes(gate(rig, code=1)) == {"dataset_mismatch"}, "it is not the platform's"
+
+
+def test_a_verticals_own_dataset_is_held_to_what_its_extension_says(rig: Rig) -> None:
+    of_shop(rig)
+    named = ("--vertical", "shop", "--dataset-name", "golden", "--dataset-version", 7)
+    jsonl(rig.dataset, *(item(n, category="general_qa") for n in range(ITEMS + 1)))
+    assert [reason["message"] for reason in gate(rig, *named, code=1)["reasons"][:4]] == [
+        "the dataset is 'golden', the manifest's datasets.shop.name is 'shop-eval'",
+        "the dataset's version is 7, the manifest's datasets.shop.version is 3",
+        f"{rig.dataset} has 21 items, the manifest's datasets.shop.items is 20",
+        "category 'shop_returns' is empty: no item of the dataset is of it",
+    ]
+
+
+def test_a_dataset_whose_items_name_their_vertical_is_the_verticals_unasked(rig: Rig) -> None:
+    """One item, one verdict: limits, golden set and baselines are the vertical's, whether it was named or not."""
+    of_shop(rig, vertical="shop")
+    baselines = rig.folder / "baselines.json"
+    unsaid = gate(rig, "--baselines", baselines, "--record")
+    assert (unsaid["verdict"], unsaid["vertical"], unsaid["dataset"]["name"]) == ("pass", "shop", "shop-eval")
+    said = gate(rig, "--vertical", "shop", "--baselines", baselines)
+    assert said["per_judge_scores"]["helpfulness"]["threshold"] == 4.5
+    assert [one["baseline_runs"] for one in said["per_judge_scores"].values()] == [1, 1, 1, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,12 +40,13 @@ MINUTE = 60_000
 NOW = datetime.combine(TODAY, time(12), UTC)
 
 
-def known(**sample: Any) -> Registry:
+def known(datasets: Mapping[str, Any] | None = None, **sample: Any) -> Registry:
     said = {"candidate": {"url": "http://agents"}, "size": {"pre_ramp": 14, "pre_full": 27}, **sample}
     content = {
         "dataset": {"items": GOLDEN},
         "sample": {name: value for name, value in said.items() if value is not None},
         "gates": {"minimum_sample": {"pre_ramp": 5, "pre_full": 5}},
+        "datasets": datasets or {},
     }
     return built({"evaluation_manifest.yaml": json.dumps(content)})
 
@@ -100,17 +102,20 @@ class World:
         self.datasets["golden"] = [{"input": f"golden {n}", "metadata": {"id": str(n), **category}} for n in range(4)]
         self.datasets["red-team"] = [{"input": f"red {n}", "metadata": {"id": str(n)}} for n in range(ADVERSARIAL)]
 
-    async def traced(self, count: int, version: str = "v1", environment: str = "production") -> None:
+    async def traced(
+        self, count: int, version: str = "v1", environment: str = "production", vertical: str | None = None
+    ) -> None:
         now, step = self.clock.now_ms(), asked().step
+        vertical = vertical or step.vertical
         versions = (version, None) if environment == "production" else (version,)
         for _ in range(count):
             place = len(self.topic)
-            metadata = {"agent_version": version, "vertical": step.vertical, "category": "general_qa"}
+            metadata = {"agent_version": version, "vertical": vertical, "category": "general_qa"}
             said = {"input": f"turn {place}", "output": f"said by {version}", "ended_at": "2026-11-21T12:00:00Z"}
             self.topic.append({**said, "metadata": metadata})
             one = PooledTrace(place.to_bytes(16, "big"), now - 1, 0, place)
-            for whose in versions:
-                key = pool_key(step.vertical, step.agent_id, whose, now // HOUR)
+            for whose, named in itertools.product(versions, (vertical, None)):
+                key = pool_key(named, step.agent_id, whose, now // HOUR)
                 await self.store.apply(Change(pools={key: Pool(now + WEEK, 600, {one.pack(): one.number})}))
 
     async def fetch(self, places: Sequence[Any]) -> list[Any]:

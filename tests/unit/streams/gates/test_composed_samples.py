@@ -178,6 +178,43 @@ async def test_a_dataset_that_is_not_the_manifests_is_told() -> None:
     )
 
 
+SHOPS = {
+    "shop": {"name": "shop-eval", "version": 4, "items": 6, "adversarial": {"name": "edges", "version": 1, "items": 2}}
+}
+
+
+def of_shop() -> World:
+    world, category = World(), {"category": "shop_returns"}
+    world.datasets["shop-eval"] = [{"input": f"shop {n}", "metadata": {"id": str(n), **category}} for n in range(6)]
+    world.datasets["edges"] = [{"input": f"edge {n}", "metadata": {"id": str(n)}} for n in range(2)]
+    return world
+
+
+@pytest.mark.parametrize("named", ["shop", None])
+@pytest.mark.parametrize("version", ["v2", "v1"], ids=["its own traces", "topped up"])
+async def test_pc5_fr7_a_verticals_sample_has_the_verticals_golden_set_named_or_not(
+    named: str | None, version: str
+) -> None:
+    world = of_shop()
+    await world.traced(30, version, vertical="shop")
+    sample = await world.sample(asked(vertical=named), known(SHOPS, adversarial=RED_TEAM), FULL)
+    assert made_of(sample)[0::2] == (6, 5)
+    assert sample.facts.dataset_version == "shop-eval v4 + red-team v2 + edges v1"
+    assert sample.mismatches == ()
+    others = await world.sample(asked("r-2", vertical="travel"), known(SHOPS), FULL)
+    assert others.facts.dataset_version == "golden v7"
+
+
+async def test_a_verticals_golden_set_that_is_not_as_its_extension_says_is_told() -> None:
+    world = of_shop()
+    world.datasets["shop-eval"].pop()
+    del world.datasets["edges"]
+    assert (await world.sample(asked(vertical="shop"), known(SHOPS), FULL)).mismatches == (
+        "shop-eval has 5 items, the manifest's datasets.shop.items is 6",
+        "Opik has no dataset 'edges', version 1 (datasets.shop.adversarial)",
+    )
+
+
 async def test_a_turn_that_can_not_be_sent_or_kept_is_no_input_and_breaks_no_gate() -> None:
     world = World()
     await world.traced(12)
