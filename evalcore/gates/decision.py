@@ -6,17 +6,21 @@ nobody knows the verdict: the gate fails with `judge_unavailable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, figure, stands
-from evalcore.scoring.answers import Answers
+from evalcore.scoring.answers import Answers, ItemAnswers
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults
-from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, Reason, VerdictLevel
+from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, QuestionedItem, Reason, VerdictLevel
 
 _ORDER = tuple(VerdictLevel)
+QUESTIONED = 10
+"""Items that a verdict shows of one judge."""
+LONGEST_ITEM = 64
+"""Signs of an item's id in a verdict: those of a SHA-256."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,7 @@ def _levels(standings: Mapping[str, Standing]) -> list[VerdictLevel]:
 
 def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
     limits = one.limits
+    again = [value for about, value in one.answers.questioned if len(about.said) > 1]
     return JudgeScore(
         score=found.worst,
         threshold=limits.threshold,
@@ -212,4 +217,18 @@ def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
         judge_version=one.version,
         standing=JudgeStanding.SUSPENDED if one.suspended else one.standing,
         recalibration_due=one.recalibration_due,
+        asked_again=len(again),
+        overturned=sum(value > 0.0 for value in again),
+        questioned=_questioned(one.answers.questioned),
+    )
+
+
+def _questioned(found: Sequence[tuple[ItemAnswers, float]]) -> tuple[QuestionedItem, ...]:
+    """What counts as false comes first, then by the item's id: the same evidence makes the same verdict."""
+    first = sorted(found, key=lambda one: (one[1], one[0].item))[:QUESTIONED]
+    return tuple(
+        QuestionedItem(
+            about.item[:LONGEST_ITEM], tuple(None if said is None else said > 0.0 for said in about.said), value > 0.0
+        )
+        for about, value in first
     )
