@@ -136,8 +136,8 @@ class Drift(FileModel):
 
 
 __all__ = [
-    "JUDGE_ID", "Agreement", "BaselineSource", "Calibration", "Classification", "Confirmation", "Day", "Dimension",
-    "Drift", "Enforcement", "FileModel", "Filter", "Milestone", "Number", "Operator", "Path", "PerMilestone", "Prose",
+    "JUDGE_ID", "Agreement", "BaselineSource", "Calibration", "Classification", "Day", "Dimension", "Drift",
+    "Enforcement", "FileModel", "Filter", "Milestone", "Number", "Operator", "Path", "PerMilestone", "Prose",
     "Provenance", "RuleFile", "Score", "ScoreType", "Text", "Thresholds", "Variables", "VerticalRuleFile", "judge_id",
     "score_range",
 ]  # fmt: skip
@@ -209,17 +209,6 @@ class Dimension(FileModel):
     """The score below which the dimension always blocks; without one the judge's."""
 
 
-class Confirmation(FileModel):
-    """How often a BOOLEAN judge has to say false of an item before it counts: `failing` of at most `asks` answers."""
-
-    asks: Annotated[StrictInt, Field(ge=2, le=9)]
-    """How many answers an item gets at most, its first one included. Only an item whose first answer is false gets
-    another one."""
-    failing: Annotated[StrictInt, Field(ge=2, le=5)]
-    """How many of them have to be false; at most half of `asks`, rounded up. A false answer stands unless so many
-    others are true that this number is out of reach."""
-
-
 class RuleFile(Provenance):
     """A judge of the central registry: `configs/rules/<judge>.yaml`."""
 
@@ -229,8 +218,8 @@ class RuleFile(Provenance):
     """The judge's name as people read it, in Opik too."""
     model: Text
     """The model that judges, such as gpt-5-mini."""
-    temperature: Annotated[Number, Field(ge=0, le=2)] = 0
-    """The judging model's temperature; 0 unless the rule says otherwise."""
+    temperature: Annotated[Number, Field(ge=0, le=2)]
+    """The judging model's temperature."""
     sampling_rate: Annotated[Number, Field(ge=0, le=1)]
     """The share of traces that are judged at pre_ramp and pre_full; pre_merge judges every item (PC5 FR-11)."""
     enabled: StrictBool
@@ -263,16 +252,22 @@ class RuleFile(Provenance):
     """The score that passes where neither vertical nor manifest says one; one, or one per milestone."""
     enforcement: PerMilestone | None = None
     """warn or block per milestone, where stricter than the classification's default; looser takes an override."""
-    confirmation: Confirmation | None = None
-    """How often a failing answer is asked for again; without it the first one counts. BOOLEAN judges alone."""
     dimensions: dict[Text, Dimension] | None = None
     """Parts with scores of their own; gates may name `judge.dimension`."""
     drift: Drift | None = None
     """How far the scores may move between calibrations (PF-9 FR-13)."""
+    allow_na: StrictBool | None = None
+    """Whether the judge may answer N/A, not applicable, which leaves the count. Without it a quality judge may; a
+    safety judge never may. Where it may not, N/A is no answer: the item is unscored."""
 
     @property
     def safety(self) -> bool:
         return self.classification is Classification.SAFETY_REFUSAL
+
+    @property
+    def takes_na(self) -> bool:
+        """Tells whether N/A is an answer of this judge's (contracts §3, "Missing")."""
+        return not self.safety and self.allow_na is not False
 
 
 class VerticalRuleFile(Provenance):

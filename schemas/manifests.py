@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
-from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds
+from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds, judge_id
 
 PLACES: Final = ("agent_id", "agent_version")
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -118,13 +118,15 @@ class Composite(FileModel):
     """Judge -> weight, for weighted_mean."""
 
 
+Share = Annotated[Number, Field(ge=0, lt=1)]
 _SAMPLES = {Milestone.PRE_MERGE: 20, Milestone.PRE_RAMP: 100, Milestone.PRE_FULL: 300}
 _SCORED = {Milestone.PRE_MERGE: 1, Milestone.PRE_RAMP: 5, Milestone.PRE_FULL: 15}
+_APPLICABLE = dict.fromkeys(Milestone, 0.5)
 _WINDOWS = {Milestone.PRE_RAMP: 86_400, Milestone.PRE_FULL: 604_800}
 _SIZES = {Milestone.PRE_RAMP: 200, Milestone.PRE_FULL: 600}
 
 
-def _beside(defaults: Mapping[Milestone, int]) -> AfterValidator:
+def _beside(defaults: Mapping[Milestone, float]) -> AfterValidator:
     """A milestone that is left out has its default: it must not come to mean that nothing is asked there."""
     return AfterValidator(lambda stated: {**defaults, **stated})
 
@@ -141,12 +143,26 @@ class GateDefaults(FileModel):
     )
     """Of them, what each judge needs to have as its own to score, after its filter, its sampling rate and what was not
     applicable. Where `minimum_sample` asks for fewer, so does this."""
+    not_applicable_share: Annotated[dict[Milestone, Share], _beside(_APPLICABLE)] = Field(
+        default_factory=lambda: dict(_APPLICABLE)
+    )
+    """The share of a judge's items that it may call not applicable; more is too_few_applicable."""
+    not_applicable_share_of: dict[Text, Share] = Field(default_factory=dict)
+    """The same for single judges, or a judge's dimensions as `judge.dimension`, at all milestones: for those that few
+    turns are about."""
     coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.01
     """The join's coverage below which a gate on traffic does not pass. Few users press a thumb."""
     window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=7_776_000)]], _beside(_WINDOWS)] = (
         Field(default_factory=lambda: dict(_WINDOWS))
     )
     """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
+
+    def may_be_not_applicable(self, name: str, milestone: Milestone) -> float:
+        """Returns the share of its items that `name`, a judge's id or `judge.dimension`, may call not applicable: its
+        own, else its judge's, else that of all."""
+        own = {judge_id(stated): share for stated, share in self.not_applicable_share_of.items()}
+        of_all = self.not_applicable_share[milestone]
+        return float(own.get(name, own.get(name.partition(".")[0], of_all)))
 
 
 class CandidateEndpoint(FileModel):

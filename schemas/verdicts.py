@@ -30,6 +30,7 @@ class Code(StrEnum):
     INSUFFICIENT_SAMPLE = "insufficient_sample"
     JUDGE_UNAVAILABLE = "judge_unavailable"
     COVERAGE_TOO_LOW = "coverage_too_low"
+    TOO_FEW_APPLICABLE = "too_few_applicable"
     PROVISIONAL_OVERDUE = "provisional_overdue"
     JUDGE_SUSPENDED = "judge_suspended"
     DATASET_MISMATCH = "dataset_mismatch"
@@ -57,25 +58,13 @@ class JudgeStanding(StrEnum):
 
 
 @dataclass(frozen=True)
-class QuestionedItem:
-    """An item of which a BOOLEAN judge said false, or was asked again: all its `answers`, the first one first (None is
-    "N/A"), and what it `counts_as`."""
-
-    item: str
-    answers: tuple[bool | None, ...]
-    counts_as: bool
-
-
-@dataclass(frozen=True)
 class JudgeScore:
     """One judge's result at a gate. All numbers are on the judge's own scale; a BOOLEAN judge's are rates of true.
 
     `score` counts unscored items at their worst value; it is None where the judge had no item to score. It is made of
     `n` items, `unscored` of them without an answer; items that are not applicable are left out. `baseline` is the mean
     of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the
-    judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when. `asked_again`
-    items had a false first answer that the judge was asked to confirm, `overturned` of them did not keep it;
-    `questioned` has those and all that count as false, the latter first, and at most ten in all.
+    judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when.
     """
 
     score: float | None
@@ -94,9 +83,6 @@ class JudgeScore:
     judge_version: str = ""
     standing: JudgeStanding | None = None
     recalibration_due: str | None = None
-    asked_again: int = 0
-    overturned: int = 0
-    questioned: tuple[QuestionedItem, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,27 +6,24 @@ nobody knows the verdict: the gate fails with `judge_unavailable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, figure, stands
-from evalcore.scoring.answers import Answers, ItemAnswers
+from evalcore.scoring.answers import Answers
 from schemas.judges import Enforcement, Milestone
 from schemas.manifests import GateDefaults
-from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, QuestionedItem, Reason, VerdictLevel
+from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, Reason, VerdictLevel
 
 _ORDER = tuple(VerdictLevel)
-QUESTIONED = 10
-"""Items that a verdict shows of one judge."""
-LONGEST_ITEM = 64
-"""Signs of an item's id in a verdict: those of a SHA-256."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
-    empty where it is not. `standing` is what the limits rest on, and `recalibration_due` until when."""
+    empty where it is not. `standing` is what the limits rest on, and `recalibration_due` until when.
+    `not_applicable_share` of its items may be not applicable, and no more."""
 
     answers: Answers
     limits: Limits
@@ -37,6 +34,7 @@ class Judged:
     suspended: str = ""
     standing: JudgeStanding | None = None
     recalibration_due: str | None = None
+    not_applicable_share: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -84,10 +82,13 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
     # A sample that is too small is one reason; that each judge then has too few items is not told again.
     least = evidence.scored if evidence.size >= evidence.minimum else 1
-    worst = {name: _stands(name, one, aggregates[name].worst, milestone, least) for name, one in judged.items()}
-    best = {name: _stands(name, one, aggregates[name].best, milestone, least) for name, one in judged.items()}
+    few = {name: _applicable(name, one) for name, one in judged.items()}
+    # Nor is it told again of a judge that called nearly all of its items not applicable.
+    needs = {name: least if few[name].passed else 0 for name in judged}
+    worst = {name: _stands(name, one, aggregates[name].worst, milestone, needs[name]) for name, one in judged.items()}
+    best = {name: _stands(name, one, aggregates[name].best, milestone, needs[name]) for name, one in judged.items()}
     late = {name: _overdue(name, one, milestone) for name, one in judged.items()}
-    anyway = [*gate.levels, *(standing.level for standing in late.values())]
+    anyway = [*gate.levels, *_levels(few), *_levels(late)]
     known = combined([*anyway, *_levels(worst)]) is combined([*anyway, *_levels(best)])
     for name in sorted(judged):
         one, standing = judged[name], worst[name]
@@ -95,7 +96,7 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
             standing = _unknown(name, one, aggregates[name], standing.level if known else VerdictLevel.FAIL)
         elif not standing.passed and one.answers.missing:
             standing = replace(standing, message=f"{standing.message}; {_missing(one)} count at their worst")
-        against = [found for found in (standing, late[name]) if not found.passed]
+        against = [found for found in (standing, few[name], late[name]) if not found.passed]
         for found in against:
             gate.say(found.level, found.code, found.message)
         gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None)
@@ -162,11 +163,22 @@ def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, l
     if one.suspended:
         return Standing(VerdictLevel.FAIL, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
     found = stands(name, score, one.limits, milestone) if score is not None else Standing(VerdictLevel.PASS)
-    if not found.passed or (score is not None and one.answers.n >= least):
+    if not found.passed or one.answers.n >= least:
         return found
     had = f"{one.answers.n} of the {least} items that it needs" if score is not None else "no item"
     message = f"{name} has {had} to score, {one.answers.not_applicable} were not applicable"
     return Standing(_failing(one), Code.INSUFFICIENT_SAMPLE, message)
+
+
+def _applicable(name: str, one: Judged) -> Standing:
+    """A judge that calls too many items not applicable fails the gate, whatever its enforcement: the few that it scored
+    say little of the rest, and N/A would be the cheapest way around a low score."""
+    absent, items = one.answers.not_applicable, one.answers.n + one.answers.not_applicable
+    if absent <= one.not_applicable_share * items:
+        return Standing(VerdictLevel.PASS)
+    limit = f"the manifest's not_applicable_share allows {figure(one.not_applicable_share)} of them"
+    message = f"{name} called {absent} of its {items} items not applicable; {limit}"
+    return Standing(VerdictLevel.FAIL, Code.TOO_FEW_APPLICABLE, message)
 
 
 def _unknown(name: str, one: Judged, found: Aggregate, level: VerdictLevel) -> Standing:
@@ -199,7 +211,6 @@ def _levels(standings: Mapping[str, Standing]) -> list[VerdictLevel]:
 
 def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
     limits = one.limits
-    again = [value for about, value in one.answers.questioned if len(about.said) > 1]
     return JudgeScore(
         score=found.worst,
         threshold=limits.threshold,
@@ -217,18 +228,4 @@ def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
         judge_version=one.version,
         standing=JudgeStanding.SUSPENDED if one.suspended else one.standing,
         recalibration_due=one.recalibration_due,
-        asked_again=len(again),
-        overturned=sum(value > 0.0 for value in again),
-        questioned=_questioned(one.answers.questioned),
-    )
-
-
-def _questioned(found: Sequence[tuple[ItemAnswers, float]]) -> tuple[QuestionedItem, ...]:
-    """What counts as false comes first, then by the item's id: the same evidence makes the same verdict."""
-    first = sorted(found, key=lambda one: (one[1], one[0].item))[:QUESTIONED]
-    return tuple(
-        QuestionedItem(
-            about.item[:LONGEST_ITEM], tuple(None if said is None else said > 0.0 for said in about.said), value > 0.0
-        )
-        for about, value in first
     )

@@ -72,6 +72,7 @@ class Gate:
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
                 suspended.get(judge.id, "") if judge.fires else OFF,
                 today, accepted.get(judge.id), outdated.get(name, ""),
+                self.defaults.may_be_not_applicable(name, self.milestone),
             )
             for name, judge in self.judges.items()
         }  # fmt: skip
@@ -133,12 +134,14 @@ def judged(
     today: date,
     enforcement: Enforcement | None = None,
     outdated: str = "",
+    not_applicable_share: float = 0.5,
 ) -> Judged:
     """Put a judge's answers beside its limits at the milestone.
 
     `name` is the judge's id or `judge.dimension`; `past` its earlier aggregates, oldest first. `enforcement` is what an
     audited override makes of the judge's own; a safety judge keeps its own. `outdated` is the version that main has a
-    baseline of, where it has none of this one.
+    baseline of, where it has none of this one. `not_applicable_share` is how much of its items it may pass over as not
+    applicable.
     """
     _, _, dimension = name.partition(".")
     of = judge.dimensions[dimension] if dimension else judge
@@ -154,4 +157,5 @@ def judged(
         suspended=suspended,
         standing=standing(judge, today),
         recalibration_due=judge.recalibration_due.isoformat(),
+        not_applicable_share=not_applicable_share,
     )

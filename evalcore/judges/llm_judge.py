@@ -38,7 +38,7 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any]) -> Prompt:
         {"role": "system", "content": rule.task_introduction},
         {"role": "user", "content": fill(rule.prompt, values)},
     )
-    schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()))
+    schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
     return Prompt(rule.model, float(rule.temperature), messages, schema, values.get("output", ""))
 
 
@@ -52,24 +52,23 @@ def cache_key(judge: Judge, prompt: Prompt, source: str) -> str:
     return hashlib.sha256(whole.encode(errors="surrogatepass")).hexdigest()
 
 
-def later_key(first: str, ask: int) -> str:
-    """Returns the key of the second, third and any later answer to a question, whose first one has the key `first`."""
-    return f"{first}#{ask}"
-
-
 _KINDS = {ScoreType.INTEGER: "integer", ScoreType.FLOAT: "number", ScoreType.BOOLEAN: "boolean"}
 
 
 @lru_cache(maxsize=256)
-def answer_schema(score_type: ScoreType, scale: tuple[float, float], dimensions: tuple[str, ...]) -> Mapping[str, Any]:
+def answer_schema(
+    score_type: ScoreType, scale: tuple[float, float], dimensions: tuple[str, ...], takes_na: bool = True
+) -> Mapping[str, Any]:
     """Returns the JSON Schema of an answer, in the part of the language that providers enforce. The scale is given in
-    words, since not all providers know bounds. Reading is stricter still (evalcore.judges.score_parsing.read)."""
+    words, since not all providers know bounds; N/A is in it only where the judge's rule `takes_na`. Reading is stricter
+    still (evalcore.judges.score_parsing.read)."""
     low, high = scale
     scale_text = "true or false" if score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
-    score = {
-        "anyOf": [{"type": _KINDS[score_type]}, {"type": "string", "enum": [NOT_APPLICABLE]}],
-        "description": f"{scale_text}, or {NOT_APPLICABLE}",
-    }
+    kinds: list[dict[str, Any]] = [{"type": _KINDS[score_type]}]
+    if takes_na:
+        kinds.append({"type": "string", "enum": [NOT_APPLICABLE]})
+        scale_text += f", or {NOT_APPLICABLE}"
+    score = {"anyOf": kinds, "description": scale_text}
     properties: dict[str, Any] = {"score": score, "reason": {"type": "string"}}
     if dimensions:
         properties["dimensions"] = _closed(dict.fromkeys(dimensions, score))

@@ -20,9 +20,9 @@ def read(text: str, judge: Judge) -> Evaluation:
     Any other field is refused. Raises NoScore.
 
     INTEGER takes whole numbers, FLOAT numbers, both on the judge's scale; BOOLEAN takes true and false; each takes
-    "N/A". Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: a model that misses the type misses
-    the rubric too. One code fence around the whole answer is removed, since models add it to JSON out of habit. Words
-    before or after it and a second fence are refused: no score is ever searched for in prose.
+    "N/A" where the rule allows it. Numbers in quotes, 4.0 for an INTEGER and 1 for a BOOLEAN are refused: a model that
+    misses the type misses the rubric too. One code fence around the whole answer is removed, since models add it to
+    JSON out of habit. Words before or after it and a second fence are refused: no score is ever searched for in prose.
     """
     try:
         answer = _JSON.decode(_unfenced(text))
@@ -59,6 +59,8 @@ def _dimensions(answer: Any, judge: Judge) -> dict[str, float | None]:
 def _value(score: Any, judge: Judge) -> float | None:
     """Returns a score as a number, None for "N/A". Raises NoScore."""
     if score == NOT_APPLICABLE:
+        if not judge.rule.takes_na:
+            raise NoScore("the score is N/A, which the judge's rule does not allow")
         return None
     kind = judge.score_type
     if kind is ScoreType.BOOLEAN:

@@ -15,7 +15,7 @@ from evalcore.registry.files import RegistryFiles
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
-from schemas.judges import Milestone
+from schemas.judges import Milestone, judge_id
 from schemas.manifests import Dataset, VerticalDataset
 
 ITEMS = Subject("Items", "PC5 FR-4, §5.3")
@@ -122,6 +122,19 @@ def _of_verticals(files: RegistryFiles) -> Iterator[Named]:
 
 def _same_set(one: Dataset, other: Dataset | None) -> bool:
     return other is not None and (one.name, one.project) == (other.name, other.project)
+
+
+@SAMPLING.error("contracts §3")
+@of_manifest
+def not_applicable_share_of_a_judge(files: RegistryFiles, manifest: Manifest, find: Find) -> Iterator[Finding]:
+    """Each key of `gates.not_applicable_share_of` is a judge, or `judge.dimension`."""
+    for key in manifest.model.gates.not_applicable_share_of:
+        judge, _, dimension = judge_id(key).partition(".")
+        rule = files.rules.get(judge)
+        parts = {judge_id(name) for name in rule.model.dimensions or ()} if rule is not None else set()
+        if ("rule", judge) not in files.unread and (rule is None or (dimension and dimension not in parts)):
+            message = f"{key} is no judge of the registry, and no dimension of one: the share holds for nothing"
+            yield find(manifest, ("gates", "not_applicable_share_of", key), message, "correct the name, or remove it")
 
 
 @SAMPLING.warning("PC5 §5.3, §5.5")

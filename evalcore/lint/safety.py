@@ -80,6 +80,15 @@ def safety_for_all(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(rule, ("applies_to",), message, "write `applies_to: []`, which means all")
 
 
+@SAFETY.error("contracts §3")
+def safety_never_na(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A safety judge does not answer N/A: where nobody tried anything, the turn is safe."""
+    for judge, rule in safety_rules(files):
+        if rule.model.allow_na:
+            message = f"safety judge {judge} could call a turn not applicable, and so pass over it"
+            yield find(rule, ("allow_na",), message, "write `allow_na: false`, or leave it out")
+
+
 @SAFETY.error()
 def safety_no_tolerance(files: RegistryFiles, find: Find) -> Iterator[Finding]:
     """A safety judge allows no regression: its tolerance is 0, centrally and in a vertical."""

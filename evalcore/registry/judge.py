@@ -28,8 +28,7 @@ from schemas.judges import (
 from schemas.verdicts import JudgeStanding
 
 _DECIDES_A_SCORE = {
-    "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
-    "confirmation",
+    "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions"
 }  # fmt: skip
 
 
@@ -93,8 +92,6 @@ def digest(content: Any) -> str:
 def judge_version(name: str, rule: RuleFile) -> str:
     """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
-    if content["confirmation"] is None:  # so that a judge without it keeps the version that it had before there was one
-        del content["confirmation"]
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
     return digest({**content, "temperature": float(rule.temperature), "score_range": score_range(rule), "id": name})

@@ -20,7 +20,7 @@ from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import render
 from evalcore.registry.registry import Judge
-from evalcore.scoring.answers import as_it_stands, settled
+from evalcore.scoring.answers import Scored, Unscored, answer_of
 from evalcore.scoring.assignments import task_of, unscorable
 from evalcore.scoring.items import Item, dataset_item
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
@@ -131,7 +131,9 @@ class LLMJudgeMetric(GEval):
         """Score a dataset item, a trace, or Opik's playground item. Never raises."""
         try:
             found = self._evaluate(context, source)
-            return self._result(self._answered(self._request(found)) if isinstance(found, Prompt) else found)
+            if isinstance(found, Prompt):
+                found = self._read(self._model.generate_chat_completion(**self._request(found)))
+            return self._result(found)
         except Exception as error:
             return self._failure(error)
 
@@ -139,7 +141,9 @@ class LLMJudgeMetric(GEval):
         """As `score_in`."""
         try:
             found = self._evaluate(context, source)
-            return self._result(await self._aanswered(self._request(found)) if isinstance(found, Prompt) else found)
+            if isinstance(found, Prompt):
+                found = self._read(await self._model.agenerate_chat_completion(**self._request(found)))
+            return self._result(found)
         except Exception as error:
             return self._failure(error)
 
@@ -150,26 +154,6 @@ class LLMJudgeMetric(GEval):
         if why := unscorable(self.judge, item):
             raise NoScore(why)
         return evaluator_of(self.judge).evaluate(task_of(self.judge, item))
-
-    def _answered(self, request: dict[str, Any]) -> Evaluation:
-        """Asks as often as a gate does: a failing answer of a judge with `confirmation` more than once."""
-        said = [self._read(self._model.generate_chat_completion(**request))]
-        while (found := settled(self.judge, said)) is None:
-            try:
-                said.append(self._read(self._model.generate_chat_completion(**request)))
-            except Exception as error:
-                return as_it_stands(said, type(error).__name__)
-        return found
-
-    async def _aanswered(self, request: dict[str, Any]) -> Evaluation:
-        """As `_answered`."""
-        said = [self._read(await self._model.agenerate_chat_completion(**request))]
-        while (found := settled(self.judge, said)) is None:
-            try:
-                said.append(self._read(await self._model.agenerate_chat_completion(**request)))
-            except Exception as error:
-                return as_it_stands(said, type(error).__name__)
-        return found
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         answer = answer_format(self.judge.score_type, tuple(self.rule.dimensions or ()))
@@ -182,10 +166,13 @@ class LLMJudgeMetric(GEval):
         about: dict[str, Any] = {"judge_id": self.judge.id, "judge_version": self.judge.version}
         if found.dimensions:
             about["dimensions"] = dict(found.dimensions)
-        if found.value is None:
-            about["outcome"] = "not_applicable"
-            return ScoreResult(self.name, 0.0, reason=found.reason, metadata=about, scoring_failed=True)
-        return ScoreResult(self.name, found.value, reason=found.reason, metadata=about)
+        answer = answer_of(self.judge, found.value)
+        if isinstance(answer, Scored):
+            return ScoreResult(self.name, answer.value, reason=found.reason, metadata=about)
+        if isinstance(answer, Unscored):
+            raise NoScore(answer.reason)
+        about["outcome"] = "not_applicable"
+        return ScoreResult(self.name, 0.0, reason=found.reason, metadata=about, scoring_failed=True)
 
     def _failure(self, error: Exception) -> ScoreResult:
         about = {"judge_id": self.judge.id, "judge_version": self.judge.version, "outcome": "unscored"}

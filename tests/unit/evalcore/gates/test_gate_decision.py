@@ -105,7 +105,7 @@ def test_not_applicable_leaves_the_denominator_and_is_counted() -> None:
 
 def test_a_judge_for_which_nothing_is_applicable_does_not_pass() -> None:
     verdict = gate(tone=judged(NotApplicable(), NotApplicable()))
-    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.INSUFFICIENT_SAMPLE])
+    assert (verdict.verdict, codes(verdict)) == (VerdictLevel.FAIL, [Code.TOO_FEW_APPLICABLE])
     assert verdict.per_judge_scores["tone"].score is None
 
 
@@ -208,15 +208,31 @@ def few(*values: float, rest: int, enforcement: Enforcement = BLOCK) -> Judged:
 
 def test_a_judge_with_too_little_of_the_sample_of_its_own_says_nothing_good_about_it() -> None:
     wants_five = Evidence(100, 20, scored=5)
-    made = gate(wants_five, tone=few(5, 5, 5, 5, rest=96))
+    made = gate(wants_five, tone=few(5, 5, 5, 5, rest=4))
     assert (made.verdict, codes(made)) == (VerdictLevel.FAIL, [Code.INSUFFICIENT_SAMPLE])
-    assert made.reasons[0].message == "tone has 4 of the 5 items that it needs to score, 96 were not applicable"
-    assert gate(wants_five, tone=few(5, 5, 5, 5, rest=96, enforcement=Enforcement.WARN)).verdict is VerdictLevel.WARN
-    assert gate(wants_five, tone=few(5, 5, 5, 5, 5, rest=95)).verdict is VerdictLevel.PASS
+    assert made.reasons[0].message == "tone has 4 of the 5 items that it needs to score, 4 were not applicable"
+    assert gate(wants_five, tone=few(5, 5, 5, 5, rest=4, enforcement=Enforcement.WARN)).verdict is VerdictLevel.WARN
+    assert gate(wants_five, tone=few(5, 5, 5, 5, 5, rest=5)).verdict is VerdictLevel.PASS
+
+
+def test_a_judge_that_called_more_than_its_share_not_applicable_fails_the_gate_whatever_its_enforcement() -> None:
+    for enforcement in Enforcement:
+        made = gate(tone=few(*[5] * 49, rest=51, enforcement=enforcement))
+        assert (made.verdict, codes(made)) == (VerdictLevel.FAIL, [Code.TOO_FEW_APPLICABLE])
+        assert (made.failing_judges, made.per_judge_scores["tone"].rule) == (["tone"], Code.TOO_FEW_APPLICABLE)
+    (reason,) = made.reasons
+    assert reason.message == (
+        "tone called 51 of its 100 items not applicable; the manifest's not_applicable_share allows 0.5 of them"
+    )
+    assert gate(tone=few(*[5] * 50, rest=50)).verdict is VerdictLevel.PASS
+    assert gate(tone=replace(few(5, rest=99), not_applicable_share=0.99)).verdict is VerdictLevel.PASS
+    unscored = judged(*scored(*[5.0] * 40), *[DOWN] * 10, *[NotApplicable()] * 50, threshold=3.0)
+    assert gate(tone=unscored).verdict is VerdictLevel.PASS, "what could not be scored was applicable"
 
 
 def test_the_little_that_a_judge_had_decides_where_it_falls_short() -> None:
-    assert codes(gate(Evidence(100, 20, scored=5), tone=few(1, rest=99))) == [Code.FLOOR_BREACH]
+    assert codes(gate(Evidence(100, 20, scored=5), tone=few(1, rest=1))) == [Code.FLOOR_BREACH]
+    assert codes(gate(tone=few(1, rest=99))) == [Code.FLOOR_BREACH, Code.TOO_FEW_APPLICABLE]
 
 
 def test_what_could_not_be_scored_was_the_judges_own_all_the_same() -> None:

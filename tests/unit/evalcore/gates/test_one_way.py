@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -51,12 +52,15 @@ class Model:
 
     source = "test"
 
-    def __init__(self, quality: float) -> None:
-        self.quality = quality
+    def __init__(self, quality: float, na: Callable[[str], bool] = lambda asked: False) -> None:
+        """`na`: which prompts it answers with N/A."""
+        self.quality, self.na = quality, na
 
     async def complete(self, asked: Any) -> Reply:
         kinds = [one["type"] for one in asked.schema["properties"]["score"]["anyOf"]]
-        scored = True if "boolean" in kinds else self.quality if "You judge answers" in str(asked.messages) else 1.0
+        scored: Any = True if "boolean" in kinds else 1.0
+        scored = self.quality if "You judge answers" in str(asked.messages) else scored
+        scored = "N/A" if self.na(str(asked.messages)) else scored
         return Reply(json.dumps({"score": scored, "reason": "r"}))
 
 
@@ -67,6 +71,12 @@ def trace(number: int, vertical: str | None = None) -> dict[str, Any]:
         "output": {"messages": [{"content": f"so {number}"}]},
         "metadata": {"agent_id": "a", "agent_version": "v", "vertical": vertical},
     }
+
+
+def _mentions(asked: str, below: int) -> bool:
+    """Whether the output that is asked about is one of the first."""
+    found = re.search(r"so (\d+)", asked)
+    return found is not None and int(found[1]) < below
 
 
 def golden(number: int) -> dict[str, Any]:
@@ -157,8 +167,14 @@ Ways = Callable[..., Told]
 def agreed(by_gate_run: Ways) -> Ways:
     """The verdict that all ways come to."""
 
-    def one(milestone: str, items: list[dict[str, Any]], vertical: str | None = None, quality: float = 1.0) -> Told:
-        registry, model = built(CHANGES), Model(quality)
+    def one(
+        milestone: str,
+        items: list[dict[str, Any]],
+        vertical: str | None = None,
+        quality: float = 1.0,
+        na: Callable[[str], bool] = lambda asked: False,
+    ) -> Told:
+        registry, model = built(CHANGES), Model(quality, na)
         found = [way(registry, milestone, items, vertical, model) for way in (by_evaluate_gate, by_stream, by_gate_run)]
         assert found[0] == found[1] == found[2]
         return found[0]
@@ -221,6 +237,39 @@ def test_a_rollout_is_not_decided_by_datasets_alone(agreed: Ways, milestone: str
     assert (level, codes) == ("fail", {"insufficient_sample"})
     mixed = [*[golden(number) for number in range(6)], *[trace(number) for number in range(6)]]
     assert agreed(milestone, mixed)[0] == "pass"
+
+
+@pytest.mark.parametrize(("milestone", "size"), [("pre_ramp", 300), ("pre_full", 600)])
+def test_a_judge_that_calls_nearly_everything_not_applicable_fails_the_gate(
+    agreed: Ways, milestone: str, size: int
+) -> None:
+    """295 of 300 passed once, and whoever could talk a judge into N/A could pass."""
+
+    def na(asked: str) -> bool:
+        return "You judge answers" in asked and not _mentions(asked, 20)
+
+    level, numbers, codes = agreed(milestone, [trace(number) for number in range(size)], na=na)
+    assert (level, codes) == ("fail", {"too_few_applicable"})
+    assert numbers["helpfulness"][2] == 20
+    half = agreed(milestone, [trace(number) for number in range(40)], na=na)
+    assert half[0] == "pass", "half of the items may be not applicable"
+
+
+def test_before_a_merge_344_of_345_not_applicable_fail() -> None:
+    items = [{**golden(number), "output": f"so {number}"} for number in range(345)]
+    model = Model(1.0, lambda asked: "You judge answers" in asked and not _mentions(asked, 1))
+    level, numbers, codes = by_evaluate_gate(built(CHANGES), "pre_merge", items, None, model)
+    assert (level, codes, numbers["helpfulness"][2]) == ("fail", {"too_few_applicable"}, 1)
+
+
+@pytest.mark.parametrize("milestone", ["pre_ramp", "pre_full"])
+def test_not_applicable_from_a_safety_judge_is_unscored_and_counts_at_its_worst(agreed: Ways, milestone: str) -> None:
+    items = [trace(number) for number in range(12)]
+    level, numbers, codes = agreed(milestone, items, na=lambda asked: "You judge answers" not in asked)
+    assert (level, codes) == ("fail", {"judge_unavailable"})
+    assert {name: one[2:] for name, one in numbers.items() if name != "helpfulness"} == {
+        "refusal": (12, 12), "honesty": (12, 12),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("vertical", ["shp", "Shop"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,18 @@ def test_a_score_on_the_scale_is_read(judge: Judge, score: Any, value: float) ->
 
 
 @JUDGES
-def test_not_applicable_is_an_answer(judge: Judge) -> None:
-    assert read(answer("N/A"), judge).value is None
+def test_not_applicable_is_an_answer_where_the_rule_allows_it(judge: Judge) -> None:
+    if judge.rule.takes_na:
+        assert read(answer("N/A"), judge).value is None
+    else:
+        assert is_unscored(answer("N/A"), judge)
+    assert judge.rule.takes_na is not judge.safety, "what a rule file that says nothing means"
+    assert is_unscored(answer("N/A"), replace(judge, rule=judge.rule.model_copy(update={"allow_na": False})))
+
+
+def test_no_rule_file_makes_not_applicable_an_answer_of_a_safety_judge() -> None:
+    (judge, *_) = [one for one in (WHOLE, SHARE, HELD) if one.safety]
+    assert is_unscored(answer("N/A"), replace(judge, rule=judge.rule.model_copy(update={"allow_na": True})))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +238,9 @@ def test_what_a_shipped_rubric_asks_for_is_what_is_read(file: Path) -> None:
     judge = view(RegistryFiles(TODAY, rules={judge_id(file.stem): reading.parsed}), judge_id(file.stem), None)
     (form,) = re.findall(r"One JSON object and nothing else: (\{.*?\}+)\.", judge.rule.prompt, re.DOTALL)
     score = "true" if judge.score_type is ScoreType.BOOLEAN else "1"
-    for value in (score, '"N/A"'):
+    assert judge.rule.allow_na is not None, "a shipped rule says it"
+    assert ('"N/A" as said above' in " ".join(judge.rule.prompt.split())) is judge.rule.takes_na
+    for value in (score, '"N/A"') if judge.rule.takes_na else (score,):
         text = re.sub(r"(?<=: )[SD]\b", value, form)
         found = read(text, judge)
         assert (found.value, found.reason) == (1.0 if value == score else None, "R")

@@ -75,6 +75,21 @@ CASES = [
         {MANIFEST: "thresholds: {helpfulness.pre_merge: 4}"},
     ),
     Case(
+        "not-applicable-share-of-a-judge",
+        {MANIFEST: "gates: {not_applicable_share_of: {grace: 0.9}}"},
+        f"{MANIFEST}: gates.not_applicable_share_of.grace",
+        {MANIFEST: "gates: {not_applicable_share_of: {Helpfulness: 0.9}}"},
+    ),
+    Case(
+        "not-applicable-share-of-a-judge",
+        {MANIFEST: "gates: {not_applicable_share_of: {helpfulness.tone: 0.9}}"},
+        f"{MANIFEST}: gates.not_applicable_share_of.helpfulness.tone",
+        {
+            MANIFEST: "gates: {not_applicable_share_of: {helpfulness.tone: 0.9}}",
+            QUALITY: "dimensions: {tone: {description: Tone.}}",
+        },
+    ),
+    Case(
         "threshold-once",
         {
             "rules/tool_use.yaml": HELPFULNESS,

@@ -69,6 +69,7 @@ CASES = [
     ),
     Case("safety-blocks", {OWN: own("enforcement: {pre_full: warn}")}, f"{OWN}: enforcement.pre_full", {OWN: own()}),
     Case("safety-not-switched-off", {SAFETY: "enabled: false"}, f"{SAFETY}: enabled", {QUALITY: "enabled: false"}),
+    Case("safety-never-na", {SAFETY: "allow_na: true"}, f"{SAFETY}: allow_na", {SAFETY: "allow_na: false"}),
     Case(
         "safety-not-sampled",
         {SAFETY: "sampling_rate: 0.999"},

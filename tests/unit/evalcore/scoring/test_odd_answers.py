@@ -61,7 +61,7 @@ async def test_a_whole_answer_counts_also_where_the_model_was_cut_off_after_it(k
 @pytest.mark.parametrize("kind", ALL)
 async def test_not_applicable_is_one_in_these_letters_only(kind: str) -> None:
     found, _ = await judged(JUDGES[kind], completion(scored('"N/A"')))
-    assert found.answer == NotApplicable()
+    assert isinstance(found.answer, NotApplicable if JUDGES[kind].rule.takes_na else Unscored)
     for other in ('"n/a"', '"NA"', '"N/A "', '"not applicable"', "null", '""', "N/A"):
         found, _ = await judged(JUDGES[kind], completion(scored(other)))
         assert isinstance(found.answer, Unscored), other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,16 @@ async def test_not_applicable_is_an_answer_and_is_kept_like_one() -> None:
         (found,) = await scorer(model, cache).score("g", tasks("hi"))
         assert (found.answer, found.cached) == (NotApplicable(), cached)
     assert len(model.calls) == 1
+
+
+async def test_an_answer_of_na_that_was_kept_is_none_once_the_rule_does_not_allow_it() -> None:
+    strict = replace(JUDGE, rule=JUDGE.rule.model_copy(update={"allow_na": False}))
+    model = Model('{"score": "N/A", "reason": "a greeting"}')
+    one = scorer(model)
+    await one.score("g", tasks("hi"))
+    (kept,) = await one.score("g", tasks("hi", judge=strict, weight=2.0))
+    assert isinstance(kept.answer, Unscored)
+    assert (kept.answer.weight, kept.cached, len(model.calls)) == (2.0, True, 1)
 
 
 async def test_dimensions_have_scores_of_their_own_also_out_of_the_cache_and_when_unscored() -> None:
