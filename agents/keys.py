@@ -264,7 +264,7 @@ TAKEOVER = KeyFamily(
     life="as long as the store",
     growth="one for each consumed partition",
     owner="streams.quarantine",
-    holds="where workers took the partition over, how often, and what is handled alone since some died there, as JSON",
+    holds="how far it was settled when workers took it over, how often, and what ended workers there",
 )
 READ_AGAIN = KeyFamily(
     "read-again",

@@ -296,7 +296,8 @@ class Pipeline:
                 found = await self.ports.records.fetch(
                     [(partition.topic, partition.partition, offset) for offset in offsets]
                 )
-                before = [record for record in found if record is not None]
+                deadly = self._quarantine.deadly.get(partition, ())
+                before = [record for record in found if record is not None and record.offset not in deadly]
                 seal = await self.ports.sealing()
                 streak = self._tail(before, self.agent.decode(before, now, self.policy), seal, since)
         self._bad[partition] = (batch.generation, batch.base, streak)

@@ -13,7 +13,7 @@ import structlog
 from faust.types import TP
 
 from agents.join.step import until_recorded
-from agents.keys import FOREVER, LET_THROUGH, TOPIC_ID, WATERMARK
+from agents.keys import FOREVER, LET_THROUGH, TAKEOVER, TOPIC_ID, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from streams.kafka.gaps import Gap, GapReason, Gaps
 from streams.quarantine import Quarantine
@@ -156,7 +156,9 @@ class StartOffsets:
         if topic_id:
             change.sets[id_key] = (topic_id, FOREVER)
         now = self._clock.now_ms()
-        change.sets[LET_THROUGH.key(*partition)] = (b"0", now + self._lookback)  # the note was of the old log's offsets
+        # These notes were of the old log's offsets.
+        change.sets[LET_THROUGH.key(*partition)] = (b"0", now + self._lookback)
+        change.sets[TAKEOVER.key(*partition)] = (b"", now)
         gap = Gap(partition, int(mark or 0), None, GapReason.NEW_LOG)
         self._gaps.count(change, gap, now)
         await self._rebuild.read_again(partition, 0)

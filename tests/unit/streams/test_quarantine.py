@@ -11,6 +11,8 @@ import pytest
 from faust.types import TP
 
 from agents.join.step import Batch
+from agents.keys import FOREVER, WATERMARK
+from agents.ports import Change
 from streams import quarantine as quarantines
 from streams.pipeline import Abandoned
 from streams.quarantine import DEATHS, TAKEOVERS, Quarantine
@@ -26,12 +28,14 @@ class Fleet:
     """Workers that take one partition over, one after another, each with its own memory; they share the store.
 
     `dies(offset, alone)` says whether a worker dies while it handles a record. `watermark` is where the last one came.
+    `committed`: where the group stands, and each worker begins to read; None where it has committed nothing yet.
     """
 
     dies: Callable[[int, bool], bool]
     end: int = 20
     store: MemoryStore = field(default_factory=lambda: MemoryStore(ManualClock()))
     watermark: int = 0
+    committed: int | None = None
     deaths: int = 0
     lettered: list[int] = field(default_factory=list)
 
@@ -42,19 +46,23 @@ class Fleet:
     async def worker(self) -> bool:
         """One worker's life; True where it came to the end of the partition."""
         quarantine = Quarantine(self.store, 16)
-        await quarantine.taken_over(PLACE, self.watermark, self.end)
-        while self.watermark < self.end:
-            batch = self.batch(self.watermark)
+        at = self.watermark if self.committed is None else self.committed
+        await quarantine.taken_over(PLACE, at, self.end)
+        while at < self.end:
+            batch = self.batch(at)
             for part in quarantine.parts(batch) if quarantine.suspects else [batch]:
                 alone = bool(quarantine.suspects) and len(part.records) == 1
                 inside = quarantine.admitted(part)
                 if await inside.__aenter__():
-                    self.lettered.append(part.base)
+                    # What the state has settled is passed over, and gets no second letter.
+                    self.lettered += [record.offset for record in part.records if record.offset >= self.watermark]
                 elif any(self.dies(record.offset, alone) for record in part.records):
                     self.deaths += 1
                     return False  # and nothing of this worker runs any more
                 await inside.__aexit__(None, None, None)
-                self.watermark = part.end
+                at, self.watermark = part.end, max(self.watermark, part.end)
+                mark = str(self.watermark).encode()
+                await self.store.apply(Change(sets={WATERMARK.key(*PLACE): (mark, FOREVER)}))
         return True
 
     async def live(self, lives: int = 40) -> None:
@@ -70,6 +78,33 @@ async def test_a_record_that_ends_the_process_is_dead_lettered_and_no_other(dead
     await fleet.live()
     assert fleet.lettered == sorted(deadly)
     assert fleet.deaths <= len(deadly) * (TAKEOVERS + 1 + DEATHS)
+
+
+@pytest.mark.parametrize("deadly", [{5}, {19}, {7, 8}, {2, 21}, {0, 3, 12, 13, 29}])
+async def test_workers_that_die_before_they_commit_find_the_record_as_well(deadly: set[int]) -> None:
+    """Batches are committed whole, and now and then: where each worker dies before that, the next one begins at the
+    same committed offset, reads again what is settled, and comes to the record once more."""
+    fleet = Fleet(lambda offset, alone: offset in deadly, end=30, committed=0)
+    await fleet.live()
+    assert fleet.lettered == sorted(deadly)
+    assert fleet.deaths <= len(deadly) * (TAKEOVERS + 1 + DEATHS)
+
+
+async def test_a_record_beyond_what_is_read_again_is_found_however_much_that_is() -> None:
+    """More records than are in flight at once lie between what was committed and what is settled."""
+    fleet = Fleet(lambda offset, alone: offset == 55, end=60, committed=0)
+    await fleet.live()
+    assert fleet.lettered == [55]
+
+
+async def test_a_deadly_record_is_not_handled_again_by_who_reads_it_again() -> None:
+    """It is settled and its offset is not committed yet when the worker ends for another reason."""
+    fleet = Fleet(lambda offset, alone: offset == 5, committed=0)
+    await fleet.live()
+    deaths = fleet.deaths
+    for _ in range(2 * TAKEOVERS):
+        assert await fleet.worker()
+    assert (fleet.deaths, fleet.lettered) == (deaths, [5])
 
 
 async def test_workers_that_die_for_other_reasons_cost_no_record() -> None:

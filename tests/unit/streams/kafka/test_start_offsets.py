@@ -8,7 +8,7 @@ import pytest
 from faust.types import TP
 
 from agents.join.step import Batch, watermark
-from agents.keys import LET_THROUGH
+from agents.keys import LET_THROUGH, TAKEOVER
 from agents.ports import Change, Unavailable
 from schemas.answers import Balance
 from schemas.outcomes import Kind
@@ -257,6 +257,14 @@ async def test_what_an_operator_let_through_of_the_old_log_does_not_count_in_the
     await place.store.apply(Change(sets={LET_THROUGH.key(*PLACE): (b"300", FOREVER)}))
     assert await place.start(300) == 0
     assert await place.store.read([LET_THROUGH.key(*PLACE)]) == [b"0"]
+
+
+async def test_a_record_of_the_old_log_that_ended_workers_is_none_of_the_new_one() -> None:
+    """Else a sound record at the same offset would be dead-lettered without being handled."""
+    place = await remade(300, 600)
+    await place.store.apply(Change(sets={TAKEOVER.key(*PLACE): (b'{"start":5,"deadly":[5]}', FOREVER)}))
+    assert await place.start(300) == 0
+    assert not place.start_offsets.quarantine.suspects
 
 
 @pytest.mark.parametrize("end", [600, 300, 10, 0], ids=["grown past the mark", "up to it", "below it", "empty"])
