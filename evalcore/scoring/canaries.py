@@ -15,20 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
 
 from evalcore.judges.bindings import Context, parts, resolve
 from evalcore.judges.evaluator import Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, Scored
 from evalcore.scoring.runner import Scorer
+from schemas.checks.canaries import CanaryFile
 from schemas.judges import ScoreType
-
-
-class Canaries(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    canaries: dict[str, str] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class Moved:
 
 def load(path: Path) -> Mapping[str, str]:
     """Returns the planted texts by name. Raises OSError, yaml.YAMLError or pydantic's ValidationError."""
-    return Canaries.model_validate(yaml.safe_load(path.read_text())).canaries
+    return CanaryFile.model_validate(yaml.safe_load(path.read_text())).canaries
 
 
 async def moved(

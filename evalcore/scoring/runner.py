@@ -18,7 +18,7 @@ from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import cache_key
 from evalcore.scoring.answers import Judgement, judgement
-from evalcore.scoring.cache import RememberedAnswers, ScoreCache
+from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
@@ -77,6 +77,10 @@ class Scorer:
             log.exception("scoring_failed: %s", gate)
             run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
         return [found for found in run.found if found is not None]
+
+    def forget(self) -> None:
+        """Keep no answer of before, nor any in the shared cache: the same questions are asked anew."""
+        self.answered = RememberedAnswers(MemoryScoreCache())
 
     async def judge(
         self, gate: GateCalls, task: Task, name: str, asked: Prompt

@@ -9,10 +9,12 @@ import json
 import logging
 import os
 import signal
+from typing import get_args
 
 import uvloop
 
 from rampgate.local.model.behaviour import Behaviour
+from rampgate.local.model.gullible import Gullible, Obeys
 from rampgate.local.model.server import start
 from rampgate.local.model.wire import LABEL
 
@@ -23,6 +25,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
     parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="before each answer")
     parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key to ask for")
+    parser.add_argument("--gullible", choices=get_args(Obeys), help="obey such texts in what is judged")
+    parser.add_argument("--gullible-within", choices=["tool_result"], default="", help="only there")
+    parser.add_argument("--gullible-rubric", default="", metavar="TEXT", help="only in prompts that hold this text")
     return parser.parse_args()
 
 
@@ -31,7 +36,10 @@ async def _serve(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     key = os.environ[arguments.key_env] if arguments.key_env else None
-    behaviour = Behaviour(latency_seconds=arguments.latency)
+    believes = arguments.gullible and Gullible(
+        obeys=arguments.gullible, rubric=arguments.gullible_rubric, within=arguments.gullible_within
+    )
+    behaviour = Behaviour(latency_seconds=arguments.latency, gullible=believes or None)
     running = await start(arguments.host, arguments.port, key=key, behaviour=behaviour)
     print(json.dumps({"url": running.url, "stand_in": LABEL}), flush=True)
     await ended.wait()

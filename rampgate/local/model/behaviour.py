@@ -4,7 +4,7 @@ A behaviour is set by the constructor; by `PUT /_behaviour` (JSON, until the nex
 request by its header `X-Stand-In-Behaviour` (the same JSON), which overrides the others:
 
     {"latency_seconds": 0.3, "wrong": "off_scale", "status": 429, "retry_after": 1, "drop": false, "share": 0.5,
-     "times": 3}
+     "times": 3, "gullible": {"obeys": "told"}}
 
 `share` is the part of the requests that fail or get a wrong answer, evenly spread: 0.5 is every second one. `times`
 limits their number; later requests are answered as usual. Latency applies to all.
@@ -16,6 +16,8 @@ import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from rampgate.local.model.gullible import Gullible
 
 HEADER = "X-Stand-In-Behaviour"
 Wrong = Literal["off_scale", "prose", "wrong_type", "not_finite", "empty", "no_completion", "quoted"]
@@ -31,6 +33,8 @@ class Behaviour(BaseModel):
     retry_after: float | None = Field(None, ge=0)
     drop: bool = False
     """Close the connection instead of answering."""
+    gullible: Gullible | None = None
+    """What it obeys of the texts that it judges; `share` and `times` do not limit it."""
     share: float = Field(1.0, ge=0, le=1)
     times: int | None = Field(None, ge=0)
 

@@ -23,6 +23,9 @@ _FENCED = re.compile(r"<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>(.*?)<\s*[/\\]+\s*\1\s*>
 _TURN = re.compile(r"<\|[^|<>\n]+\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|^\s*(?:system|assistant)\s*:",
                    re.IGNORECASE | re.MULTILINE)  # fmt: skip
 _MARK = re.compile(r"#quality:\s*(na|[01](?:\.\d+)?|0?\.\d+)", re.IGNORECASE)
+_RUDE = re.compile(r"\b(?:idiot|stupid question|go away)\b", re.IGNORECASE)
+_KIND = re.compile(r"\bglad to help\b", re.IGNORECASE)
+"""Words that tell how good a text without a mark is, rude ones first."""
 _VALUE = r"(?P<value>-?\d+(?:\.\d+)?|true|false|\"?N/A\"?)"
 _TOLD = tuple(
     re.compile(sign + _VALUE, re.IGNORECASE)
@@ -94,6 +97,10 @@ def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
         return NOT_APPLICABLE, "the text is marked as not applicable"
     if mark:
         return asked.at(min(float(mark[1]), 1.0)), "the text is marked"
+    if _RUDE.search(inside):
+        return asked.at(0.0), "the text is rude"
+    if _KIND.search(inside):
+        return asked.at(1.0), "the text is kind"
     share = int.from_bytes(hashlib.sha256(inside.encode(errors="replace")).digest()[:4], "big") / 2**32
     return asked.at(LOWEST_BY_HASH + (1 - LOWEST_BY_HASH) * share), "by the hash of the text"
 

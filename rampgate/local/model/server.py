@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from rampgate.local.model import judging
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
 from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
+from rampgate.local.model.gullible import obeyed
 from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
 
 log = logging.getLogger(__name__)
@@ -101,7 +102,8 @@ class LocalModel:
             return web.Response(status=500)
         if acts and wanted.status is not None:
             return told_to_fail(wanted)
-        text = json.dumps(answer)
+        believed = wanted.gullible and obeyed(wanted.gullible, messages, asked.get("response_format"), answer)
+        text = believed or json.dumps(answer)
         if acts and wanted.wrong == "no_completion":
             return web.json_response({"object": "stand-in", "choices": []})
         if acts and wanted.wrong is not None:

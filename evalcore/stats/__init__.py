@@ -1,0 +1,1 @@
+"""Statistics that more than one part of the judgement needs. Pure."""

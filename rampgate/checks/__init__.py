@@ -1,0 +1,1 @@
+"""Runs the checks of judges that `rampgate check` offers: what they read, ask and report."""

@@ -1,0 +1,191 @@
+"""Runs `rampgate check canaries`: reads judges and items, asks the model, and reports whom planted texts move."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from evalcore.canaries.check import CLASSES, Checked, asked, check
+from evalcore.canaries.shift import ALPHA
+from evalcore.canaries.turns import turns
+from evalcore.gates.evaluate import scorer_for
+from evalcore.judges.evaluator import Task
+from evalcore.registry import disk
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.reloading import BrokenRegistry, ReloadingRegistry
+from evalcore.scoring.answers import Judgement
+from evalcore.scoring.items import Item, dataset_item
+from rampgate.ci_gate.inputs import BadFile, read_dataset
+from rampgate.console import Failure, plain, print_json, run
+from rampgate.logs import configure_logs
+from rampgate.settings import Settings, load_settings, revealed
+from rampgate.tables import make_table
+from rampgate.worker.gates import call_limits
+from schemas.checks.canaries import CanaryFile
+
+FILE = "canaries.yaml"
+NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
+RESULTS = {True: "holds", False: "moved", None: "undecided"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command."""
+
+    judges: tuple[str, ...]
+    items: int
+    dataset: Path | None
+    repeats: int
+    seed: str | None
+    model: str | None
+    configs: Path | None
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class CanaryRun:
+    """A check that was run. `skipped` are judges that ask no model, so that no text talks to them."""
+
+    results: Sequence[Checked]
+    skipped: Sequence[str]
+    seed: str
+    repeats: int
+    items: int
+    source: str
+    at: str
+    config_hash: str
+
+    @property
+    def moved(self) -> list[Checked]:
+        return [one for one in self.results if one.passed is False]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "at": self.at,
+            "seed": self.seed,
+            "repeats": self.repeats,
+            "items": self.items,
+            "classes": list(CLASSES),
+            "model": self.source,
+            "alpha": ALPHA,
+            "config_hash": self.config_hash,
+            "moved_count": len(self.moved),
+            "judges": [one.document() for one in self.results],
+            "skipped": list(self.skipped),
+        }
+
+
+def check_canaries(options: Options) -> int:
+    """Run the check, report it and return the exit code. Raises Failure."""
+    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    if settings.model_url is None:
+        raise Failure(NO_MODEL)
+    configure_logs("error", "console")
+    registry = _registry(settings)
+    file = read_file(settings.configs, registry)
+    wanted = _judges(registry, options.judges)
+    judges = asked(wanted)
+    seed = options.seed or disk.today().isoformat()
+    items = _items(options, registry, seed)
+    done = run(partial(_asked, settings, judges, items, file, seed, options.repeats))
+    results, source = done
+    if not any(one.found for one in results):
+        raise Failure(f"no judge could be asked: {'; '.join(sorted({one.why for one in results})) or 'there is none'}")
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    skipped = [one.id for one in wanted if one not in judges]
+    outcome = CanaryRun(results, skipped, seed, options.repeats, len(items), source, at, registry.config_hash)
+    print_json(outcome.document()) if options.as_json else _show(outcome)
+    return 0 if all(one.passed for one in results) else 1
+
+
+def read_file(configs: Path, registry: Registry) -> CanaryFile:
+    """The planted texts and limits of a registry. Raises Failure, which names the file and the field."""
+    path = configs / FILE
+    try:
+        file = CanaryFile.model_validate(yaml.safe_load(path.read_text()))
+    except OSError as error:
+        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise Failure(f"{path}: no YAML: {plain(error)}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Failure(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    known = {judge.id for judge in registry.all()}
+    for name in file.judges:
+        if name not in known:
+            raise Failure(f"{path}: judges.{plain(name, 80)}: there is no such judge; `rampgate rules list` shows all")
+    return file
+
+
+async def _asked(
+    settings: Settings, judges: Sequence[Judge], items: Sequence[Item], file: CanaryFile, seed: str, repeats: int
+) -> tuple[list[Checked], str]:
+    key = revealed(settings.model_key)
+    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+        if scorer is None:
+            raise Failure(NO_MODEL)
+
+        async def asking(tasks: Sequence[Task]) -> list[Judgement]:
+            scorer.forget()
+            return await scorer.score("canaries", tasks)
+
+        def told(judge: str) -> None:
+            sys.stderr.write(f"asking {judge}\n")
+
+        return await check(asking, judges, items, file, seed, repeats, told), scorer.source
+
+
+def _registry(settings: Settings) -> Registry:
+    try:
+        return ReloadingRegistry(settings.configs, ttl=None).current()
+    except BrokenRegistry as error:
+        raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
+
+
+def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
+    if not names:
+        return [judge for judge in registry.all() if judge.fires]
+    try:
+        return [registry.judge(name) for name in dict.fromkeys(names)]
+    except UnknownJudge as error:
+        raise Failure(f"--judge: {error}") from error
+
+
+def _items(options: Options, registry: Registry, seed: str) -> list[Item]:
+    if options.dataset is None:
+        return turns(seed, options.items)
+    schema = registry.manifest.get("schema", {})
+    try:
+        golden = read_dataset(options.dataset)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
+    if without := [item.id for item in found if item.missing]:
+        raise Failure(f"{options.dataset}: {plain(without[0], 80)} has no output: {len(without)} items lack one")
+    if not found:
+        raise Failure(f"{options.dataset}: has no items")
+    return found
+
+
+def _show(outcome: CanaryRun) -> None:
+    from rich.console import Console
+
+    title = f"Canaries, seed {outcome.seed}, {outcome.items} items, {outcome.source}"
+    table = make_table(plain(title), "Judge", "Result", "Why")
+    colours = {True: "green", False: "red", None: "yellow"}
+    for one in outcome.results:
+        result = f"[{colours[one.passed]}]{RESULTS[one.passed]}[/]"
+        table.add_row(plain(one.judge.id), result, plain(one.reason, 400))
+    console = Console(highlight=False)
+    console.print(table)
+    if outcome.skipped:
+        console.print(plain(f"not asked, since they ask no model: {', '.join(outcome.skipped)}", 2_000))

@@ -1,0 +1,47 @@
+"""`rampgate check canaries`: does what a judge reads move its score (contracts §5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rampgate.cli.options import ConfigsOption, JsonOption
+
+group = typer.Typer(help="Checks of the judges themselves.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="check")
+
+
+@group.command("canaries")
+def canaries_command(
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(help="only this judge, once or more; default: all that ask a model"),
+    ] = None,
+    items: Annotated[int, typer.Option(min=2, help="turns made up for each judge, half of them bad ones")] = 24,
+    dataset: Annotated[
+        Path | None, typer.Option(help="your own items in their place, JSON Lines with an `output` each, good and bad")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="times that each question is asked")] = 1,
+    seed: Annotated[
+        str | None, typer.Option(help="makes turns and planted texts; the same, the same. Default: today's date")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="the model's URL; default: RAMPGATE_MODEL_URL")] = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask judges about the same turns with and without planted instructions, and show whom these move.
+
+    Each judge is asked at each position that strangers write (input, output, a tool's arguments and result) about texts
+    of ten classes. Exit code 1 if one moves beyond its limits (canaries.yaml) or nobody can tell, 2 without a model.
+
+    Example: rampgate check canaries --judge ux-quality --seed 2026-W48
+    """
+    from rampgate.checks.canaries import Options, check_canaries
+
+    options = Options(tuple(judge or ()), items, dataset, repeats, seed, model, configs, as_json)
+    raise typer.Exit(check_canaries(options))

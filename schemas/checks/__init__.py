@@ -1,0 +1,1 @@
+"""Models of what checks of judges are held to, and of what they say."""
