@@ -29,11 +29,20 @@ from agents.keys import COUNTED, FOREVER, WATERMARK
 from agents.ports import Change, Clock, Store, Unavailable
 from evalcore.gates.gate import prepare
 from evalcore.gates.history import Line
-from evalcore.gates.requests import InvalidRequest, RampRequest, judges_of, of_step
+from evalcore.gates.requests import (
+    GateMissing,
+    InvalidRequest,
+    RampRequest,
+    gate_missing,
+    judges_of,
+    of_step,
+    preceding,
+)
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry.registry import Judge, Registry
 from schemas.dead_letters import Record, UnreadableRecord
 from schemas.judges import Milestone
+from schemas.manifests import GateDefaults
 from schemas.outcomes import Kind
 from schemas.verdicts import Code, GateVerdict, Reason, Verdict, VerdictLevel
 
@@ -59,9 +68,10 @@ async def answer(
     left = _seconds_left(request, now)
     if left is not None and left <= 0:
         return refused(request, [_too_late(request, 0)], moment())
+    missing = await _missing(request, registry, ports)
     if not request.milestones:
         config = registry.config_hash if registry else None
-        return of_gates(request, [], moment(), config_hash=config)
+        return of_gates(request, [], moment(), config_hash=config, missing=missing)
     if registry is None:
         reasons = [Reason(Code.JUDGE_UNAVAILABLE, NO_CONFIGURATION)]
         return refused(request, reasons, moment())
@@ -69,6 +79,8 @@ async def answer(
     if wrong:
         reasons = [Reason(Code.INVALID_REQUEST, why) for why in wrong]
         return refused(request, reasons, moment(), config_hash=registry.config_hash)
+    if missing is not None and missing.level is VerdictLevel.FAIL:  # whatever judges would say, and they cost
+        return refused(request, [missing.reason], moment(), config_hash=registry.config_hash)
     scope = asyncio.timeout(left)
     try:
         async with scope, ports.room:
@@ -89,7 +101,17 @@ async def answer(
         sample=worst.sample.facts,
         config_hash=registry.config_hash,
         coverage=worst.coverage,
+        missing=missing,
     )
+
+
+async def _missing(request: RampRequest, registry: Registry | None, ports: GatePorts) -> GateMissing | None:
+    """Ask for the standing pass of the gate before: the history decides, and not where a request says it stands."""
+    before = preceding(request.step.from_percent, request.step.to_percent)
+    enforcement = (registry.gates if registry is not None else GateDefaults()).preceding_gate
+    if before is None or enforcement == "off":
+        return None
+    return gate_missing(request.step, before, await ports.history.stand(request, before), enforcement)
 
 
 def answering(

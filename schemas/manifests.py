@@ -150,6 +150,8 @@ class GateDefaults(FileModel):
     not_applicable_share_of: dict[Text, Share] = Field(default_factory=dict)
     """The same for single judges, or a judge's dimensions as `judge.dimension`, at all milestones: for those that few
     turns are about."""
+    preceding_gate: Literal["off", "warn", "block"] = "warn"
+    """What a step does whose agent definition has no standing pass of the gate before: gate_missing warns or blocks."""
     coverage_floor: Annotated[Number, Field(gt=0, le=1)] = 0.01
     """The join's coverage below which a gate on traffic does not pass. Few users press a thumb."""
     window_seconds: Annotated[dict[Milestone, Annotated[StrictInt, Field(ge=60, le=7_776_000)]], _beside(_WINDOWS)] = (

@@ -31,6 +31,7 @@ class Code(StrEnum):
     JUDGE_UNAVAILABLE = "judge_unavailable"
     COVERAGE_TOO_LOW = "coverage_too_low"
     TOO_FEW_APPLICABLE = "too_few_applicable"
+    GATE_MISSING = "gate_missing"
     PROVISIONAL_OVERDUE = "provisional_overdue"
     JUDGE_SUSPENDED = "judge_suspended"
     DATASET_MISMATCH = "dataset_mismatch"

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evalcore.gates.history import Line
+from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
@@ -54,6 +54,10 @@ class Scoring(Protocol):
 class History(Protocol):
     async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
         """Return a judge's means at the last gates of this line, oldest first, without this request's own."""
+        ...
+
+    async def stand(self, asked: RampRequest, milestone: Milestone) -> Stand:
+        """Return how the request's agent definition stands with a gate."""
         ...
 
     async def suspended(self, judge: str) -> str:

@@ -26,6 +26,8 @@ ASKED_BY: Final = ("experiment_id", "agent_id", "agent_version")
 STEP: Final = (*ASKED_BY, "from_percent", "to_percent")
 NO_VERDICT: Final = (KeyError, TypeError, ValueError, AttributeError)
 """Errors that a record of another form raises."""
+STANDS: Final = 20_000
+"""Gates of agent definitions that passed, and as many that only failed, shared out fairly beyond that."""
 LINES: Final = 20_000
 """Lines whose runs are kept; beyond that the line goes whose last run is the oldest."""
 _DECIDED_AT: Final = itemgetter(0)
@@ -60,6 +62,18 @@ class Entry(NamedTuple):
     request_id: str
     verdict_id: str
     words: tuple[str | None, ...]
+
+
+class Stand(NamedTuple):
+    """When an agent definition last passed a gate, and when it last failed it, in ISO 8601; "" for never. A warning is
+    a pass. Later verdicts supersede earlier ones: only a pass that no failure followed stands."""
+
+    passed: str = ""
+    failed: str = ""
+
+    @property
+    def passes(self) -> bool:
+        return self.passed > self.failed
 
 
 class Asked(NamedTuple):
@@ -142,24 +156,46 @@ class History:
     last.
 
     `drop` leaves runs alone: each line keeps its own last ones, so that no number of verdicts about anything else moves
-    a baseline.
+    a baseline. So it does how definitions stand with gates. Only a gate that ran counts there: a refusal costs nothing,
+    and takes nothing away. What only failed is kept apart, since failing is cheap as well.
     """
 
     def __init__(self) -> None:
+        self._passed, self._failed = FairMemory[Stand](STANDS), FairMemory[Stand](STANDS)
         self._entries: dict[Hashable, list[Entry]] = {}
         self._runs: dict[Line, list[Run]] = {}
 
     def add(self, verdict: Record) -> None:
         """Adds a verdict. Raises one of NO_VERDICT, and keeps nothing, where the record is none."""
         entry, keys, runs = _entry(verdict), dict.fromkeys(_keys(verdict)), [*runs_of(verdict)]
+        stood = {
+            (verdict.get("agent_id"), verdict.get("agent_version"), gate["milestone"]): Stand(failed=entry.decided_at)
+            if gate["verdict"] == VerdictLevel.FAIL
+            else Stand(passed=entry.decided_at)
+            for gate in verdict.get("gates", ())
+        }
         for key in keys:
             insort(self._entries.setdefault(key, []), entry, key=_DECIDED_AT)
         for line, run in runs:
             kept = self._runs.setdefault(line, [])
             insort(kept, run, key=_DECIDED_AT)
             del kept[: -(ROLLING + 1)]  # one may be of the request itself, which is not compared with itself
+        for gate, stand in stood.items():
+            self._stood(gate, stand, verdict)
         if len(self._runs) > LINES:
             del self._runs[min(self._runs, key=lambda line: self._runs[line][-1].decided_at)]
+
+    def _stood(self, key: tuple[str | None, ...], stood: Stand, verdict: Record) -> None:
+        """Notes how a gate ended; verdicts come in any order."""
+        known = Stand(*map(max, self._stand(key), stood))
+        (self._passed if known.passed else self._failed).put(key, known, verdict)
+
+    def _stand(self, key: tuple[str | None, ...]) -> Stand:
+        return self._passed.get(key) or self._failed.get(key) or Stand()
+
+    def stand(self, agent_id: str, agent_version: str, milestone: str) -> Stand:
+        """Returns how an agent definition, an id and a version, stands with a gate (PC5 §5.5)."""
+        return self._stand((agent_id, agent_version, milestone))
 
     def drop(self, verdict: Record) -> None:
         entry = _entry(verdict)

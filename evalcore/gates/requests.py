@@ -9,12 +9,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeGuard
 
 from pydantic import ValidationError
 
 from evalcore.gates.decision import combined
+from evalcore.gates.history import Stand
 from evalcore.registry.registry import Registry, UnknownJudge
 from schemas.judges import Milestone
 from schemas.ramp_steps import RampStep
@@ -40,6 +41,36 @@ def milestones(from_percent: float, to_percent: float) -> tuple[Milestone, ...]:
     return tuple(out)
 
 
+def preceding(from_percent: float, to_percent: float) -> Milestone | None:
+    """Returns the gate whose standing pass a step asks for: `pre_merge` on the first step above zero, `pre_ramp` on
+    every later one, whatever the step fires itself; None for a step that goes nowhere."""
+    if to_percent <= from_percent:
+        return None
+    return Milestone.PRE_MERGE if from_percent <= 0 else Milestone.PRE_RAMP
+
+
+@dataclass(frozen=True)
+class GateMissing:
+    """A step whose agent definition has no standing pass of the gate before, and how bad the manifest says that is."""
+
+    level: VerdictLevel
+    reason: Reason
+
+
+def gate_missing(
+    step: RampStep, before: Milestone, stand: Stand, enforcement: Literal["off", "warn", "block"]
+) -> GateMissing | None:
+    """Returns what is wrong with a step, by how its definition stands with the gate before; None where it passed, or
+    nobody asks (PC5 §5.5, "Per-Agent-Definition lifecycle threads")."""
+    if stand.passes or enforcement == "off":
+        return None
+    which = f"version {step.agent_version!r:.80} of {step.agent_id!r:.80}"
+    known = f"failed it at {stand.failed}" if stand.failed else "has no verdict of it"
+    message = f"the step asks for a standing pass of {before}, and {which} {known}"
+    level = VerdictLevel.FAIL if enforcement == "block" else VerdictLevel.WARN
+    return GateMissing(level, Reason(Code.GATE_MISSING, message))
+
+
 @dataclass(frozen=True)
 class Step:
     """A step's verdict. `deciding` is the gate that decided, None where no gate fired."""
@@ -51,9 +82,21 @@ class Step:
     reasons: tuple[Reason, ...]
 
 
-def of_step(from_percent: float, gates: Sequence[GateVerdict]) -> Step:
+def of_step(from_percent: float, gates: Sequence[GateVerdict], missing: GateMissing | None = None) -> Step:
     """Combines the gates' verdicts. The worst gate decides, of equals the first. A failed `pre_ramp` halts at 0 %, a
-    failed `pre_full` at the last step that passed, which is the rollout's current one."""
+    failed `pre_full` at the last step that passed, which is the rollout's current one; so does a gate that is
+    `missing`. What gates say of the agent stays as they said it."""
+    made = _of_gates(from_percent, gates)
+    if missing is None:
+        return made
+    level = combined([made.verdict, missing.level])
+    reasons = (missing.reason, *made.reasons) if level is not made.verdict else (*made.reasons, missing.reason)
+    if level is made.verdict or level is not VerdictLevel.FAIL:
+        return replace(made, verdict=level, reasons=reasons)
+    return replace(made, verdict=level, action=Action.HALT, halt_at_percent=from_percent, reasons=reasons)
+
+
+def _of_gates(from_percent: float, gates: Sequence[GateVerdict]) -> Step:
     if not gates:
         message = "no gate fires between the first step and the one to 100 %"
         return Step(VerdictLevel.PASS, Action.PROCEED, None, None, (Reason(Code.NO_GATE_AT_STEP, message),))

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from evalcore.gates.requests import InvalidRequest, RampRequest, Step, of_step
+from evalcore.gates.requests import GateMissing, InvalidRequest, RampRequest, Step, of_step
 from schemas.judges import Milestone
 from schemas.verdicts import Action, Code, EvidenceFacts, GateVerdict, Reason, SampleFacts, Verdict, VerdictLevel
 
@@ -39,12 +39,36 @@ def of_gates(
     sample: SampleFacts | None = None,
     config_hash: str | None = None,
     coverage: float | None = None,
+    missing: GateMissing | None = None,
 ) -> Verdict:
-    """Returns the verdict on a request whose gates have decided, or whose step fires none."""
-    made = of_step(asked.step.from_percent, gates)
+    """Returns the verdict on a request whose gates have decided, or whose step fires none. `missing`: it has no pass of
+    the gate before."""
+    made = of_step(asked.step.from_percent, gates, missing)
     evidence = EvidenceFacts(config_hash, coverage, moment.decided_at, moment.duration_seconds)
     milestone = made.deciding.milestone if made.deciding else None
     return _verdict(asked, made, milestone, evidence, gates, sample)
+
+
+def of_pull_request(
+    agent_id: str,
+    agent_version: str,
+    gate: GateVerdict,
+    moment: Moment,
+    *,
+    request_id: str,
+    vertical: str | None = None,
+    sample: SampleFacts | None = None,
+    config_hash: str | None = None,
+) -> Verdict:
+    """Returns the verdict of the gate before a merge on an agent definition, which nobody asked for on a topic: it is
+    what the definition's first step asks for (contracts §3, "The gate before")."""
+    action = Action.HALT if gate.verdict is VerdictLevel.FAIL else Action.PROCEED
+    made = Step(gate.verdict, action, gate, None, tuple(gate.reasons))
+    asked = InvalidRequest(request_id, {"agent_id": agent_id, "agent_version": agent_version}, (), request_id)
+    if vertical is not None:
+        asked = replace(asked, known={**asked.known, "vertical": vertical})
+    evidence = EvidenceFacts(config_hash, None, moment.decided_at, moment.duration_seconds)
+    return _verdict(asked, made, gate.milestone, evidence, [gate], sample)
 
 
 def refused(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, MetricsOption
+from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, KafkaOption, MetricsOption
 from rampgate.console import Failure, Format, print_json
 
 if TYPE_CHECKING:
@@ -146,6 +146,12 @@ def run_command(
     pull_request: Annotated[str, typer.Option(help="its number")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which an accepted shift is appended")] = None,
     vertical: Annotated[str | None, typer.Option(help="use this vertical's limits; without it the platform's")] = None,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="at pre_merge: to the verdicts' topic, for the version's first step")
+    ] = False,
+    agent_id: Annotated[str | None, typer.Option(help="with --publish: the agent, as its ramp steps name it")] = None,
+    agent_version: Annotated[str | None, typer.Option(help="with --publish: its version; else --commit")] = None,
+    kafka: KafkaOption = None,
     within: Annotated[float | None, typer.Option(min=1, help="most seconds for all judges together")] = None,
     junit: Annotated[Path | None, typer.Option(help="write a JUnit report to this file")] = None,
     markdown: Annotated[Path | None, typer.Option(help="append a Markdown report, as to $GITHUB_STEP_SUMMARY")] = None,

@@ -18,6 +18,7 @@ from agents.ports import Change, Clock, Store
 from evalcore.gates.messages import message, news
 from evalcore.gates.verdict import from_json
 from schemas.dead_letters import Record, clean
+from schemas.judges import Milestone
 from schemas.verdicts import Verdict, VerdictLevel
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 
@@ -64,14 +65,14 @@ class OperatorNews:
 
 
 def _failed(record: Record) -> Verdict | None:
-    """The verdict where it is a fail; None for any other record."""
+    """The verdict where it is a rollout's fail; None for any other record. A failed pull request is told there."""
     try:
         verdict = from_json(orjson.loads(record.value or b""))
     except (ValueError, TypeError, ValidationError) as error:
         wrong = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else "no JSON"
         log.error("no_verdict", partition=record.partition, offset=record.offset, reason=wrong)
         return None
-    return verdict if verdict.verdict is VerdictLevel.FAIL else None
+    return verdict if verdict.verdict is VerdictLevel.FAIL and verdict.milestone is not Milestone.PRE_MERGE else None
 
 
 def _log(verdict: Verdict, told: str) -> None:

@@ -26,9 +26,10 @@ from faust.types import TP
 
 from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, Unavailable
-from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, digest
+from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
 from evalcore.gates.requests import RampRequest
 from evalcore.gates.verdict import as_json
+from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
 from streams.kafka.client import KAFKA_ERRORS, FencedProducer, Producer, make_consumer, started
@@ -146,6 +147,10 @@ class VerdictLog:
     async def baseline(self, request: RampRequest, line: Line) -> Sequence[float]:
         """What a judge came to at the last gates of this line, without those of the request itself."""
         return self.history.baseline(line, request.request_id)
+
+    async def stand(self, request: RampRequest, milestone: Milestone) -> Stand:
+        """How the request's agent definition stands with a gate."""
+        return self.history.stand(request.step.agent_id, request.step.agent_version, milestone)
 
     async def suspended(self, judge: str) -> str:
         """Why the judge is suspended: never, since nothing on the topic suspends one."""

@@ -29,7 +29,8 @@ def model() -> Iterator[Model]:
 
 
 def passed(verdict: dict[str, Any]) -> None:
-    assert verdict["verdict"] == "pass", verdict["reasons"]
+    assert (verdict["action"], verdict["failing_judges"]) == ("proceed", []), verdict["reasons"]
+    assert {reason["code"] for reason in verdict["reasons"]} <= {"gate_missing"}, verdict["reasons"]
     assert verdict["sample"]["size"] == TRACES
     assert {row["unscored"] for row in verdict["per_judge_scores"].values()} == {0}
 
@@ -222,8 +223,8 @@ def test_pc5_ac4_requests_that_two_producers_repeat_get_one_verdict_each(make_ri
     for producer in producers:
         producer.join()
     found = gates.one_each([request["request_id"] for request in requests])
-    assert {(name.partition("-")[0], verdict["verdict"]) for name, verdict in found.items()} == {
-        ("gate", "pass"), ("between", "pass"), ("invalid", "fail"),
+    assert {(name.partition("-")[0], verdict["action"]) for name, verdict in found.items()} == {
+        ("gate", "proceed"), ("between", "proceed"), ("invalid", "halt"),
     }  # fmt: skip
     assert all(worker.running for worker in workers)
     assert gates.rig.dead_letters() == []

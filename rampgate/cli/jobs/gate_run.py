@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agents.ports import Unavailable
 from evalcore.gates.baselines import BaselineFile
 from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.gate import Gate, prepare
@@ -27,6 +28,7 @@ from rampgate.ci_gate import report_texts
 from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
+from rampgate.ci_gate.publish import publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.run import GateRequest, GateRun
 from rampgate.cli.jobs.override_audit import append, looked_up, read_description
@@ -47,6 +49,10 @@ class Options:
 
     milestone: str
     vertical: str | None
+    publish: bool
+    agent_id: str | None
+    agent_version: str | None
+    kafka: str | None
     within: float | None
     configs: Path | None
     dataset: Path | None
@@ -81,7 +87,7 @@ def decide(options: Options) -> int:
     _check_options(at, options)
     reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
     reports.check()
-    settings = load_settings({"configs": options.configs})
+    settings = load_settings({"configs": options.configs, "kafka": options.kafka})
     keyed = options.candidate is not None and settings.candidate_key is not None and not settings.allow_plaintext
     if keyed and in_the_clear(str(options.candidate)):
         raise Failure("--candidate: the key would be sent in the clear: use https, or set RAMPGATE_ALLOW_PLAINTEXT")
@@ -136,8 +142,21 @@ def decide(options: Options) -> int:
             write_baselines(options.baselines, made)
         except BadFile as error:
             raise Failure(str(error)) from error
+    published = _published(outcome, options, settings) if options.publish else None
     tell(outcome, options.format, options.as_json)
+    if isinstance(published, Unavailable):
+        raise Failure(f"--publish: the verdict is not on its topic: {published}") from published
     return 1 if outcome.verdict.verdict is VerdictLevel.FAIL else 0
+
+
+def _published(outcome: GateRun, options: Options, settings: Settings) -> Unavailable | None:
+    """Publish the outcome. Returns what kept it from its topic, to be told after the outcome itself."""
+    version = options.agent_version or options.commit
+    try:
+        run(partial(publish, settings, verdict_of(outcome, str(options.agent_id), version)))
+    except Unavailable as error:
+        return error
+    return None
 
 
 def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
@@ -227,5 +246,9 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure(f"--candidate: {options.candidate!r} is no http:// or https:// address")
     if options.candidate is not None and "@" in options.candidate.split("/")[2]:
         raise Failure("--candidate: no name or password may stand on a command line: set RAMPGATE_CANDIDATE_KEY")
+    if options.publish and not merging:
+        raise Failure(f"--publish: not at {at}: a rollout's own gates stand in the history already")
+    if options.publish and not (options.agent_id and (options.agent_version or options.commit)):
+        raise Failure("--publish: say of which agent definition: --agent-id ID --agent-version VERSION")
     if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -13,10 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.ports import Unavailable
-from rampgate.local.demo.candidates import CANDIDATES, Candidate, ramp_step
+from evalcore.gates.verdict import Moment, as_json, of_pull_request
+from rampgate.local.demo.candidates import AGENT, CANDIDATES, VERTICAL, Candidate, ramp_step
 from rampgate.local.demo.show import explained
 from rampgate.tables import make_table
 from rampgate.wiring import Parts
+from schemas.judges import Milestone
+from schemas.verdicts import GateVerdict, VerdictLevel
 
 SECONDS = 60.0
 """Longest wait for one verdict, on a slow machine too."""
@@ -29,9 +33,20 @@ async def ask_gates(parts: Parts, seed: int) -> list[dict[str, Any]]:
     )
     await consumer.start()
     try:
+        await _merged(parts, seed)
         return [await _ask(parts, consumer, ramp_step(one, seed, time.time_ns() // 1_000_000)) for one in CANDIDATES]
     finally:
         await consumer.stop()
+
+
+async def _merged(parts: Parts, seed: int) -> None:
+    """Publish what the versions' pull requests came to, as `gate run --publish` does: a first step asks for it."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    passed = GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE)
+    for one in CANDIDATES:
+        name = f"demo-{seed}-{one.version}-merged"
+        verdict = of_pull_request(AGENT, one.version, passed, Moment(now, 0.0), request_id=name, vertical=VERTICAL)
+        await parts.producer.send([(parts.topics["verdicts"], AGENT.encode(), orjson.dumps(as_json(verdict)), ())])
 
 
 async def _ask(parts: Parts, consumer: AIOKafkaConsumer, request: dict[str, Any]) -> dict[str, Any]:

@@ -183,6 +183,8 @@ def _of_verdict(request: Request, verdict: Mapping[str, Any]) -> Iterator[str]:
     given = [gate["milestone"] for gate in verdict["gates"]]
     if given != gates:
         yield f"the verdict of {request.request} has gates {given}, must be {gates}"
-    must = ("pass", "proceed") if request.valid and not gates else ("fail", "halt")
+    # No version has passed a gate, so a step warns that has one before it; a step that goes nowhere has none.
+    goes_on = ("warn" if request.climbs else "pass", "proceed")
+    must = goes_on if request.valid and not gates else ("fail", "halt")
     if (verdict["verdict"], verdict["action"]) != must:
         yield f"the verdict of {request.request} is {verdict['verdict']}, {verdict['action']}; must be {must}"

@@ -53,6 +53,7 @@ class Request:
     valid: bool
     first: bool
     last: bool
+    climbs: bool
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ def _request(content: dict[str, Any]) -> Request:
         valid=valid,
         first=valid and before == 0 < after,
         last=valid and before < 100 == after,
+        climbs=valid and before < after,
     )
 
 

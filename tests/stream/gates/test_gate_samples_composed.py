@@ -42,7 +42,7 @@ class Composed:
         content = {
             "dataset": {"name": "golden", "version": 1, "items": GOLDEN, "project": self.project},
             "sample": {"size": {"pre_ramp": 20, "pre_full": 30}, **asked},
-            "gates": {"minimum_sample": {"pre_ramp": 10, "pre_full": 14}},
+            "gates": {"minimum_sample": {"pre_ramp": 10, "pre_full": 14}, "preceding_gate": "off"},
         }
         root = written(self.folder / uuid6.uuid7().hex, {"evaluation_manifest.yaml": json.dumps(content)})
         reloading.use(root)

@@ -58,8 +58,8 @@ def test_judges_are_asked_and_their_scores_decide(dev: DevStack, judged_once: di
     scores = found["per_judge_scores"]
     assert scores["ux_quality"]["n"] == 200
     assert all(0 <= score["score"] <= 1 for score in scores.values())
-    assert found["verdict"] in ("pass", "fail")
-    assert (found["verdict"] == "pass") == (found["failing_judges"] == [])
+    assert found["verdict"] in ("warn", "fail")
+    assert (found["verdict"] == "warn") == (found["failing_judges"] == []), "it only lacks the gate before"
     assert calls(dev) >= 200
 
 

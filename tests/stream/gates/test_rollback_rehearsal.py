@@ -213,7 +213,7 @@ def test_pc5_ac7_nfr6_a_bad_rubric_is_seen_rolled_back_and_forgotten_without_a_r
     before = stage.prompt_in_opik()
     assert stage.live_mean("first", SAMPLE) == pytest.approx(GOOD)
     first = stage.ask("first")
-    assert (first["verdict"], first["supersedes"]) == ("pass", None)
+    assert (first["verdict"], first["failing_judges"], first["supersedes"]) == ("warn", [], None)
 
     # Bad rule merged and synced: what is live shifts, and people and gates see it.
     edit(stage.configs / RULE, "## Scores", f"{SENTENCE}\n\n  ## Scores")
@@ -240,7 +240,7 @@ def test_pc5_ac7_nfr6_a_bad_rubric_is_seen_rolled_back_and_forgotten_without_a_r
     assert time.monotonic() - began < TAKEN_BACK
     assert stage.told.about("/slack", below, stage.version) == 1
     again = stage.ask("after")
-    assert (again["verdict"], again["supersedes"]) == ("pass", failed["verdict_id"])
+    assert (again["verdict"], again["failing_judges"], again["supersedes"]) == ("warn", [], failed["verdict_id"])
     was, now = first["per_judge_scores"][JUDGE], again["per_judge_scores"][JUDGE]
     assert now["judge_version"] == was["judge_version"] != failed["per_judge_scores"][JUDGE]["judge_version"]
     assert (now["score"], now["baseline"]) == pytest.approx((was["score"], was["score"]))

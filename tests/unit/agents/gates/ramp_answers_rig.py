@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.gates.ports import GatePorts, Item, Sample
 from agents.ramp_steps import answer
-from evalcore.gates.history import Line
+from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Judge, Registry, build
@@ -36,6 +36,7 @@ REQUEST: dict[str, Any] = {
     "requested_at": "2026-11-21T12:00:00Z",
     "deadline_seconds": 600,
 }
+PASSED = Stand(passed="2026-11-20")
 SAFETY = {"jailbreaking", "safety_restricted", "sensitive_topics"}
 
 
@@ -56,7 +57,9 @@ class Scripted:
     seconds: float = 0.0
     past: list[float] = field(default_factory=list)
     verticals: tuple[str, ...] = ()
+    stands: Stand = PASSED
     lines: list[Line] = field(default_factory=list)
+    before: list[Milestone] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     async def frozen(self, asked: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
@@ -79,6 +82,10 @@ class Scripted:
     async def baseline(self, asked: RampRequest, line: Line) -> Sequence[float]:
         self.lines.append(line)
         return self.past
+
+    async def stand(self, asked: RampRequest, milestone: Milestone) -> Stand:
+        self.before.append(milestone)
+        return self.stands
 
     async def suspended(self, judge: str) -> str:
         return ""

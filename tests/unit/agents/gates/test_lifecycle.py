@@ -15,6 +15,7 @@ import pytest
 
 from agents.gates.ports import GatePorts
 from agents.ramp_steps import answer
+from evalcore.gates.history import Stand
 from evalcore.gates.planning import plan
 from evalcore.gates.requests import InvalidRequest, RampRequest, milestones, read
 from schemas.judges import Milestone
@@ -25,7 +26,10 @@ NOW = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 
 
 class Nobody:
-    """Ports of a gate, of which none may be asked for a sample, a score or a baseline."""
+    """Ports of a gate, of which none may be asked for a sample, a score or a baseline. The gate before was passed."""
+
+    async def stand(self, *_: Any) -> Stand:
+        return Stand(passed="2026-11-20")
 
 
 def answered(at: float, to: float, *ramp_steps: float) -> Verdict:

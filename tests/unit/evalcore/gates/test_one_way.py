@@ -22,6 +22,7 @@ from agents.gates.ports import GatePorts, Sample
 from agents.gates.scoring import JudgeScoring
 from agents.ramp_steps import answer
 from evalcore import evaluate_gate, reloading
+from evalcore.gates.history import Stand
 from evalcore.gates.requests import read
 from evalcore.registry.registry import Registry
 from evalcore.scoring import opik_metric
@@ -112,6 +113,9 @@ def by_stream(
 
         async def baseline(self, *_: Any) -> Sequence[float]:
             return ()
+
+        async def stand(self, *_: Any) -> Stand:
+            return Stand(passed="2026-11-20")
 
         async def suspended(self, judge: str) -> str:
             return ""

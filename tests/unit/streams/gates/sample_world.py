@@ -18,6 +18,7 @@ from agents.policy import Policy
 from agents.ports import Change, Pool
 from agents.ramp_steps import answer
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
+from evalcore.gates.history import Stand
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, Scored, Unscored
@@ -167,6 +168,9 @@ class Told:
 
     async def baseline(self, *_: Any) -> list[float]:
         return []
+
+    async def stand(self, *_: Any) -> Stand:
+        return Stand(passed="2026-11-20")
 
     async def suspended(self, judge: str) -> str:
         return ""

@@ -1,0 +1,52 @@
+"""Publishes the verdict of a gate from CI: it then stands in the history of its agent definition, where the first step
+of its rollout asks for it (PC5 §5.5; contracts §3, "The gate before")."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+
+import orjson
+
+from evalcore.gates.verdict import Moment, as_json, of_pull_request
+from rampgate.ci_gate.run import GateRun
+from rampgate.settings import Settings
+from rampgate.wiring import make_access
+from schemas.topics import Topics
+from schemas.verdicts import Composition, SampleFacts, Verdict
+from streams.gates.verdict_log import BODY, PLACE
+from streams.kafka.client import Producer
+
+PLACED = "gate run"
+
+
+def verdict_of(outcome: GateRun, agent_id: str, agent_version: str) -> Verdict:
+    """The record of a gate's outcome on an agent definition. Each run is a request of its own."""
+    moment = Moment(outcome.decided_at, outcome.duration_seconds)
+    return of_pull_request(
+        agent_id, agent_version, outcome.verdict, moment,
+        request_id=f"gate-run-{uuid.uuid4()}", vertical=outcome.wanted.vertical, sample=_sample(outcome),
+        config_hash=outcome.wanted.registry.config_hash,
+    )  # fmt: skip
+
+
+async def publish(settings: Settings, verdict: Verdict) -> None:
+    """Send the verdict, and return once it is durable. Raises Unavailable."""
+    topic = Topics(settings.topic_prefix, settings.audit_topic)["verdicts"]
+    body = hashlib.sha256(verdict.request_id.encode()).hexdigest()
+    headers = [(BODY, body.encode()), (PLACE, PLACED.encode())]
+    producer = Producer(make_access(settings))
+    try:
+        await producer.send([(topic, str(verdict.agent_id).encode(), orjson.dumps(as_json(verdict)), headers)])
+    finally:
+        await producer.close()
+
+
+def _sample(outcome: GateRun) -> SampleFacts | None:
+    """What the gate judged; None where the dataset could not be read."""
+    golden = outcome.golden
+    if golden is None:
+        return outcome.sample
+    size = len(golden.items)
+    fingerprint = hashlib.sha256(orjson.dumps(golden.items, option=orjson.OPT_NON_STR_KEYS)).hexdigest()[:32]
+    return SampleFacts("dataset", fingerprint, size, None, Composition(golden=size), None)

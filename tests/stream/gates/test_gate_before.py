@@ -1,0 +1,53 @@
+"""Each step asks the topic for a standing pass of the gate before it, on a real Kafka (PC5 §5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalcore.gates.verdict import Moment, of_pull_request
+from rampgate.ci_gate.publish import publish
+from rampgate.local.services.kafka import KafkaCluster
+from schemas.judges import Milestone
+from schemas.verdicts import GateVerdict, VerdictLevel
+from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+
+
+@pytest.fixture
+async def rig(
+    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
+) -> AsyncIterator[Rig]:
+    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
+        yield made
+
+
+def codes(verdict: dict[str, Any]) -> list[str]:
+    return [reason["code"] for reason in verdict["reasons"]]
+
+
+async def test_a_published_pre_merge_is_the_first_steps_gate_before_and_pre_ramp_the_next_ones(rig: Rig) -> None:
+    """Also for a worker that was started later, and knows it from the topic alone."""
+    agent = step("first")["agent_id"], step("first")["agent_version"]
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    gate = GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE)
+    await publish(rig.settings, of_pull_request(*agent, gate, Moment(now, 1.0), request_id="gate-run-1"))
+    await rig.start()
+    await rig.send("traces", *(trace(f"r{number}") for number in range(120)))
+    await rig.send("thumbs", *(thumb(f"r{number}") for number in range(30)))
+    await rig.joined(trace=120, thumbs=30)
+    await rig.send("ramp-steps", step("too soon", from_percent=5, to_percent=50))
+    found = by_request(await rig.verdicts(2))
+    assert (found["too soon"]["verdict"], codes(found["too soon"])) == ("warn", ["gate_missing", "no_gate_at_step"])
+    await rig.send("ramp-steps", step("first"))
+    found = by_request(await rig.verdicts(3))
+    assert (found["first"]["verdict"], codes(found["first"])) == ("pass", [])
+    await rig.stop()
+    await rig.start()
+    await rig.send("ramp-steps", step("second", from_percent=5, to_percent=50))
+    found = by_request(await rig.verdicts(4))
+    assert (found["second"]["verdict"], codes(found["second"])) == ("pass", ["no_gate_at_step"])
+    assert rig.told == []

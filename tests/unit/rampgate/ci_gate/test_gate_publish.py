@@ -1,0 +1,127 @@
+"""`gate run --publish`: the gate before a merge enters the history that a rollout's steps ask (PC5 §5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agents.ports import Unavailable
+from evalcore.gates.history import History
+from evalcore.gates.verdict import Moment, as_json, of_pull_request
+from rampgate.ci_gate import publish as subject
+from rampgate.console import Failure
+from rampgate.settings import Settings
+from schemas.judges import Milestone
+from schemas.verdicts import GateVerdict, Verdict, VerdictLevel
+from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, verdict
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig
+
+WHO = ("--publish", "--agent-id", "shop-agent", "--agent-version", "abc")
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    yield from commanded(Rig, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+    """What would be on the topic."""
+    found: list[Verdict] = []
+
+    async def publish(settings: Settings, made: Verdict) -> None:
+        found.append(made)
+
+    monkeypatch.setattr("rampgate.cli.jobs.gate_run.publish", publish)
+    return found
+
+
+def on(rig: Rig) -> tuple[object, ...]:
+    return "--dataset", rig.dataset, "--outputs", rig.outputs
+
+
+def test_the_outcome_is_the_record_whatever_it_is(rig: Rig, sent: list[Verdict]) -> None:
+    passed = verdict(*on(rig), *WHO)
+    rig.answers(lambda n: 0.1)
+    verdict(*on(rig), *WHO, code=1)
+    first, second = sent
+    assert (first.verdict, second.verdict) == (passed["verdict"], "fail") == ("pass", "fail")
+    assert first.request_id != second.request_id, "each run is a request of its own"
+    assert (first.agent_id, first.agent_version, first.milestone) == ("shop-agent", "abc", "pre_merge")
+    assert first.evidence.config_hash == passed["evidence"]["config_hash"]
+    assert first.sample is not None
+    assert first.sample.composition.golden == ITEMS
+    history = History()
+    history.add(as_json(first))
+    assert history.stand("shop-agent", "abc", "pre_merge").passes
+    history.add(as_json(second))
+    assert not history.stand("shop-agent", "abc", "pre_merge").passes
+
+
+def test_the_commit_is_the_version_where_none_is_named(rig: Rig, sent: list[Verdict]) -> None:
+    verdict(*on(rig), "--publish", "--agent-id", "shop-agent", "--commit", "c0ffee")
+    assert sent[0].agent_version == "c0ffee"
+
+
+def test_without_the_option_nothing_is_published(rig: Rig, sent: list[Verdict]) -> None:
+    verdict(*on(rig))
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--publish",), "--agent-id ID"),
+        (("--publish", "--agent-id", "a"), "--agent-version VERSION"),
+        (("--milestone", "pre_ramp", "--traces", "x.jsonl", *WHO), "not at pre_ramp"),
+    ],
+)
+def test_what_names_no_definition_or_is_a_rollouts_own_gate_is_refused_before_anything_is_judged(
+    rig: Rig, sent: list[Verdict], options: tuple[str, ...], why: str
+) -> None:
+    on_items = on(rig) if "--traces" not in options else ()
+    done = ran(*on_items, *options)
+    assert isinstance(done.exception, Failure)
+    assert why in str(done.exception)
+    assert sent == []
+
+
+def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def publish(settings: Settings, made: Verdict) -> None:
+        raise Unavailable("Kafka producer: nobody there")
+
+    monkeypatch.setattr("rampgate.cli.jobs.gate_run.publish", publish)
+    done = ran(*on(rig), *WHO, "--json")
+    assert orjson.loads(done.stdout)["verdict"] == "pass"
+    assert isinstance(done.exception, Failure)
+    assert "nobody there" in str(done.exception)
+
+
+async def test_what_is_sent_is_the_verdict_under_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    class Producer:
+        def __init__(self, access: object) -> None: ...
+
+        async def send(self, messages: list[Any]) -> None:
+            told.extend(messages)
+
+        async def close(self) -> None:
+            told.append("closed")
+
+    monkeypatch.setattr(subject, "Producer", Producer)
+    made = of_pull_request(
+        "shop-agent",
+        "abc",
+        GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE),
+        Moment("2026-11-21T12:00:00.000+00:00", 1.0),
+        request_id="gate-run-1",
+    )
+    await subject.publish(Settings(topic_prefix="mine."), made)
+    (topic, key, raw, headers), closed = told
+    assert (topic, key, orjson.loads(raw), closed) == ("mine.verdicts", b"shop-agent", as_json(made), "closed")
+    assert {name for name, _ in headers} == {"rampgate.request-body", "rampgate.request-place"}
