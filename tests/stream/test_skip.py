@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Producer
 
-from rampgate.local.services.kafka import KafkaCluster
-from rampgate.local.services.redis import RedisServer
-from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 from tests.fault.worker_process import environment
 from tests.stream.commands import Ran, in_process_of_its_own
 from tests.stream.plain_events import thumb, trace_event
 
 TURNS = 12
-
-
-@pytest.fixture
-def rig(
-    kafka: KafkaCluster, redis_server: RedisServer, scripted_opik: FaultyOpik, topic_prefix: str, tmp_path: Any
-) -> Iterator[Rig]:
-    scripted_opik.heal()
-    with Rig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as made:
-        yield made
 
 
 class Skipping:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import orjson
-import pytest
 from confluent_kafka import Producer
 
-from rampgate.local.services.kafka import KafkaCluster
-from rampgate.local.services.redis import RedisServer
-from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.rig import Rig
 from tests.stream.plain_events import PROJECT, thumb, trace_event
 
 TURNS = 20
-
-
-@pytest.fixture
-def rig(
-    kafka: KafkaCluster, redis_server: RedisServer, scripted_opik: FaultyOpik, topic_prefix: str, tmp_path: Any
-) -> Iterator[Rig]:
-    scripted_opik.heal()
-    with Rig(kafka, redis_server, scripted_opik, topic_prefix, tmp_path) as made:
-        yield made
 
 
 class Transactions:

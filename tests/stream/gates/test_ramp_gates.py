@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from rampgate.local.services.kafka import KafkaCluster
-from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.stream.gates.ramp_rig import Rig, by_request, step, thumb, trace
 from tests.waiting import come
-
-
-@pytest.fixture
-async def rig(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
-) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
-        yield made
 
 
 async def test_pc5_ac4_each_request_gets_one_verdict_with_its_evidence(rig: Rig) -> None:

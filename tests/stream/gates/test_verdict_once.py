@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +14,8 @@ from redis.asyncio import Redis
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.worker.worker import Worker
 from streams.kafka.client import FencedProducer, Producer
-from tests.stream.gates.ramp_rig import Rig, ramp_rig, step, thumb
+from tests.stream.gates.ramp_rig import Rig, step, thumb
 from tests.waiting import come
-
-
-@pytest.fixture
-async def rig(
-    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
-) -> AsyncIterator[Rig]:
-    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
-        yield made
 
 
 async def both(rig: Rig) -> None:

@@ -19,6 +19,7 @@ from streams.opik.traces import FIRST_PLACE, SearchPlace
 from streams.rebuild import Rebuild
 from tests.unit.agents.builders import found_trace
 from tests.unit.agents.join.world import World
+from tests.waiting import come
 
 PLACE = TP("rampgate.thumbs", 0)
 PAGES = "abcd"
@@ -163,9 +164,7 @@ async def test_the_lease_is_renewed_while_a_page_is_waited_for(rig: Rig, monkeyp
     async def wait() -> None:
         ends = store.values[ADOPTING.key()][1]
         rig.world.clock.ms += 20
-        async with asyncio.timeout(30):
-            while store.values[ADOPTING.key()][1] == ends:  # noqa: ASYNC110 - the twin of Redis has no event
-                await asyncio.sleep(0.005)
+        await come(lambda: store.values[ADOPTING.key()][1] != ends)
         renewed.set()
 
     rig.at_page[1] = wait
@@ -199,9 +198,7 @@ async def test_whoever_waits_for_another_worker_tells_that_workers_progress(rig:
 
     async def look() -> None:
         await second.join()
-        async with asyncio.timeout(30):
-            while "50%" not in second.told():  # noqa: ASYNC110 - it reads the state every now and then
-                await asyncio.sleep(0.0)
+        await come(lambda: "50%" in second.told())
         told.append(second.told())
 
     rig.at_page[2] = look
@@ -252,9 +249,8 @@ async def test_scores_of_older_traces_wait_until_every_partition_has_been_read_a
     await rig.mark(other, 19)
     idle = rig.worker()
     assert await idle.join(), "a worker without a partition takes part too"
-    async with asyncio.timeout(30):
-        while first.told() != "rebuilding the join state from the topics: all that Opik holds is adopted":  # noqa: ASYNC110
-            await asyncio.sleep(0.0)
+    adopted = "rebuilding the join state from the topics: all that Opik holds is adopted"
+    await come(lambda: first.told() == adopted)
     assert all(worker.hold.before and not worker.hold.project for worker in (first, second, idle))
     await rig.mark(other, 20)
     for worker in (first, second, idle):

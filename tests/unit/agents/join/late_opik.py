@@ -63,7 +63,7 @@ class LateOpik:
         until = self.world.clock.ms + ms
         while due := sorted(latest for latest, _ in self.under_way if latest <= until):
             self.world.clock.ms = max(due[0], self.world.clock.ms)
-            await self.land(lambda latest, _, now=due[0]: latest <= now)  # type: ignore[misc]
+            await self.land(lambda latest, _: latest <= self.world.clock.ms)
         self.world.clock.ms = until
 
 

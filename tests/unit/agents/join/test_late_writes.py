@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -119,7 +120,8 @@ async def test_where_opik_can_not_tell_every_score_is_written() -> None:
     await world.tell(Kind.THUMBS, change("r", "up", 1))
     await world.tell(Kind.THUMBS, change("r", "down", 2))
     await opik.land()
-    world.ports = replace(world.ports, traces=Mute())  # type: ignore[arg-type]
+    mute: Any = Mute()
+    world.ports = replace(world.ports, traces=mute)
     await over(world, opik)
     assert world.signals("r") == (-1.0, 0.0)
 
@@ -230,7 +232,8 @@ async def test_an_attempt_that_was_overtaken_after_a_try_without_an_answer_leave
             await world.tell(Kind.THUMBS, change("r", "down", 2), partition=1)
             return await plain.store.apply(step)
 
-    world.ports = replace(plain, store=Meddled())  # type: ignore[arg-type]
+    meddled: Any = Meddled()
+    world.ports = replace(plain, store=meddled)
     opik.fates = ["again"]
     await world.tell(Kind.THUMBS, change("r", "up", 1))
     assert world.signals("r") == (-1.0, 0.0)
@@ -322,7 +325,8 @@ async def test_a_step_that_stood_still_reads_the_state_anew_before_it_writes() -
                 world.wait(DOUBT)
             return found
 
-    world.ports = replace(plain, store=Stopped())  # type: ignore[arg-type]
+    stopped: Any = Stopped()
+    world.ports = replace(plain, store=stopped)
     await world.tell(Kind.THUMBS, change("r", "up", 1))
     assert [write.value for write in world.scores.log if write.name == "user_signal_reroll"] == [1.0]
     assert world.signals("r") == (1.0, 1.0)
@@ -354,6 +358,10 @@ async def run_all(world: World, again: set[Kind], fate: str, opik: LateOpik) -> 
     opik.fates = []
 
 
+def is_it(one: tuple[Any, Any], *other: Any) -> bool:
+    return one == other
+
+
 @settings(max_examples=120, deadline=None)
 @given(st.lists(ACTIONS, max_size=14))
 async def test_whatever_hangs_dies_flips_and_lands_in_whatever_order_opik_ends_as_the_state(
@@ -379,7 +387,7 @@ async def test_whatever_hangs_dies_flips_and_lands_in_whatever_order_opik_ends_a
             world.traces.known["r"] = found_trace("r")
         elif action == "land" and opik.under_way:
             one = opik.under_way[what % len(opik.under_way)]
-            await opik.land(lambda *other, this=one: other == this)  # type: ignore[misc]
+            await opik.land(partial(is_it, one))
         elif action == "wait":
             await opik.wait(what * SECOND)
         elif action == "due":

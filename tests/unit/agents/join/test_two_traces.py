@@ -87,19 +87,21 @@ async def test_a_score_that_comes_late_on_the_earlier_trace_is_deleted_as_well()
     assert world.scores.held == on("late", 1.0, 0.0)
 
 
-async def test_a_step_that_wrote_to_the_earlier_trace_while_the_later_one_came_leaves_nothing_there() -> None:
+async def test_a_step_that_wrote_to_the_earlier_trace_while_the_later_one_came_leaves_nothing_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Our thumb is on its way to the only trace that we know; another worker records the later one meanwhile."""
     world, opik = late_world()
     await world.tell(*EARLY)
     plain, write = world.ports, opik.write
 
     async def meanwhile(writes: Any) -> Any:
-        opik.write = write  # type: ignore[method-assign]
+        monkeypatch.undo()
         outcomes = await write(writes)
         await world.tell(*LATE)
         return outcomes
 
-    opik.write = meanwhile  # type: ignore[method-assign]
+    monkeypatch.setattr(opik, "write", meanwhile)
     await world.tell(*UP)
     assert world.ports is plain
     await over(world, opik)

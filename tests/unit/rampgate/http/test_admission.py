@@ -134,7 +134,8 @@ class WordyTraces:
 @pytest.fixture
 async def wordy() -> World:
     world = World()
-    world.queries._parts.opik.traces = WordyTraces()  # type: ignore[assignment] # a stand-in
+    wordy_traces: Any = WordyTraces()
+    world.queries._parts.opik.traces = wordy_traces
     turn = Turn(trace=uuid.UUID(TRACE).bytes, project="p", time=world.clock.now_ms())
     world.store.values["t:r1"] = (encode_turn(turn), world.clock.now_ms() + 1000)
     return world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from agents.ports import Unavailable
 from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
@@ -79,8 +79,8 @@ class Bench:
     @property
     def states(self) -> DeadLetterStates:
         agents = {name: AGENTS[kind] for name, kind in NAMES.items()}
-        world, ledger = self.world, self.ledger
-        return DeadLetterStates(world.topics, agents, world.policy, world.clock, world.store, ledger)  # type: ignore[arg-type]
+        world, ledger = self.world, cast(Any, self.ledger)
+        return DeadLetterStates(world.topics, agents, world.policy, world.clock, world.store, ledger)
 
     def replay(self, **options: Any) -> Replay:
         log: Any = self.log

@@ -37,7 +37,7 @@ async def reader(stream: FakeStream, kafka: FakeKafka, ledger: FakeLedger) -> tu
     return made, gaps
 
 
-async def test_one_empty_page_is_not_the_end_of_what_there_is() -> None:
+async def test_one_empty_page_is_not_the_end_of_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """DynamoDB hands out empty pages in the middle of a shard; after the third in a row it is at the end, for now."""
     stream, kafka, ledger = FakeStream(), FakeKafka(), FakeLedger()
     stream.shard("s", [1, 2])
@@ -51,13 +51,15 @@ async def test_one_empty_page_is_not_the_end_of_what_there_is() -> None:
             ours._stopping.set()
         return await read(iterator)
 
-    stream.records = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(stream, "records", watched)
     await ours.run()
     assert kafka.sequences == [1, 2]
     assert seen == [False, False, False, False, True, True], "a page with records, then empty ones"
 
 
-async def test_a_feed_that_was_away_does_not_publish_beside_the_one_that_took_over() -> None:
+async def test_a_feed_that_was_away_does_not_publish_beside_the_one_that_took_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stream, kafka, ledger = FakeStream(), FakeKafka(), FakeLedger(lease_ms=10)
     stream.shard("s", [1, 2])
     ours, _ = await reader(stream, kafka, ledger)
@@ -68,7 +70,7 @@ async def test_a_feed_that_was_away_does_not_publish_beside_the_one_that_took_ov
         ledger.held["s"] = "another feed"
         return await read(iterator)
 
-    stream.records = slow  # type: ignore[method-assign]
+    monkeypatch.setattr(stream, "records", slow)
     with pytest.raises(LeaseLost):
         await ours.run()
     assert kafka.sent == []

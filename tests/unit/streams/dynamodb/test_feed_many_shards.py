@@ -6,6 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from agents.ports import Unavailable
 from rampgate.worker.feed import FeedHealth
 from streams.dynamodb.feed import Feed
@@ -43,7 +45,7 @@ def readiness(job: Feed) -> Any:
     return FeedHealth(job, parts).ready().checks["shards"]
 
 
-async def test_all_of_forty_open_shards_are_read_by_few_polls_at_once() -> None:
+async def test_all_of_forty_open_shards_are_read_by_few_polls_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An open shard has no end: a feed that waits for a reader's end before it begins another one leaves some out."""
     stream, kafka, ledger = forty_open_shards(), FakeKafka(), FakeLedger(lease_ms=60_000)
     at_once = most = 0
@@ -59,7 +61,7 @@ async def test_all_of_forty_open_shards_are_read_by_few_polls_at_once() -> None:
         finally:
             at_once -= 1
 
-    stream.records = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(stream, "records", watched)
     job = feed(stream, kafka, ledger, once=False, polls=4)
     running = asyncio.create_task(job.run())
     await come(lambda: len(kafka.sent) == 2 * SHARDS)
@@ -110,7 +112,9 @@ async def test_an_unread_shard_with_a_place_is_behind_by_the_age_of_that_place()
     await asyncio.wait_for(running, 30)
 
 
-async def test_a_shard_that_is_no_longer_polled_counts_as_behind_though_it_was_at_its_tip() -> None:
+async def test_a_shard_that_is_no_longer_polled_counts_as_behind_though_it_was_at_its_tip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stream, ledger = FakeStream(), FakeLedger(lease_ms=60_000)
     stream.shard("s", [1])
     job = feed(stream, FakeKafka(), ledger, once=False)
@@ -124,7 +128,7 @@ async def test_a_shard_that_is_no_longer_polled_counts_as_behind_though_it_was_a
         await answering.wait()
         return await read(iterator)
 
-    stream.records = held_up  # type: ignore[method-assign]
+    monkeypatch.setattr(stream, "records", held_up)
     await asked.wait()
     clock = job.clock
     assert isinstance(clock, ManualClock)

@@ -120,13 +120,13 @@ async def test_a_request_waits_for_a_clock_that_can_be_trusted() -> None:
     assert (asked, worker.begun, worker.verdicts) == (3, ["r"], ["r"])
 
 
-async def test_a_defect_in_one_of_many_stops_the_worker_with_its_own_error() -> None:
+async def test_a_defect_in_one_of_many_stops_the_worker_with_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker()
 
     def broken(report: object) -> None:
         raise ZeroDivisionError
 
-    worker.requests._counting._observe = broken  # type: ignore[attr-defined]
+    monkeypatch.setattr(worker.requests._counting, "_observe", broken)
     await worker.read(request("r"))
     await come(lambda: worker.fatal)
     assert [type(error) for error in worker.fatal] == [ZeroDivisionError]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 from faust.types import TP
@@ -198,17 +199,17 @@ async def test_what_retention_took_before_it_was_read_is_a_gap_that_counts_once(
     assert place.told("retention") == (1, 400)
 
 
-async def test_of_two_workers_that_find_the_same_gap_one_counts_it() -> None:
+async def test_of_two_workers_that_find_the_same_gap_one_counts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     place, bounds = Place(100), Log.bounds
     place.log.first = 500
     other = StartOffsets(place.store, ManualClock(), 60_000, IN_FLIGHT, place, place.gaps)
 
     async def meanwhile(log: Log, tps: list[TP]) -> dict[TP, tuple[int, int]]:
-        place.log.bounds = lambda tps: bounds(place.log, tps)  # type: ignore[method-assign]
+        monkeypatch.undo()
         assert await other.start(PLACE, 100, None, place.log) == 500
         return await bounds(log, tps)
 
-    place.log.bounds = lambda tps: meanwhile(place.log, tps)  # type: ignore[method-assign]
+    monkeypatch.setattr(place.log, "bounds", partial(meanwhile, place.log))
     assert await place.start(100) == 500
     assert (await place.balance()).gap == 400
     assert place.told("retention") == (1, 400)
@@ -302,7 +303,7 @@ async def test_a_state_that_knows_no_id_yet_learns_it_and_loses_nothing() -> Non
     assert await place.start(300) == 0
 
 
-async def test_brokers_that_disagree_are_asked_again_later() -> None:
+async def test_brokers_that_disagree_are_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them has not heard of the topic that was made again, or of the one before."""
     place = await remade(300, 600)
     answers = iter([NEW, OLD, NEW, NEW])
@@ -310,7 +311,7 @@ async def test_brokers_that_disagree_are_asked_again_later() -> None:
     async def topic_ids(topics: Iterable[str]) -> dict[str, str]:
         return dict.fromkeys(topics, next(answers))
 
-    place.log.topic_ids = topic_ids  # type: ignore[method-assign]
+    monkeypatch.setattr(place.log, "topic_ids", topic_ids)
     with pytest.raises(Unavailable):
         await place.start(300)
     assert await place.start(300) == 0
