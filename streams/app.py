@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -63,6 +64,7 @@ class RampgateApp(faust.App):
     start_offsets: StartOffsets
     offsets: KafkaOffsets
     batch_records: int
+    begun_to: Callable[[TP], int | None]
 
     def _new_transport(self) -> Any:
         return BatchTransport(self.conf.broker_consumer, self, loop=self.loop)
@@ -92,6 +94,8 @@ class Consumption:
         if self.gates is not None:
             await self.gates.stop(grace)
         await asyncio.gather(*(pipeline.stop(grace) for pipeline in self.pipelines.values()))
+        with suppress(Exception):  # a worker that is not a member yet, or whose brokers are gone, has nothing to note
+            await asyncio.wait_for(self.consumer.leave_cleanly(self.consumer.assignment()), grace)
         # What could be settled is settled. Faust would wait for the rest without end, as after a refused key.
         self.app.conf.stream_wait_empty = False
         try:
@@ -100,6 +104,11 @@ class Consumption:
             log.error("stop_hangs", seconds=grace + 5.0, consequence="what was not committed is read again")
         self.folder.cleanup()
         await self.app.offsets.close()
+
+    def begun_to(self, tp: TP) -> int | None:
+        """The offset beyond which no batch of the partition was begun that is not settled; None of a topic without a
+        pipeline."""
+        return next((one.begun_to(tp) for name, one in self.pipelines.items() if one.topics[name] == tp.topic), None)
 
     def fatal(self, error: BaseException) -> None:
         """Set `failure`, unless an earlier error has set it."""
@@ -173,6 +182,7 @@ def consume(
     app.start_offsets, app.batch_records = start_offsets, tuning.batch_records
     app.offsets = KafkaOffsets(access)
     consumption = Consumption(app, folder)
+    app.begun_to = consumption.begun_to
     for name, agent in agents.items():
         pipeline = Pipeline(
             agent,

@@ -91,6 +91,7 @@ class Pipeline:
         self._bad: dict[TP, tuple[int, int, int]] = {}
         self._paused: dict[TP, tuple[FetchedBatch, str]] = {}
         self._let_through: dict[TP, int] = {}
+        self._left: dict[TP, int] = {}
         self._stopping = self._begun = False
         self._made_at = time.monotonic()
         self._bad_limit = bad_in_a_row
@@ -118,6 +119,10 @@ class Pipeline:
     def in_flight(self) -> int:
         """Batches in flight."""
         return len(self._tasks)
+
+    def begun_to(self, tp: TP) -> int:
+        """The offset beyond which no batch of the partition was begun that is not settled."""
+        return max([self._left.get(tp, 0), *(flight.batch.end for flight in self._lanes.get(tp, ()))])
 
     async def stop(self, grace: float) -> None:
         """Let the batches in flight end within `grace` seconds; abandon the others, which are read again."""
@@ -173,6 +178,8 @@ class Pipeline:
             self._fatal(error)
         finally:
             if not flight.done.done():
+                tp = TP(batch.topic, batch.partition)
+                self._left[tp] = max(self._left.get(tp, 0), batch.end)
                 self._consumer().abandon(batch)
                 flight.done.set_exception(Abandoned())
                 flight.done.exception()

@@ -15,8 +15,9 @@ from evalcore.gates.messages import ramp_command
 from evalcore.gates.regression import Response
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, Producer, make_consumer, started
+from streams.kafka.client import Producer, make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
 log = structlog.get_logger(__name__)

@@ -14,8 +14,9 @@ from schemas.dead_letter_answers import StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import Record, Seal
 from schemas.outcomes import Cause
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, make_consumer, started
+from streams.kafka.client import make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
 REMEMBERED = 100_000

@@ -32,9 +32,10 @@ from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
-from streams.kafka.client import KAFKA_ERRORS, FencedProducer, Producer, make_consumer, started
+from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.reading import spans_of
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.redis.lease import Leasing
 from streams.retry import Retry, TryAgain, reason_of
 from streams.stopping import heed_cancel

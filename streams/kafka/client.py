@@ -9,19 +9,16 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
 from aiokafka.partitioner import DefaultPartitioner
 
 from agents.ports import Unavailable
 from schemas.dead_letters import DeadLetter, Header, Headers, Record, Sealing, keyless
 from schemas.settings import KafkaAccess
-from streams.kafka.transport import READ_COMMITTED, guard_consumers, state_of
+from streams.kafka.transport import KAFKA_ERRORS, READ_COMMITTED, guard_consumers, state_of
 from streams.retry import reason_of
 
 PRODUCE_SECONDS = 30.0
 STOP_SECONDS = 5.0
-KAFKA_ERRORS = (KafkaError, OSError, TimeoutError)
-"""What calls of Kafka raise while it is out of reach."""
 
 
 def client_options(access: KafkaAccess) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from agents.ports import Clock, Unauthorized, Unavailable
 from schemas.dead_letters import Record, clean
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, make_consumer, stop
+from streams.kafka.client import make_consumer, stop
 from streams.kafka.reading import spans_of
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, reason_of
 from streams.stopping import heed_cancel
 

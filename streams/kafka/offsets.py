@@ -20,9 +20,9 @@ from faust.types import TP
 
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, Reconnecting, client_options, make_consumer
+from streams.kafka.client import Reconnecting, client_options, make_consumer
 from streams.kafka.topic_ids import ask_topic_ids
-from streams.kafka.transport import READ_COMMITTED
+from streams.kafka.transport import KAFKA_ERRORS, READ_COMMITTED
 from streams.retry import Retry, reason_of
 
 log = structlog.get_logger(__name__)

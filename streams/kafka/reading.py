@@ -12,7 +12,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from agents.ports import Unavailable
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, client_options, started
+from streams.kafka.client import client_options, started
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
 CHUNK = 500

@@ -59,7 +59,8 @@ class StartOffsets:
     that Kafka has dropped before they were read.
 
     `doubts`: the offsets of each partition, [since, until), whose records may have been handled and not recorded.
-    `new_logs`: partitions whose start was found in another log than the one that the caller has read and committed.
+    `clean`: the offset of each partition beyond which its last holder had begun nothing when it stopped. `new_logs`:
+    partitions whose start was found in another log than the one that the caller has read and committed.
     `quarantine` learns of each partition that is taken over.
     """
 
@@ -76,6 +77,7 @@ class StartOffsets:
         self._in_flight, self._gaps = in_flight, gaps
         self.quarantine = Quarantine(store, in_flight)
         self.doubts: dict[TP, tuple[int, int]] = {}
+        self.clean: dict[TP, int] = {}
         self.new_logs: set[TP] = set()
         self._ids: dict[TP, str] = {}
         self._suspected: dict[TP, str] = {}
@@ -95,6 +97,7 @@ class StartOffsets:
         """
         key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
         end = 0
+        clean = self.clean.pop(partition, None)
         await self._rebuild.join()
 
         async def ask_id() -> bytes:
@@ -123,7 +126,7 @@ class StartOffsets:
             if int(mark) < (committed or 0):
                 # The state is an older copy, which knows of no write since then.
                 self._doubt(partition, int(mark), end if settled is None else settled + self._in_flight, end)
-            else:
+            elif int(mark) != clean:
                 self._doubt(partition, int(mark), int(mark) + self._in_flight, end)
             return max(start, first)
 

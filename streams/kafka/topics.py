@@ -12,7 +12,8 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from schemas.settings import KafkaAccess
-from streams.kafka.client import KAFKA_ERRORS, client_options, started
+from streams.kafka.client import client_options, started
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, TryAgain, reason_of
 
 log = structlog.get_logger(__name__)

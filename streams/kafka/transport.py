@@ -12,6 +12,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,7 @@ from aiokafka.consumer import fetcher
 from aiokafka.errors import (
     CorruptRecordException,
     IllegalStateError,
+    KafkaError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
 )
@@ -30,6 +32,7 @@ from faust.types import TP
 from agents.join.step import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
+from streams.kafka.clean_stops import leave_notes, take_notes
 from streams.kafka.inflation import NotNow, bound_aiokafka, drain
 from streams.kafka.record_batches import ReadByHand
 from streams.retry import reason_of
@@ -39,6 +42,8 @@ log = structlog.get_logger(__name__)
 Start = Callable[[TP, int | None, int | None], Awaitable[int]]
 """Returns the offset to read a partition from. Its arguments: the committed offset (None without one) and the offset up
 to which this worker has settled the partition (None where it has just become ours)."""
+KAFKA_ERRORS = (KafkaError, OSError, TimeoutError)
+"""What calls of Kafka raise while it is out of reach."""
 FETCH_WAIT_MS = 200
 READ_COMMITTED = "read_committed"
 """What a transaction aborted is no record; what one has not committed yet waits in Kafka."""
@@ -76,6 +81,8 @@ class BatchConsumer(driver.Consumer):
         self.start_at: Start = app.start_of_partition
         self._doubts: Mapping[TP, tuple[int, int]] = app.start_offsets.doubts
         self._new_logs: set[TP] = app.start_offsets.new_logs
+        self._clean: dict[TP, int] = app.start_offsets.clean
+        self._begun_to: Callable[[TP], int | None] = app.begun_to
         self._release: Callable[[TP], None] = app.start_offsets.quarantine.release
         self.max_records: int = app.batch_records
 
@@ -103,6 +110,7 @@ class BatchConsumer(driver.Consumer):
                 await stack.enter_async_context(self._seeking[tp])
             self._adrift |= self.assignment()
             await super().perform_seek()
+            await self._take_notes()
 
     async def return_to_state(self, tp: TP) -> None:
         """Read on from the state's watermark; wait for the state while it is unavailable and the partition is ours."""
@@ -335,10 +343,44 @@ class BatchConsumer(driver.Consumer):
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
         """Do nothing: offsets inside a batch are no gap, and `_new_offset` needs no list of compaction's holes."""
 
+    async def _take_notes(self) -> None:
+        """Learn of the partitions taken over which of them were left with nothing under way."""
+        while not self.should_stop and (taken := self.assignment() - self._next.keys()):
+            try:
+                take = partial(take_notes, self._thread._ensure_consumer(), taken)
+                self._clean.update(await self._thread.call_thread(take))
+            except KAFKA_ERRORS as error:
+                log.info("clean_stop_not_read", reason=reason_of(error), seconds=PAUSE)
+                await self.sleep(PAUSE)
+            else:
+                return
+
+    async def leave_cleanly(self, partitions: Iterable[TP]) -> None:
+        """Note of each partition that nothing beyond its offset was begun, where that is so. Nothing must be begun from
+        here on."""
+        clean = {tp: offset for tp in partitions if (offset := self._clean_at(tp)) is not None}
+        try:
+            noted = await self._thread.call_thread(partial(leave_notes, self._thread._ensure_consumer(), clean))
+        except KAFKA_ERRORS as error:
+            log.info("clean_stop_not_noted", reason=reason_of(error), consequence="the next doubts what was in flight")
+            return
+        self._committed_offset.update(noted)  # a later commit of the same offset would take the note away
+
+    def _clean_at(self, tp: TP) -> int | None:
+        """The offset below which all is settled, where nothing beyond it was begun, here or by whom we doubt."""
+        settled, begun = self.unsettled_from(tp), self._begun_to(tp)
+        if settled is None or begun is None or tp in self._adrift or settled < self._settled(tp):
+            return None
+        _, doubted = self._doubts.get(tp, (0, 0))
+        return settled if settled >= max(begun, doubted) else None
+
     async def on_partitions_revoked(self, revoked: Iterable[TP]) -> None:
         await super().on_partitions_revoked(set(revoked))
         for tp in revoked:
             self._generation[tp] += 1
+        await self.leave_cleanly(revoked)
+        for tp in revoked:
+            self._clean.pop(tp, None)
             self._outstanding.pop(tp, None)
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)

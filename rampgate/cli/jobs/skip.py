@@ -23,8 +23,9 @@ from rampgate.logs import configure_logs
 from rampgate.settings import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.signals import kinds
-from streams.kafka.client import KAFKA_ERRORS, client_options, make_consumer, started
+from streams.kafka.client import client_options, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
+from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
 MEMBERS = 5

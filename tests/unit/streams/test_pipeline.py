@@ -185,6 +185,25 @@ async def test_a_batch_that_is_no_longer_ours_when_its_turn_comes_is_not_recorde
         assert (stage.recorded, stage.acked, stage.abandoned) == (0, [], [0, 1])
 
 
+async def test_a_batch_counts_as_begun_until_it_is_settled_also_once_it_is_given_up() -> None:
+    """What it wrote may be in Opik, and in no state."""
+    async with Stage() as stage:
+        place, slow = TP("rampgate.thumbs", 0), stage.scores.hold("r2")
+        assert stage.pipeline.begun_to(place) == 0
+        await stage.submit(0, 1)
+        await stage.submit(2)
+        await turns()
+        assert stage.pipeline.begun_to(place) == 3
+        stage.generation += 1
+        slow.set()
+        await stage.end()
+        assert stage.abandoned == [2]
+        assert stage.pipeline.begun_to(place) == 3
+        await stage.submit(2)
+        await stage.end()
+        assert (stage.pipeline.begun_to(place), stage.recorded) == (3, 3)
+
+
 async def test_a_batch_that_is_not_ours_is_not_begun() -> None:
     async with Stage() as stage:
         stale = stage.batch(0)

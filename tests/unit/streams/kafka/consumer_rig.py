@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from aiokafka import TopicPartition
-from aiokafka.errors import IllegalStateError, OffsetOutOfRangeError
+from aiokafka.errors import IllegalStateError, NotCoordinatorForGroupError, OffsetOutOfRangeError
+from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
 from streams.app import RampgateApp
@@ -32,10 +33,16 @@ class Broker:
         """The first offset that the log still has; a fetch of an earlier one is out of range."""
         self.committed: dict[TP, int] = {}
         self.commits: list[dict[TP, int]] = []
+        self.noted: dict[TP, str] = {}
+        """The metadata of committed offsets."""
+        self.refuses = 0
+        """How many commits of notes fail."""
         self.accepts = True
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         """Runs once while the next fetch or the next look at committed offsets is under way."""
-        self._coordinator = SimpleNamespace(member_id="member", _performed_join_prepare=False)
+        self._coordinator = SimpleNamespace(
+            member_id="member", _performed_join_prepare=False, fetch_committed_offsets=self._fetch_committed
+        )
 
     @property
     def _subscription(self) -> Any:
@@ -90,7 +97,19 @@ class Broker:
             await meanwhile()
         return found
 
-    async def commit(self, offsets: Mapping[TP, int]) -> bool:
+    async def _fetch_committed(self, asked: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        held = [tp for tp in asked if TP(*tp) in self.committed]
+        return {tp: OffsetAndMetadata(self.committed[TP(*tp)], self.noted.get(TP(*tp), "")) for tp in held}
+
+    async def commit(self, offsets: Mapping[Any, Any]) -> bool:
+        """With notes as our own calls of aiokafka's client have them, without as Faust's."""
+        notes = {TP(*tp): one.metadata for tp, one in offsets.items() if isinstance(one, OffsetAndMetadata)}
+        offsets = {TP(*tp): one.offset if isinstance(one, OffsetAndMetadata) else one for tp, one in offsets.items()}
+        if notes and self.refuses:
+            self.refuses -= 1
+            raise NotCoordinatorForGroupError
+        if self.accepts:
+            self.noted.update(dict.fromkeys(offsets, "") | notes)
         self.commits.append(dict(offsets))
         if self.accepts:
             self.committed.update(offsets)
@@ -124,9 +143,12 @@ class Rig:
         app: Any = RampgateApp("group", broker="kafka://127.0.0.1:1", autodiscover=False, datadir=self._folder.name)
         app.start_of_partition, app.start_offsets = (
             self._start,
-            SimpleNamespace(doubts={}, new_logs=set(), quarantine=SimpleNamespace(release=lambda tp: None)),
+            SimpleNamespace(doubts={}, clean={}, new_logs=set(), quarantine=SimpleNamespace(release=lambda tp: None)),
         )
         app.batch_records, app.broker_in_memory = batch_records, self.broker
+        self.begun: dict[TP, int] = {}
+        self.clean_at_start: dict[TP, int] = {}
+        app.begun_to = lambda tp: self.begun.get(tp, 0)
         app.topics._acking_topics.add(TOPIC)
         self.app = app
         self.consumer = Consumer(app.transport, self._ignore, self._ignore, self._ignore)
@@ -150,6 +172,7 @@ class Rig:
 
     async def _start(self, tp: TP, committed: int | None, settled: int | None) -> int:
         self.asked.append((tp, committed, settled))
+        self.clean_at_start.update(self.app.start_offsets.clean)
         return self.starts.get(tp, committed or 0)
 
     async def _ignore(self, *args: Any) -> None:

@@ -377,3 +377,22 @@ async def test_a_topic_made_again_is_no_longer_read_again() -> None:
     place = Place(1_200)
     await place.start(1_200)
     assert place.again == [(b"1200", 0)]
+
+
+async def test_behind_a_watermark_where_the_last_holder_stopped_with_nothing_begun_nothing_is_in_doubt() -> None:
+    place = Place(500)
+    place.start_offsets.clean[PLACE] = 500
+    assert await place.start(500) == 500
+    assert place.doubted() is None
+    await place.start(500)
+    assert place.doubted() == (500, 599), "once"
+
+
+@pytest.mark.parametrize(("mark", "committed", "clean"), [(510, 500, 500), (200, 500, 500), (200, 500, 200)])
+async def test_where_watermark_and_clean_stop_disagree_the_doubt_stands(mark: int, committed: int, clean: int) -> None:
+    """Another worker was there since, or the state is an older copy."""
+    place = Place(mark)
+    place.start_offsets.clean[PLACE] = clean
+    await place.start(committed)
+    first, _ = place.doubted() or (0, 0)
+    assert first == mark
