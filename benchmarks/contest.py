@@ -111,6 +111,7 @@ def rate(since: tuple[float, int], until: tuple[float, int]) -> float:
 
 def start(lab: Lab, contender: Contender, group: str, profile: Path | None) -> ChildProcess:
     if contender.letter == "a":
+        lab.left_in_good_order(group, PREFIX + "thumbs")
         child = lab.worker(PREFIX, group, profile=profile)
     else:
         environment = {

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import redis
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.records import PROJECT, Feed, response_id, trace_id
@@ -23,6 +23,7 @@ from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.ports import release_port, reserve_port
 from rampgate.local.services.process import ChildProcess
 from rampgate.local.services.redis import RedisServer
+from streams.kafka.clean_stops import NOTE
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("thumbs", "rerolls", "traces", "dead-letters")
@@ -178,6 +179,14 @@ class Lab:
         asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
         found = asked[group].result().topic_partitions
         return sum(max(tp.offset, 0) for tp in found if tp.topic == topic)
+
+    def left_in_good_order(self, group: str, topic: str) -> None:
+        """Make a group that stands at the topic's beginning as a worker leaves it that stopped with nothing under way."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
+        partitions = admin.list_topics(topic, timeout=30).topics[topic].partitions
+        places = [TopicPartition(topic, number, 0, metadata=NOTE) for number in partitions]
+        asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        asked[group].result()
 
     def wait_for_group(self, group: str, members: int, timeout: float = 60.0) -> None:
         """Until the group is stable with so many members that all hold partitions."""
