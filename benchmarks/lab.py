@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sys
 import tempfile
@@ -12,7 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import redis
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.records import PROJECT, Feed, response_id, trace_id
@@ -181,12 +184,19 @@ class Lab:
         return sum(max(tp.offset, 0) for tp in found if tp.topic == topic)
 
     def left_in_good_order(self, group: str, topic: str) -> None:
-        """Make a group that stands at the topic's beginning as a worker leaves it that stopped with nothing under way."""
-        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
-        partitions = admin.list_topics(topic, timeout=30).topics[topic].partitions
-        places = [TopicPartition(topic, number, 0, metadata=NOTE) for number in partitions]
-        asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        asked[group].result()
+        """Make a group that stands at the topic's beginning as a worker leaves it that stopped in good order."""
+        asyncio.run(self._leave(group, topic))
+
+    async def _leave(self, group: str, topic: str) -> None:
+        consumer = AIOKafkaConsumer(
+            topic, bootstrap_servers=self.kafka.bootstrap, group_id=group, enable_auto_commit=False
+        )
+        await consumer.start()
+        try:
+            places = consumer.partitions_for_topic(topic)
+            await consumer.commit({TopicPartition(topic, number): OffsetAndMetadata(0, NOTE) for number in places})
+        finally:
+            await consumer.stop()
 
     def wait_for_group(self, group: str, members: int, timeout: float = 60.0) -> None:
         """Until the group is stable with so many members that all hold partitions."""

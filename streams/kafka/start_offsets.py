@@ -59,8 +59,9 @@ class StartOffsets:
     that Kafka has dropped before they were read.
 
     `doubts`: the offsets of each partition, [since, until), whose records may have been handled and not recorded.
-    `clean`: the offset of each partition beyond which its last holder had begun nothing when it stopped. `new_logs`:
-    partitions whose start was found in another log than the one that the caller has read and committed.
+    `clean`: the offset of each partition beyond which nothing was begun, by its last holder and by the caller, who
+    takes it out before it begins anything. `new_logs`: partitions whose start was found in another log than the one
+    that the caller has read and committed.
     `quarantine` learns of each partition that is taken over.
     """
 
@@ -97,7 +98,7 @@ class StartOffsets:
         """
         key, id_key = WATERMARK.key(*partition), TOPIC_ID.key(*partition)
         end = 0
-        clean = self.clean.pop(partition, None)
+        clean = self.clean.get(partition)
         await self._rebuild.join()
 
         async def ask_id() -> bytes:

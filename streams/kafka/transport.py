@@ -276,6 +276,7 @@ class BatchConsumer(driver.Consumer):
                 part = fetched[start : start + self.max_records]
                 base, last = self._next[tp], part[-1].offset
                 self._next[tp] = last + 1
+                self._clean.pop(tp, None)
                 self._outstanding[tp][last] = base
                 self._read_offset[tp] = None  # Faust drops records below it, which after a rewind are not stale
                 settled = self._settled_before.get(tp, 0)

@@ -76,6 +76,15 @@ async def test_nothing_is_begun_before_the_note_is_gone(rig: Rig) -> None:
     assert other.clean_at_start == {PLACE: 2}
 
 
+async def test_the_note_no_longer_counts_once_a_batch_was_handed_on(rig: Rig) -> None:
+    await left(rig)
+    other = Rig(rig.broker)
+    await other.start()
+    assert other.app.start_offsets.clean == {PLACE: 2}
+    assert await other.fetch()
+    assert other.app.start_offsets.clean == {}
+
+
 async def test_a_note_that_was_learnt_and_not_used_is_forgotten_with_the_partition(rig: Rig) -> None:
     await left(rig)
     other = Rig(rig.broker)
