@@ -111,6 +111,37 @@ def _show(made: Plan) -> None:
     console.print(f"gates to run: {', '.join(made.gates) or 'none'}")
 
 
+@group.command("proposal")
+def proposal_command(
+    revision: Annotated[str, typer.Argument(metavar="REF", help="the pull request's last commit, in this repository")],
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="an empty folder, or one that is not there yet")],
+    configs: ConfigsOption = None,
+    format: FormatOption = Format.TEXT,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the registry by which a pull request is judged: the files that are checked out, with its prompts.
+
+    Of a central rule file it takes prompt, introduction, description, bindings, model and temperature. Limits,
+    manifest, verticals' files, overrides and canaries stay as they are here. The commit is read from git and nothing of
+    it is run. Exit code 1 if a proposed rule file has an error.
+
+    Example: rampgate gate proposal FETCH_HEAD --to /tmp/proposal
+    """
+    from rampgate.cli.jobs.findings import workflow_commands
+    from rampgate.cli.jobs.gate_proposal import write_proposal
+    from rampgate.settings import load_settings
+
+    made, document = write_proposal(load_settings({"configs": configs}).configs, revision, to)
+    sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(made.findings)))
+    if as_json or format is Format.JSON:
+        print_json(document)
+    else:
+        sys.stdout.write(
+            "".join(f"{name}: {', '.join(document[name]) or 'none'}\n" for name in ("taken", "new", "left"))
+        )
+    raise typer.Exit(1 if made.findings else 0)
+
+
 def run_command(
     milestone: Annotated[str, typer.Option(help="which gate: pre_merge, pre_ramp, pre_full")] = "pre_merge",
     dataset: Annotated[

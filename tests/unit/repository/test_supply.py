@@ -22,11 +22,13 @@ PINNED = re.compile(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 def test_an_action_is_pinned_by_its_commit_and_says_its_version(path: Path) -> None:
     used = USES.findall(path.read_text())
     assert used
-    assert [one for one in used if not PINNED.fullmatch(one)] == []
+    # What lies in the checkout of the target branch is pinned by it.
+    foreign = [one for one in used if not one.startswith("./target/.github/actions/")]
+    assert [one for one in foreign if not PINNED.fullmatch(one)] == []
 
 
 def test_one_action_is_one_commit_everywhere() -> None:
-    used = {one for path in WORKFLOWS for one in USES.findall(path.read_text())}
+    used = {one for path in WORKFLOWS for one in USES.findall(path.read_text()) if "@" in one}
     assert len(used) == len({one.partition("@")[0] for one in used})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,10 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from evalcore.gates.golden import mismatches
+from evalcore.reloading import ReloadingRegistry
+from rampgate.ci_gate.baselines import read_baselines
+from rampgate.ci_gate.inputs import read_dataset, read_outputs
 from rampgate.cli import app
 from tests.root import ROOT
 
@@ -129,11 +134,50 @@ def test_a_job_uses_githubs_own_actions_and_leaves_no_token_behind(
     workflow: str, name: str, job: dict[str, Any]
 ) -> None:
     used = [step for step in job["steps"] if "uses" in step]
-    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"]) for step in used)
+    others = [step["uses"] for step in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"])]
+    assert all(name.startswith("./target/.github/actions/") for name in others), "or one of the target branch's own"
     checkouts = [step for step in used if step["uses"].startswith("actions/checkout@")]
     assert checkouts
     assert all(step["with"]["persist-credentials"] == "false" for step in checkouts)
-    assert not any("ref" in step["with"] for step in checkouts), "with a write token only the target's own code runs"
+    foreign = [step["with"]["path"] for step in checkouts if "ref" in step["with"]]
+    assert foreign in ([], ["proposed"]), "only the target's own code runs; a proposal lies beside it"
+    assert not foreign or not WRITES.get((workflow, name)), "and no token that may write is near"
+    assert not [step for step in job["steps"] if foreign and "proposed" in step.get("run", "")]
+    assert not [step for step in job["steps"] if "working-directory" in step]
+
+
+def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_branchs_action() -> None:
+    """PC5 FR-2. An edited description and a label run it again; the event is the one whose workflow and code are the
+    target branch's, and keys are for pull requests of this repository alone."""
+    workflow = load(ROOT / ".github" / "workflows" / "gate.yml")
+    (event,) = workflow["on"]
+    assert event == "pull_request_target"
+    assert {"opened", "synchronize", "reopened", "edited", "labeled"} <= set(workflow["on"][event]["types"])
+    assert "branches" not in workflow["on"][event]
+    assert "paths" not in workflow["on"][event]
+    (job,) = workflow["jobs"].values()
+    assert job["permissions"] == {"contents": "read", "pull-requests": "read"}
+    assert "env" not in job
+    keyed = [step for step in job["steps"] if "secrets." in str(step)]
+    assert [step["uses"] for step in keyed] == ["./target/.github/actions/gate"]
+    assert keyed[0]["with"]["model-key"].startswith(
+        "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
+    )
+
+
+def test_the_gate_of_this_repositorys_own_rules_has_an_item_for_each_of_the_manifest_and_an_answer_to_it(
+    tmp_path: Path,
+) -> None:
+    """PC5 FR-2: the items fit the manifest, whatever it says of them, and baselines are there."""
+    subprocess.run(
+        [sys.executable, "scripts/stand_in_items.py", str(tmp_path)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, timeout=60,
+    )  # fmt: skip
+    registry = ReloadingRegistry(ROOT / "configs", ttl=None).current()
+    golden = read_dataset(tmp_path / "items.jsonl")
+    assert list(mismatches(golden, registry)) == []
+    assert len(read_outputs(tmp_path / "outputs.jsonl")) == len(golden.items)
+    read_baselines(ROOT / ".ci" / "baselines.json", may_be_new=False)
 
 
 def test_no_word_of_a_pull_request_reaches_a_shell() -> None:

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs pre_merge on the registry that plan.sh wrote. The only step with keys.
+set -euo pipefail
+rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
+folder=$RUNNER_TEMP/rampgate-gate
+cd "$TARGET"
+for name in MODEL_URL MODEL_KEY CANDIDATE_KEY OPIK OPIK_API_KEY; do
+    if [[ -n ${!name} ]]; then export "RAMPGATE_$name=${!name}"; fi
+done
+arguments=(--milestone pre_merge --configs "$folder/registry/configs" --baselines "$BASELINES")
+arguments+=(--repository "$REPOSITORY" --pull-request "$NUMBER" --audit "$folder/audit.jsonl")
+arguments+=(--format github --json --junit "$folder/gate.xml" --html "$folder/gate.html")
+[[ -z ${GITHUB_STEP_SUMMARY:-} ]] || arguments+=(--markdown "$GITHUB_STEP_SUMMARY")
+[[ -z $CANDIDATE ]] || arguments+=(--candidate "$CANDIDATE")
+[[ -z $OUTPUTS ]] || arguments+=(--outputs "$OUTPUTS")
+[[ -z $DATASET ]] || arguments+=(--dataset "$DATASET")
+[[ -z $VERTICAL ]] || arguments+=(--vertical "$VERTICAL")
+"$rampgate" gate run "${arguments[@]}" >"$folder/verdict.json"

@@ -1,0 +1,240 @@
+"""The action that runs a pull request's gates, by the bash of its own steps, on two checkouts (PC5 FR-2, AC-3, §5.5).
+
+The target is the small registry of the tests with a file of baselines; the pull request is a clone with changes. GitHub
+and the judges' model are stand-ins on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.root import ROOT
+from tests.unit.evalcore.registry.registry_disk import rewritten
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
+from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
+from tests.unit.rampgate.registry.git_folders import git
+
+FOLDER = ROOT / ".github" / "actions" / "gate"
+ACTION: Any = yaml.load((FOLDER / "action.yml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506 # makes text of all
+STEPS = ACTION["runs"]["steps"]
+KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY")
+SECRET = "the-key-of-the-model"
+KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
+CONDITION = re.compile(r"steps\.plan\.outputs\.(\w+) == '(\w+)'")
+EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
+BLOCKS = "enforcement: {pre_merge: block, pre_ramp: block, pre_full: block}\n"
+
+
+class Runner:
+    """A workflow's job: `target` and `proposed` are checkouts, the program is this repository's."""
+
+    def __init__(self, folder: Path, host: FakeGitHub, model: str) -> None:
+        self.folder, self.host, self.model = folder, host, model
+        self.temp, self.target, self.proposed = folder / "temp", folder / "target", folder / "proposed"
+        self.made = self.temp / "rampgate-gate"
+        self.environments: list[dict[str, str]] = []
+        program = folder / "program"
+        binaries, self.action = program / ".venv" / "bin", program / ".github" / "actions" / "gate"
+        for one in (binaries, self.action, self.temp, self.target):
+            one.mkdir(parents=True)
+        (program / "Makefile").write_text("setup: ;\n")
+        for name, call in (("python", ""), ("rampgate", "-m rampgate")):
+            (binaries / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
+            (binaries / name).chmod(0o755)
+        for file in FOLDER.iterdir():
+            (self.action / file.name).write_bytes(file.read_bytes())
+        self.rig = Rig(self.target, model)
+        (self.target / "baselines.json").write_text('{"runs": []}')
+        git(self.target, "init", "--quiet", "--initial-branch=main")
+        self.commit(self.target)
+
+    def commit(self, checkout: Path) -> str:
+        git(checkout, "add", "--all")
+        git(checkout, "commit", "--quiet", "--message", "a change")
+        return git(checkout, "rev-parse", "HEAD").strip()
+
+    def propose(self) -> Path:
+        """A pull request without a change yet."""
+        subprocess.run(["git", "clone", "--quiet", str(self.target), str(self.proposed)], check=True, timeout=60)
+        return self.proposed
+
+    def record(self) -> None:
+        """The target's baselines, of its own judges on good answers; brevity blocks."""
+        with (self.target / "configs/rules/brevity.yaml").open("a") as file:
+            file.write(BLOCKS)
+        asked = ("--dataset", "items.jsonl", "--outputs", "outputs.jsonl", "--baselines", "baselines.json", "--record")
+        environment = {**os.environ, **self.rig.environment, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "rampgate", "gate", "run", *asked, "--json"]
+        subprocess.run(command, cwd=self.target, env=environment, check=True, capture_output=True, timeout=280)
+        assert self.read(self.target / "baselines.json")["runs"]
+
+    def run(self, **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs the steps in their order until one fails, with the action's defaults and what tests hand in."""
+        given = {
+            "number": "12", "github-token": "t", "model-url": self.model, "model-key": SECRET,
+            "dataset": "items.jsonl", "outputs": "outputs.jsonl", **more,
+        }  # fmt: skip
+        known = {f"inputs.{name}": given.get(name, one.get("default", "")) for name, one in ACTION["inputs"].items()}
+        known |= {"github.action_path": str(self.action), "github.repository": "example/agents"}
+        known["github.graphql_url"] = self.host.url
+        output = self.temp / "output"
+        output.write_text("")
+        self.environments.clear()
+        for step in STEPS:
+            asked = CONDITION.fullmatch(step.get("if", ""))
+            if asked and f"{asked[1]}={asked[2]}" not in output.read_text().splitlines():
+                continue
+            environment = {name: value for name, value in os.environ.items() if name in KEPT}
+            environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(output)}
+            for name, value in step["env"].items():
+                environment[name] = EXPRESSION.sub(lambda found: known[found[1]], value)
+            self.environments.append(environment)
+            done = subprocess.run(
+                [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
+                cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
+            )  # fmt: skip
+            if done.returncode:
+                break
+        return done
+
+    def read(self, file: str | Path) -> Any:
+        return json.loads((self.made / file).read_text())
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[Runner]:
+    with github() as host, local_model() as model:
+        yield Runner(tmp_path, host, model.url)
+
+
+def test_pc5_fr2_no_limit_no_baseline_and_no_code_of_the_pull_request_has_an_effect(runner: Runner) -> None:
+    """PC5 FR-2, AC-3: the answers have become worse than the baseline. A pull request that empties the file of
+    baselines, loosens limits and manifest, switches the judge off, rewrites the table of paths, the canaries and the
+    action, and brings settings and a program of its own, is blocked all the same."""
+    runner.record()
+    jsonl(runner.target / "outputs.jsonl", *(answer(n, 0.8 if n % 2 else 1) for n in range(ITEMS)))
+    before = runner.commit(runner.target)
+    theirs = runner.propose()
+    (theirs / "baselines.json").write_text('{"runs": []}')
+    rule = theirs / "configs/rules/brevity.yaml"
+    rewritten(rule, "floor: 2", "floor: 1")
+    rewritten(rule, "tolerance: 0.2", "tolerance: 4")
+    rewritten(rule, "threshold: 4", "threshold: 1")
+    rewritten(rule, "pre_merge: block", "pre_merge: warn")
+    rewritten(rule, "enabled: true", "enabled: false")
+    rewritten(theirs / "configs/evaluation_manifest.yaml", "brevity", "helpfulness")
+    (theirs / "configs/gate-paths.yaml").write_text("paths: [{gates: [], files: ['**']}]\n")
+    (theirs / "configs/canaries.yaml").write_text("canaries: {}\n")
+    (theirs / "rampgate.toml").write_text("model_url = 'http://127.0.0.1:1/v1'\n")
+    (theirs / "rampgate").mkdir()
+    (theirs / "rampgate" / "__main__.py").write_text("raise SystemExit(0)\n")
+    (theirs / ".github" / "actions" / "gate").mkdir(parents=True)
+    (theirs / ".github" / "actions" / "gate" / "run.sh").write_text("exit 0\n")
+    (theirs / "items.jsonl").unlink()
+    (theirs / "outputs.jsonl").unlink()
+    runner.commit(theirs)
+
+    done = runner.run()
+    assert done.returncode == 1, done.stderr
+    verdict = runner.read("verdict.json")
+    assert verdict["verdict"] == "fail"
+    score = verdict["per_judge_scores"]["brevity"]
+    assert (score["rule"], score["floor"], score["tolerance"], score["threshold"]) == ("regressed", 2.0, 0.2, 4)
+    assert (score["baseline"], score["enforcement"]) == (5.0, "block")
+    assert runner.read("plan.json")["gates"] == ["pre_merge", "pre_ramp", "pre_full"]
+    assert not (runner.made / "registry/configs/canaries.yaml").exists()
+    assert git(runner.target, "rev-parse", "HEAD").strip() == before
+    assert git(runner.target, "status", "--porcelain") == "", "the target's checkout is as it was"
+
+
+def test_pc5_fr12_a_proposed_rubric_is_judged_and_another_persons_approval_accepts_its_shift(runner: Runner) -> None:
+    """PC5 FR-12: another rubric is another judge, for which the target has no baseline. The author's own tick accepts
+    no shift."""
+    runner.record()
+    runner.commit(runner.target)
+    theirs = runner.propose()
+    rewritten(theirs / "configs/rules/brevity.yaml", "Rate {{output}}", "Rate, strictly, {{output}}")
+    head = runner.commit(theirs)
+    soon = (datetime.now(UTC) + timedelta(days=30)).date()
+    block = f"judges: [brevity]\napproved_by: '@owner'\njustification: stricter\nexpires: {soon}\n"
+    tick = "- [x] The reviewer agrees to every override above\n"
+    runner.host.says(f"```accept-baseline-shift\n{block}```\n\n{tick}")
+    runner.host.pull["headRefOid"] = head  # the recorded approval is of an earlier commit
+
+    done = runner.run()
+    assert done.returncode == 1, done.stderr
+    assert runner.read("proposal.json")["taken"] == ["rules/brevity.yaml"]
+    score = runner.read("verdict.json")["per_judge_scores"]["brevity"]
+    assert (score["rule"], score["baseline"]) == ("regressed", None)
+    assert "@owner approved commit" in done.stderr
+    assert not (runner.made / "audit.jsonl").exists()
+
+    for review in runner.host.pull["latestOpinionatedReviews"]["nodes"]:
+        review["commit"]["oid"] = head
+    done = runner.run()
+    assert done.returncode == 0, done.stderr
+    assert "brevity" not in runner.read("verdict.json")["failing_judges"]
+    entry = runner.read("audit.jsonl")
+    assert (entry["kind"], entry["head"], entry["author"]) == ("baseline_shift", head, "writer")
+
+
+def test_only_the_step_that_judges_has_keys(runner: Runner) -> None:
+    rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
+    runner.commit(runner.proposed)
+    done = runner.run()
+    assert done.returncode == 0, done.stderr
+    *before, last = runner.environments
+    assert len(before) == 2
+    assert last["MODEL_KEY"] == SECRET
+    assert not any(SECRET in environment.values() for environment in before)
+    assert not [name for step in STEPS[:-1] for name in step["env"] if name.endswith(KEYS)]
+
+
+def test_a_change_that_triggers_no_gate_runs_none_and_without_a_model_none_passes(runner: Runner) -> None:
+    """A pull request from a fork has no key."""
+    theirs = runner.propose()
+    (theirs / "README.md").write_text("words\n")
+    runner.commit(theirs)
+    assert runner.run().returncode == 0
+    assert not (runner.made / "verdict.json").exists()
+    (theirs / "prompts").mkdir()
+    (theirs / "prompts" / "greeting.md").write_text("Hello.\n")
+    runner.commit(theirs)
+    done = runner.run(**{"model-url": "", "model-key": ""})
+    assert done.returncode == 1, done.stderr
+    assert {one["code"] for one in runner.read("verdict.json")["reasons"]} == {"judge_unavailable"}
+
+
+def test_a_link_in_the_pull_request_leads_nowhere(runner: Runner) -> None:
+    theirs = runner.propose()
+    secret = runner.folder / "secret.yaml"
+    secret.write_text("prompt: of somebody else\n")
+    rule = theirs / "configs/rules/brevity.yaml"
+    rule.unlink()
+    rule.symlink_to(secret)
+    runner.commit(theirs)
+    done = runner.run()
+    assert done.returncode == 0, done.stderr
+    judged = runner.made / "registry/configs/rules/brevity.yaml"
+    assert judged.read_text() == (runner.target / "configs/rules/brevity.yaml").read_text()
+
+
+def test_no_expression_stands_in_the_actions_bash_and_its_form_is_githubs() -> None:
+    assert not [step["run"] for step in STEPS if "${{" in step["run"]]
+    for script in FOLDER.glob("*.sh"):
+        subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
+    form = ["--builtin-schema", "vendor.github-actions", str(FOLDER / "action.yml")]
+    command = [sys.executable, "-m", "check_jsonschema", *form]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
