@@ -136,10 +136,10 @@ class Drift(FileModel):
 
 
 __all__ = [
-    "JUDGE_ID", "Agreement", "BaselineSource", "Calibration", "Classification", "Day", "Dimension", "Drift",
-    "Enforcement", "FileModel", "Filter", "Milestone", "Number", "Operator", "Path", "PerMilestone", "Prose",
-    "Provenance", "RuleFile", "Score", "ScoreType", "Text", "Thresholds", "Variables", "VerticalRuleFile", "judge_id",
-    "score_range",
+    "JUDGE_ID", "Agreement", "BaselineSource", "Calibration", "Classification", "Confirmation", "Day", "Dimension",
+    "Drift", "Enforcement", "FileModel", "Filter", "Milestone", "Noise", "NoiseFile", "Number", "Operator", "Path",
+    "PerMilestone", "Prose", "Provenance", "RuleFile", "Score", "ScoreType", "Text", "Thresholds", "Variables",
+    "VerticalRuleFile", "judge_id", "score_range"
 ]  # fmt: skip
 
 
@@ -209,6 +209,60 @@ class Dimension(FileModel):
     """The score below which the dimension always blocks; without one the judge's."""
 
 
+class Confirmation(FileModel):
+    """How often a BOOLEAN judge has to say false of an item before it counts: `failing` of at most `asks` answers."""
+
+    asks: Annotated[StrictInt, Field(ge=2, le=9)]
+    """How many answers an item gets at most, its first one included. Only an item whose first answer is false gets
+    another one."""
+    failing: Annotated[StrictInt, Field(ge=2, le=5)]
+    """How many of them have to be false; at most half of `asks`, rounded up. A false answer stands unless so many
+    others are true that this number is out of reach."""
+
+
+Rate = Annotated[Number, Field(ge=0, le=1)]
+Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
+"""Lower and upper end."""
+
+
+class Noise(FileModel):
+    """How much a judge disagrees with itself about the same items: its test-retest noise, with 95 % intervals."""
+
+    judge: Text
+    """The judge's id."""
+    judge_version: Text
+    """The version that was asked. What another version does is not known."""
+    measured_on: Day
+    """The day of the measurement."""
+    items: Annotated[StrictInt, Field(ge=1)]
+    """How many items it was asked about."""
+    asks: Annotated[StrictInt, Field(ge=2)]
+    """How often about each."""
+    flip_rate: Rate
+    """The chance that two answers about one item differ."""
+    flip_rate_ci95: Interval
+    """Its interval."""
+    deviation: Annotated[Number, Field(ge=0)]
+    """The standard deviation of the answers about one item, on the judge's scale."""
+    deviation_ci95: Interval
+    """Its interval."""
+    false_alarm_rate: Rate | None = None
+    """BOOLEAN: the chance that an answer is false about an item that most answers call true."""
+    false_alarm_ci95: Interval | None = None
+    """Its interval."""
+    miss_rate: Rate | None = None
+    """BOOLEAN: the chance that an answer is true about an item that most answers call false; absent without any."""
+    correlation: Rate = 0
+    """BOOLEAN: how much false alarms gather at the same items, from 0 to 1."""
+
+
+class NoiseFile(FileModel):
+    """`configs/judge-noise.yaml`, which `rampgate check noise --write` writes."""
+
+    measured: list[Noise] = Field(default_factory=list)
+    """One entry a judge; the last one about the judge's version counts."""
+
+
 class RuleFile(Provenance):
     """A judge of the central registry: `configs/rules/<judge>.yaml`."""
 
@@ -218,8 +272,8 @@ class RuleFile(Provenance):
     """The judge's name as people read it, in Opik too."""
     model: Text
     """The model that judges, such as gpt-5-mini."""
-    temperature: Annotated[Number, Field(ge=0, le=2)]
-    """The judging model's temperature."""
+    temperature: Annotated[Number, Field(ge=0, le=2)] = 0
+    """The judging model's temperature; 0 unless the rule says otherwise."""
     sampling_rate: Annotated[Number, Field(ge=0, le=1)]
     """The share of traces that are judged at pre_ramp and pre_full; pre_merge judges every item (PC5 FR-11)."""
     enabled: StrictBool
@@ -252,6 +306,8 @@ class RuleFile(Provenance):
     """The score that passes where neither vertical nor manifest says one; one, or one per milestone."""
     enforcement: PerMilestone | None = None
     """warn or block per milestone, where stricter than the classification's default; looser takes an override."""
+    confirmation: Confirmation | None = None
+    """How often a failing answer is asked for again; without it the first one counts. BOOLEAN judges alone."""
     dimensions: dict[Text, Dimension] | None = None
     """Parts with scores of their own; gates may name `judge.dimension`."""
     drift: Drift | None = None

@@ -59,13 +59,28 @@ class JudgeStanding(StrEnum):
 
 
 @dataclass(frozen=True)
+class QuestionedItem:
+    """An item of which a BOOLEAN judge said false, or was asked again: all its `answers`, the first one first (None is
+    "N/A"), and what it `counts_as`."""
+
+    item: str
+    answers: tuple[bool | None, ...]
+    counts_as: bool
+
+
+@dataclass(frozen=True)
 class JudgeScore:
     """One judge's result at a gate. All numbers are on the judge's own scale; a BOOLEAN judge's are rates of true.
 
     `score` counts unscored items at their worst value; it is None where the judge had no item to score. It is made of
     `n` items, `unscored` of them without an answer; items that are not applicable are left out. `baseline` is the mean
     of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the
-    judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when.
+    judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when. `asked_again`
+    items had a false first answer that the judge was asked to confirm, `overturned` of them did not keep it;
+    `questioned` has those and all that count as false, the latter first, and at most ten in all. By the judge's noise
+    as it was measured on `noise_measured_on` (ISO 8601, None where it was not), `detectable_drop` is the smallest fall
+    that this sample finds with 80 % power, None where it finds none, and `clean_pass_probability` the chance that a
+    candidate without a fault passes.
     """
 
     score: float | None
@@ -84,6 +99,12 @@ class JudgeScore:
     judge_version: str = ""
     standing: JudgeStanding | None = None
     recalibration_due: str | None = None
+    asked_again: int = 0
+    overturned: int = 0
+    questioned: tuple[QuestionedItem, ...] = ()
+    detectable_drop: float | None = None
+    clean_pass_probability: float | None = None
+    noise_measured_on: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,33 @@ nobody knows the verdict: the gate fails with `judge_unavailable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, figure, stands
-from evalcore.scoring.answers import Answers
-from schemas.judges import Enforcement, Milestone
+from evalcore.gates.limits import Aggregate, Limits, Standing, aggregate, deviation, effective, figure, stands
+from evalcore.scoring.answers import Answers, ItemAnswers
+from schemas.judges import Confirmation, Enforcement, Milestone, Noise
 from schemas.manifests import GateDefaults
-from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, Reason, VerdictLevel
+from schemas.verdicts import Code, GateVerdict, JudgeScore, JudgeStanding, QuestionedItem, Reason, VerdictLevel
+
+if TYPE_CHECKING:
+    from evalcore.stats.power import Figures
 
 _ORDER = tuple(VerdictLevel)
+QUESTIONED = 10
+"""Items that a verdict shows of one judge."""
+LONGEST_ITEM = 64
+"""Signs of an item's id in a verdict: those of a SHA-256."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
     empty where it is not. `standing` is what the limits rest on, and `recalibration_due` until when.
-    `not_applicable_share` of its items may be not applicable, and no more."""
+    `not_applicable_share` of its items may be not applicable, and no more. `noise`: what was measured of the judge's
+    disagreement with itself; `confirmation`: how often a failing answer of it is asked for."""
 
     answers: Answers
     limits: Limits
@@ -35,6 +44,8 @@ class Judged:
     standing: JudgeStanding | None = None
     recalibration_due: str | None = None
     not_applicable_share: float = 0.5
+    noise: Noise | None = None
+    confirmation: Confirmation | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,7 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
         against = [found for found in (standing, few[name], late[name]) if not found.passed]
         for found in against:
             gate.say(found.level, found.code, found.message)
-        gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None)
+        gate.scores[name] = _score(one, aggregates[name], against[0].code if against else None, milestone)
     failing = [name for name in sorted(judged) if not gate.scores[name].passed]
     return GateVerdict(gate.scores, combined(gate.levels), failing, milestone, gate.reasons)
 
@@ -209,8 +220,10 @@ def _levels(standings: Mapping[str, Standing]) -> list[VerdictLevel]:
     return [standing.level for standing in standings.values()]
 
 
-def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
+def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Milestone) -> JudgeScore:
     limits = one.limits
+    power = _power(one, milestone)
+    again = [value for about, value in one.answers.questioned if len(about.said) > 1]
     return JudgeScore(
         score=found.worst,
         threshold=limits.threshold,
@@ -228,4 +241,49 @@ def _score(one: Judged, found: Aggregate, rule: Code | None) -> JudgeScore:
         judge_version=one.version,
         standing=JudgeStanding.SUSPENDED if one.suspended else one.standing,
         recalibration_due=one.recalibration_due,
+        asked_again=len(again),
+        overturned=sum(value > 0.0 for value in again),
+        questioned=_questioned(one.answers.questioned),
+        detectable_drop=power.detectable_drop if power else None,
+        clean_pass_probability=power.clean_pass if power else None,
+        noise_measured_on=one.noise.measured_on.isoformat() if one.noise else None,
+    )
+
+
+def _power(one: Judged, milestone: Milestone) -> Figures | None:
+    """What the judge's noise makes of this sample; None where it was not measured, and for a mean without a baseline,
+    of which nobody knows what it is when nothing fell."""
+    noise, limits, answers = one.noise, one.limits, one.answers
+    if noise is None or not answers.values:
+        return None
+    from evalcore.stats import power
+
+    items = effective(answers.weights)
+    kept = -math.inf if limits.baseline is None else limits.baseline - limits.tolerance
+    limit = max(limits.threshold, limits.floor, kept)
+    if one.boolean:
+        alarms = noise.false_alarm_rate
+        if alarms is None:
+            return None
+        rule = (
+            power.Confirmed(one.confirmation.asks, one.confirmation.failing) if one.confirmation else power.Confirmed()
+        )
+        misses = alarms if noise.miss_rate is None else noise.miss_rate
+        return power.of_rate(float(alarms), float(misses), float(noise.correlation), rule, max(int(items), 1), limit)
+    if limits.baseline is None:
+        return None
+    # A dataset's items are the same in each run; a sample of traffic has others each time.
+    varies = float(noise.deviation) if milestone is Milestone.PRE_MERGE else deviation(answers)
+    runs = limits.baseline_runs if limit == kept else 0
+    return power.of_mean(varies, items, limits.baseline, limit, one.scale[1] - one.scale[0], runs)
+
+
+def _questioned(found: Sequence[tuple[ItemAnswers, float]]) -> tuple[QuestionedItem, ...]:
+    """What counts as false comes first, then by the item's id: the same evidence makes the same verdict."""
+    first = sorted(found, key=lambda one: (one[1], one[0].item))[:QUESTIONED]
+    return tuple(
+        QuestionedItem(
+            about.item[:LONGEST_ITEM], tuple(None if said is None else said > 0.0 for said in about.said), value > 0.0
+        )
+        for about, value in first
     )

@@ -158,4 +158,6 @@ def judged(
         standing=standing(judge, today),
         recalibration_due=judge.recalibration_due.isoformat(),
         not_applicable_share=not_applicable_share,
+        noise=None if dimension else judge.noise,
+        confirmation=judge.rule.confirmation,
     )

@@ -53,23 +53,34 @@ def _interval(answers: Answers, scale: tuple[float, float], boolean: bool) -> tu
     effective number of items where weights differ; None with fewer than two items."""
     if len(answers.values) < 2:
         return None
-    total = math.fsum(answers.weights)
-    effective = total**2 / math.fsum(weight**2 for weight in answers.weights)
+    total, items = math.fsum(answers.weights), effective(answers.weights)
     mean = math.fsum(v * w for v, w in zip(answers.values, answers.weights, strict=True)) / total
     if boolean:
-        return _wilson(mean, effective)
-    if effective <= 1:
+        return _wilson(mean, items)
+    if items <= 1:
         return None
-    spread = math.fsum(w * (v - mean) ** 2 for v, w in zip(answers.values, answers.weights, strict=True)) / total
-    error = math.sqrt(spread / (effective - 1))
+    error = deviation(answers) / math.sqrt(items)
     from scipy import special  # half a second of CPU, and most processes never decide
 
     low, high = scale
-    quantile = float(special.stdtrit(effective - 1, (1 + CONFIDENCE) / 2))
+    quantile = float(special.stdtrit(items - 1, (1 + CONFIDENCE) / 2))
     if quantile > LARGEST_QUANTILE:
         return low, high
     half = quantile * error
     return max(mean - half, low), min(mean + half, high)
+
+
+def effective(weights: Sequence[float]) -> float:
+    """Returns Kish's effective number of items; the number itself where all weigh the same."""
+    return math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
+
+
+def deviation(answers: Answers) -> float:
+    """Returns the weighted standard deviation of what was scored; 0 for what is no more than one item."""
+    total, items = math.fsum(answers.weights), effective(answers.weights)
+    mean = math.fsum(v * w for v, w in zip(answers.values, answers.weights, strict=True)) / total
+    squares = math.fsum(w * (v - mean) ** 2 for v, w in zip(answers.values, answers.weights, strict=True))
+    return math.sqrt(squares / total * items / (items - 1)) if items > 1 else 0.0
 
 
 def _wilson(rate: float, n: float) -> tuple[float, float]:

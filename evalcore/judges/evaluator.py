@@ -36,11 +36,13 @@ class Task:
 @dataclass(frozen=True)
 class Evaluation:
     """A score with its reason. `value` is None where the judge does not apply, 1.0 and 0.0 for true and false;
-    `dimensions` holds the same for each of the judge's dimensions by its id."""
+    `dimensions` holds the same for each of the judge's dimensions by its id. `said` holds the values of all answers,
+    the first one first, where the judge was asked more than once (the rule's `confirmation`)."""
 
     value: float | None
     reason: str
     dimensions: Mapping[str, float | None] = field(default_factory=dict)
+    said: tuple[float | None, ...] = ()
 
 
 class NoScore(ValueError):

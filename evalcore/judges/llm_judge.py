@@ -52,6 +52,11 @@ def cache_key(judge: Judge, prompt: Prompt, source: str) -> str:
     return hashlib.sha256(whole.encode(errors="surrogatepass")).hexdigest()
 
 
+def later_key(first: str, ask: int) -> str:
+    """Returns the key of the second, third and any later answer to a question, whose first one has the key `first`."""
+    return f"{first}#{ask}"
+
+
 _KINDS = {ScoreType.INTEGER: "integer", ScoreType.FLOAT: "number", ScoreType.BOOLEAN: "boolean"}
 
 

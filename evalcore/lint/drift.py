@@ -1,19 +1,22 @@
-"""Checks that the manifest and the rule files name the same judges, in both directions (PC5 R-3, FR-14)."""
+"""Checks that the manifest, the rule files and what was measured of judges name the same judges (PC5 R-3, FR-14)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from evalcore.lint.check import Find, Manifest, Subject, of_manifest
 from evalcore.lint.limits import named
 from evalcore.lint.names import is_unread
 from evalcore.registry.files import RegistryFiles
+from evalcore.registry.judge import judge_version
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import judge_id
 
 DRIFT = Subject("Drift", "PC5 R-3, FR-14")
+NOISE = Subject("Noise", "PC5 §5.5")
 
 
 def listed(files: RegistryFiles) -> Iterator[tuple[FieldPath, str]]:
@@ -114,3 +117,41 @@ def judge_in_use_is_enabled(files: RegistryFiles, find: Find) -> Iterator[Findin
         if judge in used and not rule.model.enabled and not rule.model.safety:
             message = f"{judge} is switched off, and gates of the categories that list it run without it"
             yield find(rule, ("enabled",), message, "switch it on again when the emergency is over")
+
+
+@NOISE.warning()
+def noise_is_of_a_judges_version(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """The last measurement of a judge's noise is of the judge's present version; else verdicts don't tell what the
+    sample could have seen."""
+    if files.noise is None:
+        return
+    last = {judge_id(one.judge): (place, one) for place, one in enumerate(files.noise.model.measured)}
+    for judge, (place, one) in last.items():
+        path: FieldPath = ("measured", place)
+        rule = files.rules.get(judge)
+        if rule is None:
+            if not is_unread(files, judge):
+                message = f"there is no judge {one.judge!r}{near_miss(judge, files.rules)}"
+                yield find(files.noise, (*path, "judge"), message, "remove the entry")
+        elif one.judge_version != (version := judge_version(judge, rule.model)):
+            message = f"{judge} is now of version {version}, and nothing is known of its noise"
+            fix = f"measure it: rampgate check noise --judge {judge} --write"
+            yield find(files.noise, (*path, "judge_version"), message, fix)
+
+
+@NOISE.error()
+def noise_was_measured(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A judge's noise was measured on a day that has come, and its intervals begin before they end."""
+    if files.noise is None:
+        return
+    for place, one in enumerate(files.noise.model.measured):
+        if one.measured_on > files.today + timedelta(days=1):
+            message = f"{one.measured_on} has not come yet"
+            yield find(files.noise, ("measured", place, "measured_on"), message, "write the day of the measurement")
+        for name in ("flip_rate_ci95", "deviation_ci95", "false_alarm_ci95"):
+            ends = getattr(one, name)
+            if ends is not None and ends[0] > ends[1]:
+                message = f"the interval ends at {ends[1]:g} before it begins at {ends[0]:g}"
+                yield find(
+                    files.noise, ("measured", place, name), message, "measure it again with rampgate check noise"
+                )

@@ -300,3 +300,28 @@ def _write(limit: Limit, *, floor: bool = False) -> str:
     if not isinstance(value, bool) and (low, high) == (0, 1) and 1 < value <= 5:
         return f"write a number from 0 to 1; {value:g} on a scale of 1 to 5 is {(value - 1) / 4:g} here"
     return f"write a number from {low:g} to {high:g}"
+
+
+@SCALES.error("PC5 §5.5")
+def confirmation_fits(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """`confirmation` stands in the file of a BOOLEAN judge without dimensions: of other answers none is simply
+    failing."""
+    for judge, rule in files.rules.items():
+        model = rule.model
+        if model.confirmation is None or (model.score_type is ScoreType.BOOLEAN and not model.dimensions):
+            continue
+        why = (
+            f"its answers are {model.score_type}" if model.score_type is not ScoreType.BOOLEAN else "it has dimensions"
+        )
+        yield find(rule, ("confirmation",), f"no answer of {judge} can be confirmed: {why}", "remove it")
+
+
+@SCALES.error("PC5 §5.5; PF-9 §5.2")
+def confirmation_keeps_alarms(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Of a confirmation's `asks` answers at most half, rounded up, have to be failing: a judge that is mostly right
+    about an item stays right."""
+    for rule in files.rules.values():
+        asked = rule.model.confirmation
+        if asked is not None and asked.failing > (most := (asked.asks + 1) // 2):
+            message = f"an item would pass with {asked.failing - 1} of {asked.asks} answers against it"
+            yield find(rule, ("confirmation", "failing"), message, f"write {most} or less, and 2 or more")

@@ -14,6 +14,7 @@ from evalcore.registry.files import (
     EXTENSION,
     GATE_PATHS,
     MANIFEST,
+    NOISE,
     OVERRIDES,
     SELECTION,
     VERTICALS,
@@ -24,7 +25,7 @@ from evalcore.yaml.loader import MAX_BYTES
 __all__ = ["Tree", "default_root", "read", "read_tree", "today"]
 
 _LIKE_YAML = {".yaml", ".yml", ".json"}
-_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS)}
+_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE)}
 _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION)}
 
 

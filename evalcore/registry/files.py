@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
-from schemas.judges import Classification, RuleFile, Thresholds, VerticalRuleFile, judge_id
+from schemas.judges import Classification, Noise, NoiseFile, RuleFile, Thresholds, VerticalRuleFile, judge_id
 from schemas.manifests import (
     Category,
     Composite,
@@ -36,6 +36,7 @@ MANIFEST: Final = "evaluation_manifest.yaml"
 BASE: Final = "manifest-base.yaml"
 OVERRIDES: Final = "enforcement-overrides.yaml"
 GATE_PATHS: Final = "gate-paths.yaml"
+NOISE: Final = "judge-noise.yaml"
 EXTENSION: Final = "manifest-extension.yaml"
 SELECTION: Final = "judge-selection.yaml"
 COMPONENTS: Final = "../prompts/components"
@@ -85,6 +86,7 @@ class RegistryFiles:
     extensions: Mapping[str, Parsed[ManifestExtension]] = field(default_factory=dict)
     selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
     overrides: Parsed[OverridesFile] | None = None
+    noise: Parsed[NoiseFile] | None = None
     gate_paths: Parsed[GatePathsFile] | None = None
     verticals: frozenset[str] = frozenset()
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
@@ -112,6 +114,11 @@ class RegistryFiles:
     def composites(self) -> Mapping[str, Composite]:
         """The manifest's composites; none without a manifest."""
         return self.manifest.model.composites if self.manifest else {}
+
+    def noise_of(self, judge: str, version: str) -> Noise | None:
+        """The last measurement of a judge's noise, None where there is none of this version."""
+        entries = reversed(self.noise.model.measured if self.noise else [])
+        return next((one for one in entries if (judge_id(one.judge), one.judge_version) == (judge, version)), None)
 
     def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
         """Yields (vertical or None, judge id, file) of central and vertical rules."""
@@ -178,6 +185,7 @@ class _Assembling:
             extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
             selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
             overrides=found.get(("overrides", "")),
+            noise=found.get(("noise", "")),
             gate_paths=found.get(("gate_paths", "")),
             verticals=frozenset(key for kind, key in found if kind == "vertical"),
             registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
@@ -203,6 +211,8 @@ class _Assembling:
                 self.read("base", "", ManifestBase, name)
             case (file,) if file == OVERRIDES:
                 self.read("overrides", "", OverridesFile, name)
+            case (file,) if file == NOISE:
+                self.read("noise", "", NoiseFile, name)
             case (file,) if file == GATE_PATHS:
                 self.read("gate_paths", "", GatePathsFile, name)
             case (*_, vertical, "eval", file) if file == EXTENSION and name.startswith(VERTICALS):
@@ -256,7 +266,7 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, EXTENSION, SELECTION):
+            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, EXTENSION, SELECTION):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

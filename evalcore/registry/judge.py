@@ -19,6 +19,7 @@ from schemas.judges import (
     Enforcement,
     Filter,
     Milestone,
+    Noise,
     RuleFile,
     Score,
     ScoreType,
@@ -28,7 +29,8 @@ from schemas.judges import (
 from schemas.verdicts import JudgeStanding
 
 _DECIDES_A_SCORE = {
-    "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions"
+    "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
+    "confirmation",
 }  # fmt: skip
 
 
@@ -72,6 +74,8 @@ class Judge:
     version: str
     """The hash of all that decides a score: rubric, model, parameters, bindings."""
     dimensions: Mapping[str, Limits] = field(default_factory=dict)
+    noise: Noise | None = None
+    """What was measured of this version's disagreement with itself."""
 
     @property
     def safety(self) -> bool:
@@ -92,6 +96,8 @@ def digest(content: Any) -> str:
 def judge_version(name: str, rule: RuleFile) -> str:
     """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
+    if content["confirmation"] is None:  # so that a judge without it keeps the version that it had before there was one
+        del content["confirmation"]
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
     return digest({**content, "temperature": float(rule.temperature), "score_range": score_range(rule), "id": name})
@@ -140,8 +146,9 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         calibration_ref=provenance.calibration_ref,
         calibration=provenance.calibration,
         recalibration_due=provenance.recalibration_due,
-        version=version or judge_version(name, rule),
+        version=(decides := version or judge_version(name, rule)),
         dimensions=MappingProxyType(_dimensions(files, name, rule, resolved, floor)),
+        noise=files.noise_of(name, decides),
     )
 
 

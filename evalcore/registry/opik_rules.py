@@ -31,6 +31,8 @@ _METADATA_NAMES = {"sub_agent_id": "sub_agent"}
 _NEVER_TRUE = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.IN})
 """Operators that Opik stores and its rules don't evaluate: such a rule would never fire."""
 LONGEST_NAME = 150
+_OWN_TEMPERATURE = re.compile(r"(?:[\w.-]+/)*(?:gpt-5|o[1-9](?![a-z]))")
+"""OpenAI's reasoning models, which refuse every temperature but 1: Opik sends them what the rule says."""
 _RATE_DIGITS = 1e-5
 """Opik keeps a rule's rate in a column of single precision."""
 
@@ -133,7 +135,7 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
     return OpikRule(
         name=rule.name,
         model=rule.model,
-        temperature=float(rule.temperature),
+        temperature=1.0 if _OWN_TEMPERATURE.match(rule.model) else float(rule.temperature),
         sampling_rate=float(rule.sampling_rate),
         enabled=live and rule.enabled,
         messages=(("SYSTEM", rule.task_introduction), ("USER", rule.prompt + shown)),

@@ -193,6 +193,7 @@ def config_hash(files: RegistryFiles) -> str:
             "manifest": files.manifest.model.model_dump(mode="json") if files.manifest else None,
             "overrides": sorted((o.model_dump(mode="json") for o in active), key=digest),
             "verticals": sorted(files.verticals),
+            **({"noise": files.noise.model.model_dump(mode="json")} if files.noise else {}),
             "datasets": {name or "": one.model_dump(mode="json") for name, one in _datasets(files).items()},
         }
     )

@@ -1,26 +1,44 @@
-"""Holds judges' answers: scored, not applicable or unscored, alone and over a sample. Pure."""
+"""Holds judges' answers: scored, not applicable or unscored, alone and over a sample. Pure.
+
+Of an item that fails a judge may be asked more than once, and k of n answers count (the rule's `confirmation`): a model
+gives a false alarm now and then, and `threshold: true` allows none. Asked once about 345 items, with 0.3 % false alarms
+a call, a clean candidate fails in two gates of three. Only a failing answer is asked for again, so that nobody gains
+anything where a judge is content.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from evalcore.judges.evaluator import Evaluation, Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import CallFailed, Failure
+from schemas.judges import ScoreType
 
 REASONS_KEPT = 3
 NA_REFUSED = "answered N/A, which the judge's rule does not allow"
+FAILING, PASSING = 0.0, 1.0
+
+
+@dataclass(frozen=True)
+class ItemAnswers:
+    """All that a BOOLEAN judge said of one item that it failed or was asked about again, the first answer first; None
+    is "N/A"."""
+
+    item: str
+    said: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
 class Scored:
     """A score on the judge's scale, 1.0 and 0.0 for true and false. `weight` is the inverse probability that the item
-    was sampled."""
+    was sampled. `about` is what the score was made of, where that is evidence to be shown."""
 
     value: float
     weight: float = 1.0
+    about: ItemAnswers | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -42,13 +60,15 @@ Answer = Scored | NotApplicable | Unscored
 @dataclass(frozen=True)
 class Answers:
     """One judge's answers over a sample. `values` and `weights` belong together; `missing` holds the weights of
-    unscored items, `why` the first reasons."""
+    unscored items, `why` the first reasons. `questioned`: the items that failed, or were asked about again, each with
+    what it counts as; of a BOOLEAN judge alone."""
 
     values: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
     missing: tuple[float, ...] = ()
     not_applicable: int = 0
     why: tuple[str, ...] = ()
+    questioned: tuple[tuple[ItemAnswers, float], ...] = ()
 
     @property
     def n(self) -> int:
@@ -62,6 +82,7 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
     low, high = scale
     values, weights, missing = [], [], []
     why: list[str] = []
+    questioned: list[tuple[ItemAnswers, float]] = []
     not_applicable = 0
     for answer in answers:
         if isinstance(answer, NotApplicable):
@@ -75,13 +96,43 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
         elif low <= answer.value <= high:  # NaN fails here too
             values.append(float(answer.value))
             weights.append(float(weight))
+            if answer.about is not None:
+                questioned.append((answer.about, float(answer.value)))
             continue
         else:
             reason = f"{answer.value} is not from {low:g} to {high:g}"
         missing.append(float(weight))
         if reason not in why and len(why) < REASONS_KEPT:
             why.append(reason)
-    return Answers(tuple(values), tuple(weights), tuple(missing), not_applicable, tuple(why))
+    return Answers(tuple(values), tuple(weights), tuple(missing), not_applicable, tuple(why), tuple(questioned))
+
+
+def unconfirmed(judge: Judge, first: Evaluation) -> bool:
+    """Tells whether the judge has to be asked again after its first answer."""
+    return settled(judge, (first,)) is None
+
+
+def settled(judge: Judge, said: Sequence[Evaluation]) -> Evaluation | None:
+    """Returns what the judge's answers about one item come to, None where it has to be asked once more.
+
+    The first answer counts where it is not false. A false one stands unless so many others are true that the rule's
+    number of false ones can't be reached: "N/A" takes no false answer back.
+    """
+    rule, first = judge.rule.confirmation, said[0]
+    if rule is None or judge.score_type is not ScoreType.BOOLEAN or first.value != FAILING:
+        return first
+    values = tuple(answer.value for answer in said)
+    if values.count(PASSING) > rule.asks - rule.failing:
+        acquitting = next(answer for answer in said if answer.value == PASSING)
+        return replace(acquitting, said=values)
+    if values.count(FAILING) >= rule.failing or len(said) >= rule.asks:
+        return replace(first, said=values)
+    return None
+
+
+def as_it_stands(said: Sequence[Evaluation], why: str) -> Evaluation:
+    """Returns the first answer, which stands because the judge could not be asked again; `why` says so."""
+    return replace(said[0], reason=f"{said[0].reason} (not confirmed: {why})", said=tuple(one.value for one in said))
 
 
 @dataclass(frozen=True)
@@ -113,13 +164,20 @@ def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False) 
         missing = Unscored(found.message, task.weight)
         return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)
     dimensions = {name: answer_of(task.judge, value, task.weight) for name, value in found.dimensions.items()}
-    return Judgement(answer_of(task.judge, found.value, task.weight), found.reason, dimensions, cached)
+    answer = answer_of(task.judge, found.value, task.weight, _about(task, found))
+    return Judgement(answer, found.reason, dimensions, cached)
 
 
-def answer_of(judge: Judge, value: float | None, weight: float = 1.0) -> Answer:
+def answer_of(judge: Judge, value: float | None, weight: float = 1.0, about: ItemAnswers | None = None) -> Answer:
     """Makes an answer of an evaluation's value. None, not applicable, is an answer only where the judge's rule allows
     it, whoever evaluated and whenever; elsewhere it is the cheapest way around a score, and leaves the item
     unscored."""
     if value is not None:
-        return Scored(value, weight)
+        return Scored(value, weight, about)
     return NotApplicable() if judge.rule.takes_na else Unscored(NA_REFUSED, weight)
+
+
+def _about(task: Task, found: Evaluation) -> ItemAnswers | None:
+    if task.judge.score_type is not ScoreType.BOOLEAN or (found.value != FAILING and not found.said):
+        return None
+    return ItemAnswers(task.item, found.said or (found.value,))

@@ -8,8 +8,9 @@ key comes from the environment for callers who evaluate a gate without the servi
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +25,11 @@ from schemas.settings import read_secret
 KEY = "RAMPGATE_MODEL_KEY"
 FILE = f"{KEY}_FILE"
 PATH = "/chat/completions"
-_FORMAT_WORDS = ("response_format", "json_schema", "structured output")
+_OPTIONAL: Mapping[str, Sequence[str]] = {
+    "response_format": ("response_format", "json_schema", "structured output"), "temperature": ("temperature",)
+}  # fmt: skip
+"""Parameters that a call can do without, and the words by which a refusal names them."""
+log = logging.getLogger(__name__)
 
 
 def model_key() -> str | None:
@@ -64,15 +69,19 @@ class ChatModel:
         self.source = url.rstrip("/").removesuffix(PATH)
         self._url = self.source + PATH
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-        self._without_format: set[str] = set()
-        """Models that refused a response format; the prompt and the strict reading remain."""
+        self._refused: dict[str, frozenset[str]] = {}
+        """What models refused of _OPTIONAL: a response format, where the prompt and the strict reading remain; and a
+        temperature, since OpenAI's reasoning models take none but their own."""
 
     async def complete(self, asked: Prompt) -> Reply:
-        formatted = asked.model not in self._without_format
-        response = await self._post(_body(asked, formatted))
-        if formatted and response.status_code in (400, 422) and _names_the_format(response):
-            self._without_format.add(asked.model)
-            response = await self._post(_body(asked, formatted=False))
+        sent = frozenset(_OPTIONAL) - self._refused.get(asked.model, frozenset())
+        response = await self._post(_body(asked, sent))
+        while response.status_code in (400, 422) and (named := _named(response, sent)):
+            if named not in (known := self._refused.get(asked.model, frozenset())):
+                log.warning("model_refuses_parameter: %s is asked without %s", asked.model, named)
+                self._refused[asked.model] = known | {named}
+            sent -= {named}
+            response = await self._post(_body(asked, sent))
         if response.status_code != 200:
             raise self._failure(response)
         return _reply(response)
@@ -110,11 +119,11 @@ def retry_after(headers: Mapping[str, str]) -> float:
     return float(value) if value.replace(".", "", 1).isdecimal() and value.isascii() else 0.0
 
 
-def _body(asked: Prompt, formatted: bool) -> bytes:
-    body: dict[str, Any] = {
-        "model": asked.model, "messages": list(asked.messages), "temperature": asked.temperature
-    }  # fmt: skip
-    if formatted:
+def _body(asked: Prompt, sent: frozenset[str]) -> bytes:
+    body: dict[str, Any] = {"model": asked.model, "messages": list(asked.messages)}
+    if "temperature" in sent:
+        body["temperature"] = asked.temperature
+    if "response_format" in sent:
         named = {"name": "judgement", "strict": True, "schema": asked.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
@@ -161,6 +170,7 @@ def _message(response: Response) -> str:
     return text if isinstance(text, str) and text else "no message"
 
 
-def _names_the_format(response: Response) -> bool:
+def _named(response: Response, sent: frozenset[str]) -> str | None:
+    """Returns the first of the parameters sent that the refusal names, None where it names none of them."""
     text = response.content[:4_000].decode(errors="replace").lower()
-    return any(word in text for word in _FORMAT_WORDS)
+    return next((name for name in _OPTIONAL if name in sent and any(word in text for word in _OPTIONAL[name])), None)

@@ -20,7 +20,7 @@ from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import render
 from evalcore.registry.registry import Judge
-from evalcore.scoring.answers import Scored, Unscored, answer_of
+from evalcore.scoring.answers import Scored, Unscored, answer_of, as_it_stands, settled
 from evalcore.scoring.assignments import task_of, unscorable
 from evalcore.scoring.items import Item, dataset_item
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
@@ -131,9 +131,7 @@ class LLMJudgeMetric(GEval):
         """Score a dataset item, a trace, or Opik's playground item. Never raises."""
         try:
             found = self._evaluate(context, source)
-            if isinstance(found, Prompt):
-                found = self._read(self._model.generate_chat_completion(**self._request(found)))
-            return self._result(found)
+            return self._result(self._answered(self._request(found)) if isinstance(found, Prompt) else found)
         except Exception as error:
             return self._failure(error)
 
@@ -141,9 +139,7 @@ class LLMJudgeMetric(GEval):
         """As `score_in`."""
         try:
             found = self._evaluate(context, source)
-            if isinstance(found, Prompt):
-                found = self._read(await self._model.agenerate_chat_completion(**self._request(found)))
-            return self._result(found)
+            return self._result(await self._aanswered(self._request(found)) if isinstance(found, Prompt) else found)
         except Exception as error:
             return self._failure(error)
 
@@ -154,6 +150,26 @@ class LLMJudgeMetric(GEval):
         if why := unscorable(self.judge, item):
             raise NoScore(why)
         return evaluator_of(self.judge).evaluate(task_of(self.judge, item))
+
+    def _answered(self, request: dict[str, Any]) -> Evaluation:
+        """Asks as often as a gate does: a failing answer of a judge with `confirmation` more than once."""
+        said = [self._read(self._model.generate_chat_completion(**request))]
+        while (found := settled(self.judge, said)) is None:
+            try:
+                said.append(self._read(self._model.generate_chat_completion(**request)))
+            except Exception as error:
+                return as_it_stands(said, type(error).__name__)
+        return found
+
+    async def _aanswered(self, request: dict[str, Any]) -> Evaluation:
+        """As `_answered`."""
+        said = [self._read(await self._model.agenerate_chat_completion(**request))]
+        while (found := settled(self.judge, said)) is None:
+            try:
+                said.append(self._read(await self._model.agenerate_chat_completion(**request)))
+            except Exception as error:
+                return as_it_stands(said, type(error).__name__)
+        return found
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         answer = answer_format(self.judge.score_type, tuple(self.rule.dimensions or ()))

@@ -10,14 +10,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from evalcore.judges.bindings import Unbound
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
-from evalcore.judges.llm_judge import cache_key
-from evalcore.scoring.answers import Judgement, judgement
+from evalcore.judges.llm_judge import cache_key, later_key
+from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed
 from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
@@ -157,7 +157,8 @@ class _Run:
             asked: dict[int, tuple[str, Prompt]] = {}
             for place in range(start, min(start + CHUNK, len(self._tasks))):
                 task = self._tasks[place]
-                if (known := self._scorer.answered.of_item(task)) is not None:
+                known = self._scorer.answered.of_item(task)
+                if known is not None and not unconfirmed(task.judge, known):
                     self._cached(place, known)
                     continue
                 made = evaluate(task)
@@ -168,7 +169,7 @@ class _Run:
             names = [name for name, _ in asked.values()]
             held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
             for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
-                if answer is not None:
+                if answer is not None and not unconfirmed(self._tasks[place].judge, answer):
                     self._cached(place, answer)
                     continue
                 # More workers than places, so that no place is empty while an answer is read and kept.
@@ -185,10 +186,32 @@ class _Run:
             place, name, asked = queued
             task = self._tasks[place]
             answer, cached = await self._scorer.judge(self.gate, task, name, asked)
+            if not isinstance(answer, CallFailed) and unconfirmed(task.judge, answer):
+                answer, cached = await self._confirmed(task, name, asked, answer, cached)
             if cached and not isinstance(answer, CallFailed):
                 self._cached(place, answer)
             else:
                 self.found[place] = judgement(task, answer, cached)
+
+    async def _confirmed(
+        self, task: Task, name: str, asked: Prompt, first: Evaluation, cached: bool
+    ) -> tuple[Evaluation, bool]:
+        """Asks the judge again until its answers settle the item. Each of them is kept under a key of its own and paid
+        for like any other. Where one can't be had, the first answer stands: nothing takes it back."""
+        said, unmarked = [first], replace(task, digest=b"")  # the item's bytes are the key of its first answer
+        while (found := settled(task.judge, said)) is None:
+            key = later_key(name, len(said) + 1)
+            (held,) = await self._scorer.answered.look_up([unmarked], [key])
+            if held is not None:
+                self._scorer.observe(CACHED)
+                said.append(held)
+                continue
+            answer, known = await self._scorer.judge(self.gate, unmarked, key, asked)
+            cached = cached and known
+            if isinstance(answer, CallFailed):
+                return as_it_stands(said, answer.message), cached
+            said.append(answer)
+        return found, cached
 
     def _cached(self, place: int, answer: Evaluation) -> None:
         self.found[place] = judgement(self._tasks[place], answer, True)

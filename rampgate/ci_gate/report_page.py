@@ -130,14 +130,14 @@ def text(raw: str) -> str:
 def _table(found: list[Row]) -> str:
     heads = (
         "", "score", "95 % interval", "threshold", "floor", "baseline", "items", "unscored", "not applicable",
-        "standing, due",
+        "asked again", "finds a fall of", "a clean one passes", "standing, due",
     )  # fmt: skip
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(
         f'<tr><td>{text(row.judge)}</td><td class="{row.word}">{row.word}</td><td>{row.shown}</td>'
         f"<td>{row.interval}</td><td>{row.score.threshold:g}</td><td>{row.score.floor:g}</td><td>{row.baseline}</td>"
         f"<td>{row.score.n}</td><td>{row.score.unscored}</td><td>{row.score.not_applicable}</td>"
-        f"<td>{row.standing}</td></tr>"
+        f"<td>{row.again}</td><td>{row.finds}</td><td>{row.clean_passes}</td><td>{row.standing}</td></tr>"
         for row in found
     )
     return (

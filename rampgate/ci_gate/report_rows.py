@@ -44,6 +44,23 @@ class Row:
         return f"{low:.3g} to {high:.3g}"
 
     @property
+    def again(self) -> str:
+        """How many failing answers were asked for again, and how many items of those do not count as failing."""
+        score = self.score
+        return f"{score.asked_again}, {score.overturned} overturned" if score.asked_again else ""
+
+    @property
+    def finds(self) -> str:
+        """The smallest fall that this sample finds with 80 % power; empty where no noise was measured."""
+        return "" if self.score.detectable_drop is None else f"{self.score.detectable_drop:.3g}"
+
+    @property
+    def clean_passes(self) -> str:
+        """How often a candidate without a fault passes this judge; empty where no noise was measured."""
+        chance = self.score.clean_pass_probability
+        return "" if chance is None else f"{chance:.2%}"
+
+    @property
     def baseline(self) -> str:
         score = self.score
         return "" if score.baseline is None else f"{figure(score.baseline)} ({score.baseline_runs})"

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from schemas.judges import SAME_OPERATOR, Operator, RuleFile, VerticalRuleFile
+from schemas.judges import SAME_OPERATOR, NoiseFile, Operator, RuleFile, VerticalRuleFile
 from schemas.manifests import (
     GatePathsFile,
     JudgeSelection,
@@ -38,6 +38,7 @@ FILES: Final[dict[str, FileForm]] = {
     "manifest-extension": FileForm("Categories of a vertical", ManifestExtension),
     "judge-selection": FileForm("Quality judges of a vertical's categories", JudgeSelection),
     "enforcement-overrides": FileForm("Audited exceptions to enforcement", OverridesFile),
+    "judge-noise": FileForm("How much judges disagree with themselves", NoiseFile),
     "gate-paths": FileForm("Which gates a change triggers", GatePathsFile),
     "vertical": FileForm("A registered vertical", Vertical),
 }

@@ -78,7 +78,7 @@ def test_one_verticals_calibration_leaves_the_others_as_they_are() -> None:
         ("evaluation_manifest.yaml", "greeting_quality: 4", "greeting_quality: 4.5"),
         ("rules/ux_quality.yaml", "tolerance: 0.05", "tolerance: 0.01"),
         ("rules/response_quality.yaml", "Score the agent's output", "Rate the agent's output"),
-        ("rules/response_quality.yaml", "temperature: 1.0", "temperature: 0.5"),
+        ("rules/response_quality.yaml", "temperature: 0\n", "temperature: 0.5\n"),
         ("rules/greeting_quality.yaml", "sampling_rate: 1.0", "sampling_rate: 0.5"),
         ("rules/greeting_quality.yaml", "enabled: true", "enabled: false"),
     ],

@@ -142,6 +142,26 @@ CASES = [
     Case("tolerance-fits-scale", {QUALITY: "tolerance: 4"}, f"{QUALITY}: tolerance", {QUALITY: "tolerance: 1"}),
     Case("tolerance-fits-scale", {SAFETY: "tolerance: 1"}, f"{SAFETY}: tolerance"),
     Case("tolerance-fits-scale", {OVERLAY: "tolerance: 10"}, f"{OVERLAY}: tolerance", {OVERLAY: "tolerance: 0.1"}),
+    Case(
+        "confirmation-fits",
+        {SAFETY: "confirmation: {asks: 3, failing: 2}"},
+        f"{SAFETY}: confirmation",
+        {BOOLEAN: "confirmation: {asks: 3, failing: 2}"},
+        ("FLOAT",),
+    ),
+    Case(
+        "confirmation-fits",
+        {BOOLEAN: "{confirmation: {asks: 3, failing: 2}, dimensions: {tone: {description: Tone.}}}"},
+        f"{BOOLEAN}: confirmation",
+        says=("dimensions",),
+    ),
+    Case(
+        "confirmation-keeps-alarms",
+        {BOOLEAN: "confirmation: {asks: 3, failing: 3}"},
+        f"{BOOLEAN}: confirmation.failing",
+        {BOOLEAN: "confirmation: {asks: 5, failing: 3}"},
+        ("2 of 3 answers against it", "write 2 or less"),
+    ),
 ]
 
 

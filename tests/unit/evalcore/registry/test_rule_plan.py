@@ -53,6 +53,18 @@ def test_opik_judges_only_where_it_is_the_verticals_one_live_judge() -> None:
     assert not off.enabled
 
 
+@pytest.mark.parametrize(
+    ("model", "temperature"),
+    [("gpt-5-mini", 1.0), ("openai/gpt-5", 1.0), ("o3", 1.0), ("o4-mini", 1.0), ("gpt-4o", 0.0), ("our-gpt-5", 0.0)],
+)
+def test_opik_is_given_the_one_temperature_that_the_model_takes(model: str, temperature: float) -> None:
+    """Opik hands a rule's temperature on, and OpenAI's reasoning models refuse all but 1: nothing would be scored."""
+    asked = judge(model=model, temperature=0)
+    assert desired(asked, "receipts", False).temperature == temperature
+    (rule,) = planned([asked], []).create
+    assert planned([asked], applied(planned([asked], []), [])).empty, rule
+
+
 def test_floor_tolerance_classification_and_provenance_survive_and_no_message_shows_them() -> None:
     rule = desired(judge(), "receipts", False)
     kept = rule.metadata

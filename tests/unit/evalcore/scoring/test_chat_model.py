@@ -73,6 +73,47 @@ async def test_a_call_is_one_request_with_the_rules_words_and_a_schema_of_its_sc
     assert list(asked("brevity").schema["properties"]["dimensions"]["properties"]) == ["tone-of-voice", "facts"]
 
 
+def refusal(message: str) -> httpx.Response:
+    return httpx.Response(400, json={"error": {"message": message, "code": "unsupported_value"}})
+
+
+def no_temperature() -> httpx.Response:
+    return refusal("Unsupported value: 'temperature' does not support 0 with this model.")
+
+
+async def test_a_model_that_takes_no_temperature_but_its_own_is_asked_without() -> None:
+    """OpenAI's reasoning models refuse 0: with the platform's default no gate could be decided by them."""
+    model, seen = scripted(no_temperature(), refusal("no response_format"), completion(), completion())
+    for _ in range(2):
+        assert (await model.complete(asked())).text
+    bodies = [json.loads(request.content) for request in seen]
+    assert [("temperature" in body, "response_format" in body) for body in bodies] == [
+        (True, True), (False, True), (False, False), (False, False)
+    ]  # fmt: skip
+
+
+async def test_calls_that_are_refused_at_one_moment_are_all_asked_again() -> None:
+    """The first refusal is remembered while the others are under way, none of which may be lost for it."""
+    together = asyncio.Barrier(4)
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if "temperature" not in json.loads(request.content):
+            return completion()
+        await together.wait()
+        return no_temperature()
+
+    model = ChatModel(httpx.AsyncClient(transport=httpx.MockTransport(answer)), "http://model.test/v1")
+    replies = await asyncio.gather(*(model.complete(asked()) for _ in range(4)))
+    assert len(replies) == 4
+
+
+async def test_a_refusal_that_names_what_was_not_sent_is_a_refusal() -> None:
+    model, seen = scripted(no_temperature(), no_temperature())
+    with pytest.raises(CallFailed):
+        await model.complete(asked())
+    assert len(seen) == 2
+
+
 SOURCES: dict[Any, dict[str, Any]] = {
     "offline": ITEM,
     "online": {"input": {"messages": [{"content": "how?"}]}, "output": {"messages": [{"content": "so!"}]}},
