@@ -90,6 +90,8 @@ class Strikes:
         match fault.kind.split(" ", 1):
             case ["kill", "a worker"]:
                 parts.kill(number)
+            case ["restart", _]:
+                parts.restart(number)
             case ["kill", _]:
                 parts.replace_redis(empty=True, away=fault.seconds)
             case ["stop", "Redis"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -41,6 +42,7 @@ class Parts:
         self.prefix = ""
         self.workers: list[WorkerProcess] = []
         self.paused: set[int] = set()
+        self.leaving: set[int] = set()
         self.ended: list[str] = []
         """Workers that ended without being told to: which, and with what code."""
         self._started = 0
@@ -116,7 +118,14 @@ class Parts:
         """And a supervisor starts it again."""
         self.workers[number].kill()
         self.paused.discard(number)
+        self.leaving.discard(number)
         self.workers[number] = self._worker()
+
+    def restart(self, number: int) -> None:
+        """As a deployment does: it settles what it can, and the next one is started once it has ended."""
+        if number not in self.paused and number not in self.leaving:
+            self.workers[number].process.send_signal(signal.SIGTERM)
+            self.leaving.add(number)
 
     def pause(self, number: int) -> None:
         self.workers[number].pause()
@@ -131,8 +140,10 @@ class Parts:
         """Start those again that ended by themselves, and note it."""
         for number, worker in enumerate(self.workers):
             code = worker.process.poll()
-            if code is not None:
+            if code is not None and not (code == 0 and number in self.leaving):
                 self.ended.append(f"{worker.log_file.name} ended with {code}: {worker.log()[-600:]}")
+            if code is not None:
+                self.leaving.discard(number)
                 self.workers[number] = self._worker()
 
     def url(self) -> str:
@@ -150,6 +161,7 @@ class Parts:
                 worker.kill()
         self.workers.clear()
         self.paused.clear()
+        self.leaving.clear()
 
     # ---- Redis
 

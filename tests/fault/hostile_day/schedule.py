@@ -9,6 +9,7 @@ from dataclasses import dataclass
 KINDS: dict[str, tuple[int, float, float]] = {
     # kind: (weight, shortest, longest seconds it lasts)
     "kill a worker": (8, 0.0, 0.0),
+    "restart a worker in good order": (5, 0.0, 0.0),
     "stop a worker for a moment": (5, 0.1, 0.8),
     "stop a worker beyond its session": (4, 2.5, 4.0),
     "stop a worker beyond its session, then kill it": (3, 2.5, 3.5),
