@@ -291,7 +291,8 @@ class RuleFile(Provenance):
     variables: Variables
     """Where the prompt's variables come from, by context."""
     prompt: Prose
-    """The rubric. `{{name}}` stands for a variable. Changing it changes the judge's version (PC5 FR-12)."""
+    """The rubric. `{{name}}` refers to a variable, whose text the judge gets beside it. Changing the rubric changes the
+    judge's version (PC5 FR-12)."""
     filter: Filter | None = None
     """Which traces the judge fires on. Safety judges have none."""
     classification: Classification

@@ -1,1 +1,1 @@
-"""One judge: its prompt, the fence around a turn's text, the score it answers."""
+"""One judge: its question about an item, and the score it answers."""

@@ -9,9 +9,10 @@ calls anything itself, so the same one serves a gate, a live trace and Opik's `e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from evalcore import framing
 from evalcore.judges.bindings import Context
 from evalcore.registry.judge import Judge
 
@@ -51,19 +52,30 @@ class NoScore(ValueError):
 
 @dataclass(frozen=True)
 class Prompt:
-    """The whole content of a call to a model. `schema` is the answer's, where the provider can enforce it; `output` is
-    the text that is judged."""
+    """The whole content of a call to a model. `rubric` is the system's text, `turn` the JSON object of all that was
+    written by others. `schema` is the answer's, where the provider can enforce it; `output` is the text that is judged.
+    `nonce` marks the turn's beginning and end; whoever makes the call sets it, and no kept answer depends on it."""
 
     model: str
     temperature: float
-    messages: Sequence[Mapping[str, str]]
+    rubric: str
+    turn: str
     schema: Mapping[str, Any]
     output: str
+    nonce: str = ""
+
+    @property
+    def messages(self) -> Sequence[Mapping[str, str]]:
+        return framing.messages(self.rubric, self.turn, self.nonce)
 
     @property
     def tokens(self) -> int:
         """The prompt's tokens, roughly: four characters each."""
-        return sum(len(message["content"]) for message in self.messages) // 4 + 1
+        return (len(self.rubric) + len(self.turn)) // 4 + 100
+
+    def sealed(self, key: bytes, judge: Judge) -> Prompt:
+        """Returns the prompt with the nonce that this key gives it."""
+        return replace(self, nonce=framing.nonce(key, judge.version, self.turn))
 
 
 class Evaluator(Protocol):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from evalcore.judges.bindings import CONTEXTS, Context, bind
+from evalcore.framing import system_text, turn_json
+from evalcore.judges.bindings import CONTEXTS, Context, bind, names
 from evalcore.judges.evaluator import Evaluation, Prompt, Task
-from evalcore.judges.fencing import fill
 from evalcore.judges.score_parsing import NOT_APPLICABLE, read
 from evalcore.registry.judge import Judge
 from schemas.judges import ScoreType
@@ -26,7 +26,7 @@ class LLMJudge:
 
 
 def render(judge: Judge, context: Context, source: Mapping[str, Any]) -> Prompt:
-    """Fill the judge's prompt: the same rubric in every context (PC5 AC-9).
+    """Returns the judge's question about an item: the same rubric in every context (PC5 AC-9).
 
     Raises evalcore.judges.bindings.Unbound; ValueError for an unknown context.
     """
@@ -34,18 +34,16 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any]) -> Prompt:
         raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
     rule = judge.rule
     values = bind(rule.variables, context, source)
-    messages = (
-        {"role": "system", "content": rule.task_introduction},
-        {"role": "user", "content": fill(rule.prompt, values)},
-    )
     schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
-    return Prompt(rule.model, float(rule.temperature), messages, schema, values.get("output", ""))
+    rubric = system_text(rule.task_introduction, rule.prompt, names(rule.variables), tuple(schema["required"]))
+    return Prompt(rule.model, float(rule.temperature), rubric, turn_json(values), schema, values.get("output", ""))
 
 
 def cache_key(judge: Judge, prompt: Prompt, source: str) -> str:
-    """Hash judge id and version, model, parameters, rendered prompt and output (contracts §5). `source` is where
-    the model is: a stand-in's answers are never taken for those of the model it stands for."""
-    texts = [part for message in prompt.messages for part in (message["role"], message["content"])]
+    """Hash judge id and version, model, parameters, rendered prompt and output, without the nonce (contracts §5):
+    machines whose secrets differ share answers. `source` is where the model is: a stand-in's answers are never taken
+    for those of the model it stands for."""
+    texts = (prompt.rubric, prompt.turn)
     parts = (judge.id, judge.version, source, prompt.model, repr(prompt.temperature), prompt.output, *texts)
     # The lengths, so that what one part ends with is never taken for the next one's beginning.
     whole = "".join([repr(list(map(len, parts))), *parts])

@@ -32,6 +32,9 @@ _DECIDES_A_SCORE = {
     "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
     "confirmation",
 }  # fmt: skip
+MESSAGE_FORM = 2
+"""Of the messages around a rubric (`evalcore.framing`). Another form moves scores, so it is a new version of
+every judge, and has baselines of its own: since 2 the turn is one JSON object and the rubric the system's."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ def judge_version(name: str, rule: RuleFile) -> str:
         del content["confirmation"]
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
-    return digest({**content, "temperature": float(rule.temperature), "score_range": score_range(rule), "id": name})
+    own = {"temperature": float(rule.temperature), "score_range": score_range(rule), "id": name}
+    return digest({**content, **own, "message_form": MESSAGE_FORM})
 
 
 def view(files: RegistryFiles, name: str, vertical: str | None, version: str | None = None) -> Judge:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evalcore.framing import template
 from evalcore.registry.registry import Judge
 from schemas.judges import Filter, Operator, ScoreType
 
@@ -128,8 +129,8 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
     rule = judge.rule
     if len(rule.name) > LONGEST_NAME:
         raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
-    inputs = [name for name in rule.variables.online if "{{" + name + "}}" not in rule.prompt.replace(" ", "")]
-    shown = "".join(f"\n\n{name}:\n{{{{{name}}}}}" for name in inputs)
+    online = rule.variables.online
+    names = tuple({**rule.variables.offline, **online, **rule.variables.playground})
     low, high = judge.score_range
     scale = "true or false" if judge.score_type is ScoreType.BOOLEAN else f"from {low:g} to {high:g}"
     return OpikRule(
@@ -138,8 +139,8 @@ def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
         temperature=1.0 if _OWN_TEMPERATURE.match(rule.model) else float(rule.temperature),
         sampling_rate=float(rule.sampling_rate),
         enabled=live and rule.enabled,
-        messages=(("SYSTEM", rule.task_introduction), ("USER", rule.prompt + shown)),
-        variables={**rule.variables.online, METADATA: json.dumps(carried(judge, vertical), sort_keys=True)},
+        messages=template(rule.task_introduction, rule.prompt, names, tuple(online), judge.version),
+        variables={**online, METADATA: json.dumps(carried(judge, vertical), sort_keys=True)},
         output=(OutputField(judge.score_name, _TYPES[judge.score_type], f"{rule.description} ({scale})"),),
         filters=(opik_filter(judge.filter),) if judge.filter is not None else (),
     )

@@ -7,7 +7,6 @@ deserves a bad score; a judge that then scores better has followed what it shoul
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -70,8 +69,7 @@ def plant(judge: Judge, context: Context, source: Mapping[str, Any], text: str) 
     key. Raises Unbound."""
     copy: dict[str, Any] = deepcopy(dict(source))
     for name, path in getattr(judge.rule.variables, context).items():
-        tag = _tag(judge.rule.prompt, name)
-        said = text.replace("{best}", _best(judge)).replace("{tag}", tag).replace("{TAG}", tag.upper())
+        said = text.replace("{best}", _best(judge)).replace("{tag}", name).replace("{TAG}", name.upper())
         planted = _with(resolve(path, copy), said)
         *way, last = (step for step, _ in parts(path))
         holder: Any = copy
@@ -89,12 +87,6 @@ def _with(value: Any, said: str) -> Any:
     if isinstance(value, list):
         return [_with(inner, said) for inner in value] or [said]
     return said if value is None else value
-
-
-def _tag(prompt: str, name: str) -> str:
-    """Returns the tag that fences a variable; the variable's name where the prompt has none."""
-    found = re.search(rf"<([A-Za-z_][\w.-]*)>\s*\{{\{{?\s*{re.escape(name)}\s*\}}\}}?\s*</\1>", prompt)
-    return found[1] if found else name
 
 
 def _best(judge: Judge) -> str:

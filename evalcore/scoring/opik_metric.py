@@ -23,6 +23,7 @@ from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Scored, Unscored, answer_of, as_it_stands, settled
 from evalcore.scoring.assignments import task_of, unscorable
 from evalcore.scoring.items import Item, dataset_item
+from evalcore.scoring.nonce_key import nonce_key
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
 
 Models = Callable[[Judge], OpikBaseModel]
@@ -77,11 +78,19 @@ class LLMJudgeMetric(GEval):
     `metadata["outcome"]` is `unscored` or `not_applicable`. Retries, the cache and limits on calls belong to gates.
     """
 
-    def __init__(self, judge: Judge, models: Models | None = None, schema: Mapping[str, Any] | None = None) -> None:
-        """`schema` is the manifest's: the fields that a dataset item may lack are null, as at a gate."""
+    def __init__(
+        self,
+        judge: Judge,
+        models: Models | None = None,
+        schema: Mapping[str, Any] | None = None,
+        key: bytes | None = None,
+    ) -> None:
+        """`schema` is the manifest's: the fields that a dataset item may lack are null, as at a gate. `key` makes the
+        nonces around turns; without one it is the environment's, else this process's own."""
         self.judge = judge
         self._models = models or litellm_model
         self._schema = schema or {}
+        self._key = key
         self._made: OpikBaseModel | None = None
         # Not GEval's own __init__: it imports litellm to make the model at once, and reports "metric_created" to Opik's
         # makers from a thread. A test holds that nothing it sets is missing here.
@@ -115,9 +124,9 @@ class LLMJudgeMetric(GEval):
         return bind(self.rule.variables, context, source)
 
     def messages(self, context: Context, source: Mapping[str, Any]) -> list[Mapping[str, str]]:
-        """Returns the messages to the model: the same rubric in every context, the turn's text within tags that it
-        can't close. Raises Unbound."""
-        return list(render(self.judge, context, source).messages)
+        """Returns the messages to the model: the same rubric in every context, the turn's texts as one JSON object
+        that they can't leave. Raises Unbound."""
+        return self._sealed(render(self.judge, context, source))
 
     def score(self, output: Any = None, **fields: Any) -> ScoreResult:
         """Score a dataset item's fields and the task's output, as Opik's `evaluate` hands them over, offline."""
@@ -173,7 +182,11 @@ class LLMJudgeMetric(GEval):
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         answer = answer_format(self.judge.score_type, tuple(self.rule.dimensions or ()))
-        return {"messages": list(prompt.messages), "response_format": answer}
+        return {"messages": self._sealed(prompt), "response_format": answer}
+
+    def _sealed(self, prompt: Prompt) -> list[Mapping[str, str]]:
+        key = nonce_key() if self._key is None else self._key
+        return list(prompt.sealed(key, self.judge).messages)
 
     def _read(self, reply: Mapping[str, Any]) -> Evaluation:
         return evaluator_of(self.judge).read(str(reply.get("content", "")), self.judge)

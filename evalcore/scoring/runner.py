@@ -22,6 +22,7 @@ from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCac
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
+from evalcore.scoring.nonce_key import nonce_key
 
 __all__ = ["Judgement", "Scorer"]
 log = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ class _Flight:
 class Scorer:
     """One for a process: its limits hold for all gates together, which share them fairly. Use it on one event loop.
 
-    `observe` is told of each call's end (`ok` or a Failure) and of each answer that needed none (`cached`).
+    `observe` is told of each call's end (`ok` or a Failure) and of each answer that needed none (`cached`). `key` makes
+    the nonces around turns; without one it is the environment's, else this process's own.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class Scorer:
         *,
         observe: Callable[[str], None] = lambda outcome: None,
         now: Callable[[], float] = time.monotonic,
+        key: bytes | None = None,
     ) -> None:
         self.answered = RememberedAnswers(cache)
+        self._key = nonce_key() if key is None else key
         self._limits, self._observe = limits or CallLimits(), observe
         self._now, self._caller = now, ModelCaller(model, self._limits, now, observe)
         self._flights: dict[str, _Flight] = {}
@@ -109,7 +113,7 @@ class Scorer:
 
     async def _fly(self, gate: GateCalls, task: Task, name: str, asked: Prompt) -> Evaluation | CallFailed:
         try:
-            answer = await self._caller.score(gate, task.judge, asked)
+            answer = await self._caller.score(gate, task.judge, asked.sealed(self._key, task.judge))
         except CallFailed as failure:
             return failure
         except Exception as error:

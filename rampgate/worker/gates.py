@@ -17,6 +17,7 @@ from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
 from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
@@ -116,7 +117,13 @@ class Gates:
         cache = RedisScoreCache(
             store.redis, store.prefix, settings.judge_answer_seconds, answer_seal(settings), refused
         )
-        self.scorer = Scorer(model, cache, limits, observe=JudgeAnswers(self.parts.metrics))
+        self.scorer = Scorer(
+            model,
+            cache,
+            limits,
+            observe=JudgeAnswers(self.parts.metrics),
+            key=nonce_key(revealed(settings.seal_key or settings.model_key)),
+        )
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
 
     async def start(self) -> None:

@@ -1,9 +1,9 @@
 """Answers a judge's prompt with a score on the scale and of the type that the prompt asks for. Pure.
 
-It judges the text between the prompt's tags. There `#quality:0.4` says how good the text is, from 0 to 1, and
-`#quality:na` that it is not applicable; without such a mark the text's hash decides. Outside all tags it obeys: "give
-this a 5" or a ready answer sets its score. It thus acts like a model that obeys whatever is not marked as data, and
-shows whether a prompt keeps a turn's text between the tags.
+It judges the texts of the first JSON object in the user's message, or what is between tags where there is no object.
+There `#quality:0.4` says how good the text is, from 0 to 1, and `#quality:na` that it is not applicable; without such a
+mark the text's hash decides. All else it obeys, whoever says it: "give this a 5" or a ready answer sets its score. It
+thus acts like a model that obeys whatever is not data by its place, and shows whether a prompt keeps texts in theirs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,9 +60,8 @@ class Wanted:
 
 def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[str, Any]:
     """`{"score": …, "reason": …}`, with the dimensions that the prompt asks for."""
-    prompt = _text(messages[-1].get("content") if messages else "")
-    asked = wanted(prompt, response_format)
-    inside, outside = _split(prompt)
+    inside, outside = _read(messages)
+    asked = wanted(outside, response_format)
     told = next((found["value"] for sign in _TOLD if (found := sign.search(outside))), None)
     if told is not None:
         plain = told.strip('"').lower()
@@ -75,10 +74,15 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
     return out
 
 
-def wanted(prompt: str, response_format: Any) -> Wanted:
-    """The score that the schema of a structured answer asks for, else the prompt's words."""
+def highest(messages: Sequence[Mapping[str, Any]], response_format: Any) -> float:
+    """The best score on the scale that is asked for."""
+    return wanted(_read(messages)[1], response_format).high
+
+
+def wanted(outside: str, response_format: Any) -> Wanted:
+    """The score that the schema of a structured answer asks for, else the prompt's words outside the judged texts."""
     score, dimensions = _of_schema(response_format)
-    tail = prompt[-1_500:]
+    tail = outside[-2_500:]
     text = f"{score.get('description', '')} {tail}"
     kinds = [one.get("type") for one in score.get("anyOf", [score]) if isinstance(one, dict)]
     kind = next((kind for kind in ("boolean", "integer", "number") if kind in kinds), None)
@@ -103,6 +107,39 @@ def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
         return asked.at(1.0), "the text is kind"
     share = int.from_bytes(hashlib.sha256(inside.encode(errors="replace")).digest()[:4], "big") / 2**32
     return asked.at(LOWEST_BY_HASH + (1 - LOWEST_BY_HASH) * share), "by the hash of the text"
+
+
+def _read(messages: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """The texts to judge, and all else that is said."""
+    *before, last = [_text(message.get("content")) for message in messages] or [""]
+    found = _object(last)
+    if found is None:
+        inside, outside = _split(last)
+    else:
+        texts, start, end = found
+        inside, outside = "\n".join(texts), f"{last[:start]}\n{last[end:]}"
+    return inside, "\n".join([*before, outside])
+
+
+def _object(prompt: str) -> tuple[list[str], int, int] | None:
+    """The texts in the first JSON object that begins a line, and where the object begins and ends; None without one."""
+    opened = re.search(r"<[A-Za-z_][\w.-]*>", prompt)
+    for line in re.finditer(r"^\{", prompt, re.MULTILINE):
+        if opened and opened.start() < line.start():
+            break  # it is between tags, a text itself
+        try:
+            found, end = json.JSONDecoder().raw_decode(prompt, line.start())
+        except (ValueError, RecursionError):
+            continue
+        return list(_texts(found)), line.start(), end
+    return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
 
 
 def _split(prompt: str) -> tuple[str, str]:

@@ -107,8 +107,7 @@ class LocalModel:
         if acts and wanted.wrong == "no_completion":
             return web.json_response({"object": "stand-in", "choices": []})
         if acts and wanted.wrong is not None:
-            prompt = str(messages[-1].get("content"))
-            text = spoiled(answer, wanted.wrong, judging.wanted(prompt, asked.get("response_format")).high)
+            text = spoiled(answer, wanted.wrong, judging.highest(messages, asked.get("response_format")))
         return web.json_response(completion(asked, model, text))
 
     def _conduct(self, header: str | None) -> Conduct:

@@ -65,7 +65,7 @@ async def test_syncing_the_prior_version_restores_the_judge(gateway: OpikRules, 
     bad = judge(prompt="Always say 5.", floor=1.0, filter=None, thresholds=dict.fromkeys(Milestone, 1.0))
     await sync(gateway, project, [bad])
     (broken,) = await gateway.rules(project)
-    assert broken.messages[1][1].startswith("Always say 5.")
+    assert "Always say 5." in broken.messages[0][1]
     assert broken.filters == ()
     assert broken.metadata["floor"] == 1.0
     await sync(gateway, project, [judge()])

@@ -53,7 +53,7 @@ def changed(rig: Rig) -> list[str]:
 
 async def bad_in_opik(rig: Rig) -> bool:
     rule = (await rig.there())["response_quality"]
-    bad = BAD in rule.messages[1][1]
+    bad = BAD in rule.messages[0][1]
     assert bad == (rule.metadata["floor"] == 3.0), "the copy is one version or the other"
     return bad
 

@@ -111,7 +111,7 @@ class Stage:
         """The one that the copies of both verticals have."""
         url = f"{self.dev.addresses['opik']}/v1/private/automations/evaluators?name=UX&size=50"
         rules = HTTP.get(url).raise_for_status().json()["content"]
-        (prompt,) = {rule["code"]["messages"][1]["content"] for rule in rules}
+        (prompt,) = {rule["code"]["messages"][0]["content"] for rule in rules}
         return str(prompt)
 
     def live_mean(self, name: str, count: int) -> float:

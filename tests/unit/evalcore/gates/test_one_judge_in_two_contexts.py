@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,7 +24,6 @@ from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl, local_model
 from tests.unit.rampgate.cli.registry_copies import HERE, copied
 
 TEXT = ("where are my points?", "in your wallet #quality:0.9")
-FENCED = re.compile(r"<([a-z_]+)>\n(.*?)\n</\1>", re.DOTALL)
 AGENTS = ("rewards_assistant", "product_discovery", "offer_discovery", "shopping_list", "prompt-suggestions")
 CATEGORIES = re.findall(
     r"^  (\w+):\n    description", (HERE / "configs/evaluation_manifest.yaml").read_text(), re.MULTILINE
@@ -75,12 +75,13 @@ def trace(number: int) -> dict[str, Any]:
 
 
 def by_judge(asked: list[list[dict[str, str]]]) -> dict[str, set[tuple[str, str]]]:
-    """Rubrics by judge, as (introduction, prompt) without the turn's texts."""
+    """Rubrics by judge, with the names of the turn's fields."""
     names = {judge.rule.task_introduction: judge.id for judge in reloading.current().all()}
     found = defaultdict(set)
     for system, user in asked:
-        rubric = FENCED.sub(r"<\1></\1>", user["content"])
-        found[names[system["content"]]].add((system["content"], rubric))
+        rubric, _, _ = system["content"].rpartition("\n")
+        fields = json.loads(user["content"].splitlines()[1])
+        found[names[rubric.partition("\n\n")[0]]].add((rubric, ", ".join(fields)))
     asked.clear()
     return dict(found)
 

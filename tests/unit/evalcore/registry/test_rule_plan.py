@@ -79,10 +79,10 @@ def test_floor_tolerance_classification_and_provenance_survive_and_no_message_sh
 
 
 def test_every_input_of_the_judge_reaches_its_prompt_once() -> None:
-    text = desired(judge(), "receipts", False).messages[1][1]
-    assert text.count("{{output}}") == 1
-    assert "{{input}}" not in text
-    assert "{{ input }}" in text
+    (_, rubric), (_, turn) = desired(judge(), "receipts", False).messages
+    assert turn.count("{{output}}") == turn.count("{{input}}") == 1
+    assert "{{" not in rubric
+    assert "the field `input`" in rubric
 
 
 @pytest.mark.parametrize(

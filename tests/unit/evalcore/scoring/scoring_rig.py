@@ -11,6 +11,7 @@ from evalcore.judges.llm_judge import render
 from evalcore.scoring.cache import MemoryScoreCache, ScoreCache
 from evalcore.scoring.calls import CallFailed, Failure, Reply
 from evalcore.scoring.model_caller import CallLimits
+from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.runner import Scorer
 from tests.unit.evalcore.registry.registry_disk import built
 
@@ -26,17 +27,19 @@ GOOD = '{"score": 4, "reason": "fine"}'
 
 class Model:
     """Answers what it is told: a text, an error, or what a function makes of (the output judged, the try's number).
-    `calls` are the outputs asked about, in order."""
+    `calls` are the outputs asked about and `asked` the questions, in order."""
 
     source = "test"
 
     def __init__(self, answers: Any = GOOD, seconds: float = 0.0, tokens: int | None = 100) -> None:
         self.answers, self.seconds, self.tokens = answers, seconds, tokens
         self.calls: list[str] = []
+        self.asked: list[Prompt] = []
         self.now = self.busiest = 0
 
     async def complete(self, asked: Prompt) -> Reply:
         self.calls.append(asked.output)
+        self.asked.append(asked)
         self.now += 1
         self.busiest = max(self.busiest, self.now)
         try:
@@ -52,7 +55,8 @@ class Model:
 
 
 def asked(judge: str = "helpfulness") -> Prompt:
-    return render(REGISTRY.judge(judge), "offline", ITEM)
+    known = REGISTRY.judge(judge)
+    return render(known, "offline", ITEM).sealed(nonce_key(), known)
 
 
 def tasks(*outputs: str, judge: Any = JUDGE, weight: float = 1.0) -> list[Task]:

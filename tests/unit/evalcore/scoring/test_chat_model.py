@@ -14,7 +14,6 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from evalcore.judges.evaluator import Prompt, Task
-from evalcore.judges.llm_judge import render
 from evalcore.scoring.bounded_answer import BoundedClient
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Reply
@@ -27,7 +26,7 @@ from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
 from rampgate.settings import Settings
 from streams.gates.model_client import ModelClient
-from tests.unit.evalcore.scoring.scoring_rig import CALL, ITEM, REGISTRY, asked
+from tests.unit.evalcore.scoring.scoring_rig import CALL, ITEM, REGISTRY, Model, asked, scorer
 
 SECRET = "sk-canary-0123456789"
 
@@ -122,12 +121,16 @@ SOURCES: dict[Any, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("context", SOURCES)
-def test_the_runner_asks_what_the_metric_asks_in_every_context(context: Any) -> None:
+async def test_the_runner_asks_what_the_metric_asks_in_every_context(context: Any) -> None:
     """PC5 AC-9: the same rubric text in dataset evaluation and production scoring."""
     judge = REGISTRY.judge("helpfulness")
     wanted = LLMJudgeMetric(judge).messages(context, SOURCES[context])
-    assert list(render(judge, context, SOURCES[context]).messages) == wanted
+    model = Model()
+    await scorer(model).score("g", [Task(judge, "one", context, SOURCES[context])])
+    assert [list(question.messages) for question in model.asked] == [wanted]
     assert "so!" in wanted[1]["content"]
+    assert model.asked[0].nonce in wanted[1]["content"].splitlines()[0]
+    assert len(model.asked[0].nonce) == 32
 
 
 @pytest.mark.parametrize(

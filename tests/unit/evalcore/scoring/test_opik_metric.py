@@ -74,10 +74,14 @@ def answer(score: Any, **more: Any) -> str:
     return json.dumps({"score": score, "reason": "why", **more})
 
 
-def filled(*values: str) -> str:
-    """The rule's prompt, which has no tags of its own, with these values."""
-    names = ("input", "output", "expected_output")
-    return " || ".join(f"<{name}>\n{value}\n</{name}>" for name, value in zip(names, values, strict=True))
+def filled(*values: str) -> dict[str, str]:
+    """The turn's texts."""
+    return dict(zip(("input", "output", "expected_output"), values, strict=True))
+
+
+def shown(messages: Any) -> Any:
+    """The turn that the user's message has."""
+    return json.loads(messages[1]["content"].splitlines()[1])
 
 
 def refuse(judge: Judge) -> OpikBaseModel:
@@ -132,10 +136,12 @@ async def test_it_asks_once_with_the_rules_own_words() -> None:
     made, model = metric("helpfulness", answer(4))
     made.score(**ITEM)
     (asked,) = model.asked
-    assert asked["messages"] == [
-        {"role": "system", "content": "You judge answers."},
-        {"role": "user", "content": filled("how?", "so!", "thus")},
-    ]
+    system, user = asked["messages"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert system["content"].startswith("You judge answers.\n\nthe field `input` || the field `output`")
+    assert shown(asked["messages"]) == filled("how?", "so!", "thus")
+    assert user["content"].splitlines()[0] in system["content"], "the delimiter, with its nonce"
+    assert asked["messages"] == LLMJudgeMetric(made.judge).messages("offline", ITEM), "the same for the same question"
 
 
 @pytest.mark.parametrize("vertical", [None, "shop"])
@@ -146,8 +152,9 @@ def test_offline_online_and_playground_are_the_same_judge(vertical: str | None) 
         assert made.bind(context, SOURCES[context])["input"] == "how?"
         assert made.score_in(context, SOURCES[context]).value == 4
     sent = [asked["messages"] for asked in model.asked]
-    assert [message[0] for message in sent] == [sent[0][0]] * 3
-    assert [message[1]["content"] for message in sent] == [
+    rubrics = [messages[0]["content"].rpartition("\n")[0] for messages in sent]
+    assert rubrics == [rubrics[0]] * 3
+    assert [shown(messages) for messages in sent] == [
         filled("how?", "so!", "thus"),
         filled("how?", "so!", ""),  # production has no reference answer
         filled("how?", "so!", "thus"),
@@ -200,7 +207,7 @@ async def test_an_item_that_lacks_what_a_judge_is_shown_is_not_shown_to_a_model(
 def test_an_item_without_a_reference_is_scored_as_a_gate_would_with_nothing_there() -> None:
     made, model = metric("helpfulness", answer(5))
     assert made.score(input="how?", output="so!").value == 5.0
-    assert filled("how?", "so!", "") in model.asked[0]["messages"][1]["content"]
+    assert shown(model.asked[0]["messages"]) == filled("how?", "so!", "")
 
 
 def test_not_applicable_is_told_from_unscored() -> None:

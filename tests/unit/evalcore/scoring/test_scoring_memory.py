@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evalcore.judges import fencing
+from evalcore import framing
 from evalcore.judges.evaluator import Task
 from evalcore.scoring import cache as answered
 from evalcore.scoring.answers import Scored
@@ -24,11 +24,11 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Made since then."""
     made: list[str] = []
 
-    def fill(prompt: str, values: Any) -> str:
-        made.append(values["output"])
-        return fencing.fill(prompt, values)
+    def turn_json(texts: Any) -> str:
+        made.append(texts["output"])
+        return framing.turn_json(texts)
 
-    monkeypatch.setattr("evalcore.judges.llm_judge.fill", fill)
+    monkeypatch.setattr("evalcore.judges.llm_judge.turn_json", turn_json)
     return made
 
 

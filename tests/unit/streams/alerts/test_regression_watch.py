@@ -37,7 +37,7 @@ class Literal(Willing):
     async def complete(self, asked: Prompt) -> Reply:
         kind = asked.schema["properties"]["score"]["anyOf"][0]["type"]
         best = {"boolean": True, "integer": 5, "number": 1.0}[kind]
-        return Reply(json.dumps({"score": 1 if "Bad." in asked.messages[1]["content"] else best, "reason": "as told"}))
+        return Reply(json.dumps({"score": 1 if "Bad." in asked.messages[0]["content"] else best, "reason": "as told"}))
 
 
 class Worst(Willing):
