@@ -142,6 +142,35 @@ def proposal_command(
     raise typer.Exit(1 if made.findings else 0)
 
 
+@group.command("compare")
+def compare_command(
+    old: Annotated[str, typer.Option(metavar="REF", help="the earlier version of the registry, in git")],
+    new: Annotated[
+        str | None, typer.Option(metavar="REF", help="the later one; without it the files as they are")
+    ] = None,
+    dataset: Annotated[Path | None, typer.Option(help="items, JSON Lines, with --outputs")] = None,
+    outputs: Annotated[Path | None, typer.Option(help="answers to them, JSON Lines: {id, output}")] = None,
+    traces: Annotated[Path | None, typer.Option(help="instead, traces, JSON Lines")] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="with --traces: past verdicts, JSON Lines, as on their topic")
+    ] = None,
+    vertical: Annotated[str | None, typer.Option(help="use this vertical's limits")] = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let two versions of the judges score the same outputs, and show what flips.
+
+    With --verdicts each gate of the past is decided by both versions, on the traces of its agent's version. Exit code 1
+    if the gate, or a past one, is decided otherwise by the new version.
+
+    Example: rampgate gate compare --old main --dataset golden.jsonl --outputs outputs.jsonl
+    """
+    options = dict(locals())
+    from rampgate.cli.jobs.gate_compare import Asked, compare
+
+    raise typer.Exit(compare(Asked(**options)))
+
+
 def run_command(
     milestone: Annotated[str, typer.Option(help="which gate: pre_merge, pre_ramp, pre_full")] = "pre_merge",
     dataset: Annotated[
