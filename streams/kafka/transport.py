@@ -33,7 +33,7 @@ from agents.join.step import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
 from streams.kafka.clean_stops import leave_notes, take_notes
-from streams.kafka.inflation import NotNow, bound_aiokafka, drain
+from streams.kafka.inflation import NotNow, bound_aiokafka, drain, drain_goes_on
 from streams.kafka.record_batches import ReadByHand
 from streams.retry import reason_of
 
@@ -47,6 +47,9 @@ KAFKA_ERRORS = (KafkaError, OSError, TimeoutError)
 FETCH_WAIT_MS = 200
 READ_COMMITTED = "read_committed"
 """What a transaction aborted is no record; what one has not committed yet waits in Kafka."""
+BYTES_IN_FLIGHT = 64 * 1_048_576
+"""From so many on in a topic's unsettled batches, no more of the topic is fetched. Sixteen batches of the largest size
+would take a gigabyte, and those of one topic must not hold up the others."""
 PAUSE = 0.1
 """Seconds until a partition is fetched again that could not be fetched."""
 
@@ -55,9 +58,10 @@ class BatchConsumer(driver.Consumer):
     """Fetches batches and commits their offsets. Takes `start_of_partition` and `batch_records` from its app.
 
     `_next`: the offset of the next batch. `_outstanding`: the last offset of each batch that is not acknowledged, and
-    its first. `_generation` counts rewinds and assignments: a batch of an earlier one is stale. `_adrift`: partitions
-    that are read from their committed offset, wherever the next batch begins, until they are rewound. `_beyond`: how
-    far a partition was read on without a record, over marks of transactions and what was aborted.
+    its first; `_sizes`: the bytes of its records. `_generation` counts rewinds and assignments: a batch of an earlier
+    one is stale. `_adrift`: partitions that are read from their committed offset, wherever the next batch begins, until
+    they are rewound. `_beyond`: how far a partition was read on without a record, over marks of transactions and what
+    was aborted.
     """
 
     app: Any
@@ -70,6 +74,7 @@ class BatchConsumer(driver.Consumer):
         self._adrift: set[TP] = set()
         self._generation: defaultdict[TP, int] = defaultdict(int)
         self._outstanding: defaultdict[TP, dict[int, int]] = defaultdict(dict)
+        self._sizes: defaultdict[TP, dict[int, int]] = defaultdict(dict)
         self._settled_before: dict[TP, int] = {}
         self._beyond: dict[TP, int] = {}
         self._fetched_under: dict[TP, int] = {}
@@ -214,8 +219,9 @@ class BatchConsumer(driver.Consumer):
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         self._fetched_under = dict(self._generation)
-        if self._halted and active_partitions is not None:
-            active_partitions = active_partitions - self._halted
+        shut = self._halted | self._full()
+        if shut and active_partitions is not None:
+            active_partitions = active_partitions - shut
             if not active_partitions:  # an empty set asks for all
                 await self.sleep(timeout)
                 return {}
@@ -229,6 +235,23 @@ class BatchConsumer(driver.Consumer):
         except NoOffsetForPartitionError:  # until the partition's first seek, which is under way
             await self.sleep(PAUSE)
         return {}
+
+    def in_flight(self, topic: str) -> int:
+        """The bytes of records of a topic that are handed on and not settled. What an operator has to look at first is
+        not among them: it may stand for days, and the topic's other partitions go on."""
+        return sum(
+            size
+            for tp, sizes in self._sizes.items()
+            if tp.topic == topic and tp not in self._halted
+            for last, size in sizes.items()
+            if last in self._outstanding[tp]
+        )
+
+    def _full(self) -> set[TP]:
+        """The partitions of topics of which enough is in flight."""
+        topics = {tp.topic for tp, sizes in self._sizes.items() if sizes}
+        full = {topic for topic in topics if self.in_flight(topic) >= BYTES_IN_FLIGHT}
+        return {tp for tp in self._next if tp.topic in full} if full else set()
 
     def _note_holes(self, fetched: Mapping[TP, Any]) -> None:
         """Note where a fetch has moved on without giving a record. All that earlier ones gave was handed on by now."""
@@ -277,7 +300,10 @@ class BatchConsumer(driver.Consumer):
                 base, last = self._next[tp], part[-1].offset
                 self._next[tp] = last + 1
                 self._clean.pop(tp, None)
-                self._outstanding[tp][last] = base
+                outstanding = self._outstanding[tp]
+                outstanding[last] = base
+                sizes = {at: size for at, size in self._sizes[tp].items() if at in outstanding}
+                self._sizes[tp] = sizes | {last: sum([len(record.value or b"") for record in part])}
                 self._read_offset[tp] = None  # Faust drops records below it, which after a rewind are not stale
                 settled = self._settled_before.get(tp, 0)
                 message: Any = self._to_message(tp, part[-1])
@@ -430,10 +456,10 @@ class FetchedRecords(fetcher.FetchResult):
 
     def getall(self, max_records: int | None = None) -> list[Any]:
         """The next records, `max_records` at most."""
-        if not self.check_assignment(self._topic_partition) or not self.has_more():
+        if not self.check_assignment(self._topic_partition) or not self.has_more() or not drain_goes_on():
             return []
         fetched, found = self._partition_records, list[Any]()
-        since, drain.spent = fetched.next_fetch_offset, 0
+        since = fetched.next_fetch_offset
         try:
             found.extend(islice(fetched, max_records))
         except NotNow:

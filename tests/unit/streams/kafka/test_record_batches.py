@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from schemas.dead_letters import UnreadableRecord
 from schemas.outcomes import Cause
-from streams.kafka import transport
+from streams.kafka import inflation, transport
 from streams.kafka.inflation import CODECS, Bound
 from streams.kafka.record_batches import ReadByHand
 from streams.kafka.transport import FetchedBytes, FetchedRecords, guard_consumers
@@ -44,16 +45,19 @@ class Fetched:
     def consumed_to(self, position: int) -> None:
         self.position = position
 
-    def drained(self, most: int | None = None) -> list[Any]:
-        """The records of one fetch, in drains of `most`. A broker sends from the batch on that holds the position."""
+    def result(self) -> FetchedRecords:
+        """What one fetch brought. A broker sends from the batch on that holds the position."""
         begins = next((begin for begin, end in bounds(self.data) if end > self.position), 0)
         fetched = FetchedBytes(self.data[begins:])
         assert fetched.has_next()
         records = fetcher.PartitionRecords(
             PLACE, fetched, [], self.position, None, None, True, fetcher.READ_UNCOMMITTED
         )
-        result = FetchedRecords(PLACE, assignment=self.assignment, partition_records=records, backoff=0)
-        found = []
+        return FetchedRecords(PLACE, assignment=self.assignment, partition_records=records, backoff=0)
+
+    def drained(self, most: int | None = None) -> list[Any]:
+        """The records of one fetch, in drains of `most`."""
+        result, found = self.result(), list[Any]()
         while result.has_more():
             part = result.getall(most)
             assert most is None or len(part) <= most
@@ -191,6 +195,21 @@ def test_batches_that_inflate_much_are_handed_on_a_few_at_a_time() -> None:
     first = fetched.drained()
     assert sum(len(one.value) for one in first) < 20_000_000
     assert [one.offset for one in first + fetched.everything()] == list(range(60))
+
+
+async def test_partitions_that_are_drained_at_once_share_what_a_drain_may_inflate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twelve partitions of bombs are in memory one after another, and each has its turn."""
+    monkeypatch.setattr(inflation, "DRAIN_BYTES", 100_000)
+    data = batch(record(b"x" * 100_000), compression="gzip")
+    results = [Fetched(data).result() for _ in range(12)]
+    turns = []
+    while any(result.has_more() for result in results):
+        turns.append([len(result.getall()) if result.has_more() else 0 for result in results])
+        await asyncio.sleep(0)
+    assert [sum(turn) for turn in turns] == [1] * 12
+    assert [turn.index(1) for turn in turns] == list(range(12))
 
 
 def test_a_batch_is_taken_apart_once_however_little_of_it_is_drained_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
