@@ -94,7 +94,7 @@ class Change:
 
     `checks`: what was read, b"" for absent. `sets`: new value and expiry (ms since 1970). `counts`: key -> field ->
     increment, with the key's expiry. `due`: response id -> when to look at it again (ms), None to stop looking.
-    `due_by`: the same, unless it is due earlier already.
+    `due_by`: the same, unless it is due earlier already; also after `due` stopped the looking.
     `swaps`: many keys' checks and sets at once, none of them in `checks` or `sets`. `pools`: members with their
     numbers, for sorted sets of the lowest.
     """

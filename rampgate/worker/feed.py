@@ -23,6 +23,7 @@ from streams.dynamodb.feed import Feed, Pace
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
 from streams.redis.fitness import refuse_evicting
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 DAY_MS = 86_400_000
@@ -117,6 +118,7 @@ async def _feed(parts: Parts, feed: Feed) -> None:
 async def _until_evicting(parts: Parts) -> None:
     """Raise Evicting once Redis may evict keys; a feed without its places would publish from elsewhere."""
     while True:
+        heed_cancel()
         await asyncio.sleep(FITNESS_SECONDS)
         with suppress(Unavailable):
             await refuse_evicting(parts.store)
@@ -138,6 +140,7 @@ class FeedHealth:
 
     async def run(self) -> None:
         while True:
+            heed_cancel()
             self._beat = time.monotonic()
             with suppress(Exception):  # the feed says itself when Redis is out of reach
                 self._gaps = await self._feed.ledger.gaps()

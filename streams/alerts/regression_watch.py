@@ -22,6 +22,7 @@ from evalcore.gates.regression import Breach, Event, Response, Step, look
 from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
 from streams.redis.lease import LeasingStore
+from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 300_000
@@ -118,6 +119,7 @@ class RegressionWatch:
     async def run(self) -> None:
         """Look at the scores until cancelled."""
         while True:
+            heed_cancel()
             await asyncio.sleep(self._every)
             try:
                 if self._ready():

@@ -25,7 +25,7 @@ from streams.dynamodb.shard_reader import STALE_MS, Pages, Sender, ShardReader
 from streams.dynamodb.shards import Place, Shard, forgettable, readable, vanished
 from streams.metrics import Metrics
 from streams.retry import Retry
-from streams.stopping import pause
+from streams.stopping import heed_cancel, pause
 
 log = structlog.get_logger(__name__)
 NOWHERE = Place()
@@ -151,6 +151,7 @@ class Feed:
         """The ARN of the stream to read next, as soon as there is one; "" when the feed is stopped first."""
         failures = 0
         while not self._stopping.is_set():
+            heed_cancel()
             try:
                 return await self._next_stream()
             except (Busy, Gone, Unavailable) as error:
@@ -189,6 +190,7 @@ class Feed:
         described: Described | None = None
         read_at, self.waiting = 0.0, {}
         while not self._stopping.is_set():
+            heed_cancel()
             self._wake.clear()
             try:
                 if described is None or self._ended() or time.monotonic() - read_at > self.pace.describe:
@@ -281,6 +283,7 @@ class Feed:
     async def _beat(self) -> None:
         """Renew the leases three times in their duration. A reader that lost its lease ends."""
         while True:
+            heed_cancel()
             await asyncio.sleep(self.ledger.lease_ms / 3000)
             for shard, reader in list(self.readers.items()):
                 try:

@@ -17,7 +17,7 @@ from streams.dynamodb.records import created_ms, message_of
 from streams.dynamodb.shards import Place
 from streams.metrics import Metrics
 from streams.retry import Retry
-from streams.stopping import pause
+from streams.stopping import heed_cancel, pause
 
 log = structlog.get_logger(__name__)
 Message = tuple[str, bytes | None, bytes | None, Sequence[tuple[str, bytes]]]
@@ -91,6 +91,7 @@ class ShardReader:
     async def run(self) -> None:
         """Return at the shard's end or once `stopping` is set. Raises LeaseLost, Gone or Misconfigured."""
         while not self._stopping.is_set():
+            heed_cancel()
             try:
                 if not self.lease.valid:
                     await self._renew()

@@ -28,6 +28,7 @@ from aiokafka.errors import (
 from aiokafka.record.memory_records import MemoryRecords
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode.threads import WorkerThread
 
 from agents.join.step import FetchedBatch
 from agents.ports import Unavailable
@@ -50,6 +51,8 @@ READ_COMMITTED = "read_committed"
 BYTES_IN_FLIGHT = 64 * 1_048_576
 """From so many on in a topic's unsettled batches, no more of the topic is fetched. Sixteen batches of the largest size
 would take a gigabyte, and those of one topic must not hold up the others."""
+THREAD_SECONDS = 5.0
+"""So long a thread that was told to end is waited for; the event loop stands still meanwhile."""
 PAUSE = 0.1
 """Seconds until a partition is fetched again that could not be fetched."""
 
@@ -494,8 +497,26 @@ def guard_consumers() -> None:
         bound_aiokafka()
 
 
+class BoundedThread(WorkerThread):
+    """A thread of a Faust service. One that hangs, in a client that waits for its brokers, holds up neither the loop
+    that stops it, which mode would let wait without end, nor the end of the process."""
+
+    def __init__(self, service: Any, **options: Any) -> None:
+        super().__init__(service, **options)
+        self.daemon = True  # a process waits at its end for threads that are not
+
+    def stop(self) -> None:
+        """Wait for its end, within THREAD_SECONDS."""
+        if self.is_stopped.wait(THREAD_SECONDS):
+            self.join(THREAD_SECONDS)
+        if self.is_alive():
+            log.error("thread_hangs", thread=self.name, consequence="it ends with the process")
+
+
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
     """The thread that talks to Kafka, with shorter fetches, and reads what was committed."""
+
+    Worker = BoundedThread
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         """Faust's consumer. Faust lets a fetch wait 1.5 s at the broker, and until it returns a seek has no effect."""

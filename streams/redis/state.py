@@ -75,8 +75,8 @@ for i = 1, #pools, 4 do
   call('PEXPIREAT', key, pools[i + 1])
 end
 for from = 1, #due, 4000 do call('ZADD', index, unpack(due, from, math.min(from + 3999, #due))) end
-for from = 1, #early, 4000 do call('ZADD', index, 'LT', unpack(early, from, math.min(from + 3999, #early))) end
 for from = 1, #undue, 4000 do call('ZREM', index, unpack(undue, from, math.min(from + 3999, #undue))) end
+for from = 1, #early, 4000 do call('ZADD', index, 'LT', unpack(early, from, math.min(from + 3999, #early))) end
 return failed
 """
 

@@ -174,12 +174,14 @@ def test_a_user_may_not_write_what_is_not_its_own(compose_kafka: ComposeKafka, u
     assert refusal(refused.value) == "TOPIC_AUTHORIZATION_FAILED"
 
 
-@pytest.mark.parametrize("user", ["events", "feed", "controller"])
+@pytest.mark.parametrize("user", ["events", "controller"])
 def test_users_texts_are_read_by_worker_and_console_alone(compose_kafka: ComposeKafka, user: str) -> None:
     assert hidden(compose_kafka.login(user), "rampgate.dead-letters")
 
 
-@pytest.mark.parametrize(("user", "topic"), [("feed", "rampgate.thumbs"), ("events", "rampgate.traces")])
+@pytest.mark.parametrize(
+    ("user", "topic"), [("feed", "rampgate.thumbs"), ("feed", "rampgate.dead-letters"), ("events", "rampgate.traces")]
+)
 def test_who_writes_a_topic_does_not_read_it(compose_kafka: ComposeKafka, user: str, topic: str) -> None:
     with pytest.raises(KafkaException) as refused:
         read(compose_kafka.login(user), topic)

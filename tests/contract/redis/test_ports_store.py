@@ -183,6 +183,15 @@ async def test_what_is_due_by_a_time_is_not_put_off(store: Either) -> None:
     assert await store.claim_due(500, 10, 10_000) == ["later", "new"]
 
 
+async def test_a_turn_that_one_reason_gives_up_and_another_looks_at_by_a_time_is_looked_at(store: Either) -> None:
+    """Else a doubt about its scores would never be looked into."""
+    await store.apply(
+        Change(due={"new": None, "known": None, "moved": 900}, due_by={"new": 500, "known": 500, "moved": 500})
+    )
+    assert await store.claim_due(499, 10, 10_000) == []
+    assert await store.claim_due(500, 10, 10_000) == ["known", "moved", "new"]
+
+
 async def test_two_claimants_never_get_the_same_turn(store: Either) -> None:
     await store.apply(Change(due={f"r{n}": n for n in range(200)}))
     taken = await asyncio.gather(*(store.claim_due(1_000, 30, 60_000) for _ in range(10)))

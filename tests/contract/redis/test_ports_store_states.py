@@ -51,7 +51,6 @@ class Both(RuleBasedStateMachine):
         swaps=st.dictionaries(KEYS, st.tuples(st.none() | VALUES, VALUES, GONE), max_size=3),
     )
     def apply(self, right: set[str], wrong: Any, sets: Any, counts: Any, due: Any, due_by: Any, swaps: Any) -> None:
-        """No id is in both `due` and `due_by`: the product's steps never say both of one turn."""
         keys = sorted(right)
         checks = dict(zip(keys, self.same("read", keys), strict=True)) | wrong
         for key in swaps:
@@ -65,7 +64,7 @@ class Both(RuleBasedStateMachine):
             {key: (value, ends[gone]) for key, (value, gone) in sets.items()},
             {key: (ends[gone], fields) for key, (gone, fields) in counts.items()},
             due,
-            {response_id: at for response_id, at in due_by.items() if response_id not in due},
+            due_by,
             Swaps(
                 list(swaps), before, [value for _, value, _ in swaps.values()], [ends[g] for *_, g in swaps.values()]
             ),

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents.ports import Unavailable
+from rampgate.worker.feed import FeedHealth
 from schemas.settings import KafkaAccess
+from streams.alerts.regression_watch import RegressionWatch
+from streams.dynamodb.feed import Feed
+from streams.dynamodb.shard_reader import ShardReader
 from streams.gates import verdict_log
 from streams.gates.verdict_log import VerdictLog
-from streams.kafka import delayed_consumer
+from streams.kafka import delayed_consumer, transport
 from streams.kafka.client import Producer
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.kafka.transport import BatchConsumerThread
 from streams.retry import Retry, WallClock
 from streams.stopping import heed_cancel
 from tests.memory_ports import ManualClock, MemoryStore
@@ -153,3 +160,89 @@ async def test_a_try_that_took_too_long_ends_with_its_time_and_not_as_one_that_w
         async with asyncio.timeout(0.01):
             await Retry(first=0.0, longest=0.0, tries=3).call(swallowing_client, OSError)
     heed_cancel()
+
+
+class Deaf:
+    """A client that makes an error of the first cancellation that comes while it is asked, and then goes on failing."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def __call__(self, *_: object) -> Any:
+        if self.asked.is_set():
+            raise Unavailable("connection lost")
+        self.asked.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise Unavailable("connection lost") from None
+
+    @property
+    def everything(self) -> Any:
+        """An object all of whose methods are this client."""
+        return type("Everything", (), {"__getattr__": lambda _, name: self})()
+
+
+def watch_of_regressions(client: Deaf) -> Coroutine[Any, Any, object]:
+    store = MemoryStore(ManualClock())
+    watch = RegressionWatch(
+        store, ManualClock(), lambda: None, client, window_seconds=1.0, minimum=1, ramping=False, every=0.0
+    )  # fmt: skip
+    watch.once = client  # type: ignore[method-assign]
+    return watch.run()
+
+
+def beat_of_the_feed(client: Deaf) -> Coroutine[Any, Any, object]:
+    feed: Any = SimpleNamespace(ledger=SimpleNamespace(lease_ms=0), readers={"shard": client.everything}, _tasks={})
+    return Feed._beat(feed)
+
+
+def reader_of_a_shard(client: Deaf) -> Coroutine[Any, Any, object]:
+    lease = SimpleNamespace(valid=True, shard_id="shard", place=SimpleNamespace(end=False))
+    reader: Any = SimpleNamespace(
+        _stopping=asyncio.Event(), _polls=asyncio.Semaphore(), _clock=ManualClock(), _failures=0, lease=lease
+    )
+    reader._step = client
+    return ShardReader.run(reader)
+
+
+def feeds_look_for_its_stream(client: Deaf) -> Coroutine[Any, Any, object]:
+    feed: Any = SimpleNamespace(_stopping=asyncio.Event(), _wake=asyncio.Event(), _next_stream=client)
+    return Feed._locate(feed)
+
+
+def health_of_the_feed(client: Deaf) -> Coroutine[Any, Any, object]:
+    feed: Any = SimpleNamespace(ledger=client.everything)
+    return FeedHealth(feed, parts=feed).run()
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [watch_of_regressions, beat_of_the_feed, reader_of_a_shard, feeds_look_for_its_stream, health_of_the_feed],
+)
+async def test_a_loop_of_a_worker_or_a_feed_ends_though_its_client_lost_the_cancellation(
+    loop: Callable[[Deaf], Coroutine[Any, Any, object]],
+) -> None:
+    client = Deaf()
+    task = asyncio.ensure_future(loop(client))
+    await client.asked.wait()
+    task.cancel()
+    assert await ends(asyncio.wait({task}))
+    assert task.cancelled()
+
+
+def test_a_consumers_thread_that_hangs_holds_up_neither_a_stop_nor_the_end_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its client waits for brokers that don't answer."""
+    monkeypatch.setattr(transport, "THREAD_SECONDS", 0.01)
+    go_on = threading.Event()
+    thread = BatchConsumerThread.Worker(SimpleNamespace(_start_thread=go_on.wait))
+    thread.start()
+    thread.stop()
+    assert thread.is_alive()
+    assert thread.daemon, "else Python waits for it at its end"
+    go_on.set()
+    thread.join(20)
+    thread.stop()
+    assert not thread.is_alive()
