@@ -303,9 +303,8 @@ class BatchConsumer(driver.Consumer):
                 base, last = self._next[tp], part[-1].offset
                 self._next[tp] = last + 1
                 self._clean.pop(tp, None)
-                outstanding = self._outstanding[tp]
-                outstanding[last] = base
-                sizes = {at: size for at, size in self._sizes[tp].items() if at in outstanding}
+                self._outstanding[tp][last] = base
+                sizes = {at: size for at, size in self._sizes[tp].items() if at in self._outstanding[tp]}
                 self._sizes[tp] = sizes | {last: sum([len(record.value or b"") for record in part])}
                 self._read_offset[tp] = None  # Faust drops records below it, which after a rewind are not stale
                 settled = self._settled_before.get(tp, 0)
