@@ -1,4 +1,4 @@
-"""`rampgate check canaries`: does what a judge reads move its score (contracts §5)."""
+"""`rampgate check canaries` and `check noise`: what moves a judge's score, and does asking again (contracts §5)."""
 
 from __future__ import annotations
 
@@ -45,3 +45,32 @@ def canaries_command(
 
     options = Options(tuple(judge or ()), items, dataset, repeats, seed, model, configs, as_json)
     raise typer.Exit(check_canaries(options))
+
+
+@group.command("noise")
+def noise_command(
+    dataset: Annotated[
+        Path | None, typer.Option(help="items, JSON Lines with an `output` each; default: turns made up from --seed")
+    ] = None,
+    items: Annotated[int, typer.Option(min=2, help="without --dataset: turns to make up, half of them bad ones")] = 40,
+    seed: Annotated[str | None, typer.Option(help="makes those turns. Default: today's date")] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option(help="only this judge, once or more; default: all that ask a model")
+    ] = None,
+    asks: Annotated[int, typer.Option(min=2, help="times that each judge is asked about each item")] = 5,
+    model: Annotated[str | None, typer.Option(help="the model's URL; default: RAMPGATE_MODEL_URL")] = None,
+    configs: ConfigsOption = None,
+    write: Annotated[bool, typer.Option("--write", help="note it in judge-noise.yaml, which gates read")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask judges again and again about the same items, and show how much each disagrees with itself.
+
+    Verdicts tell by it how often a clean candidate passes and what fall a sample finds. Exit code 1 if a judge could
+    not be measured, 2 without a model.
+
+    Example: rampgate check noise --dataset golden.jsonl --asks 5 --write
+    """
+    from rampgate.checks.noise import Options, check_noise
+
+    options = Options(dataset, items, seed, tuple(judge or ()), asks, model, configs, write, as_json)
+    raise typer.Exit(check_noise(options))

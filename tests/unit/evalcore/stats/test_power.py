@@ -11,7 +11,7 @@ import pytest
 from evalcore.judges.evaluator import Evaluation
 from evalcore.scoring.answers import settled
 from evalcore.stats.power import POWER, Confirmed, failing_chance, of_mean, of_rate
-from evalcore.stats.test_retest import rate_interval, retest
+from evalcore.stats.retest import rate_interval, retest
 from tests.unit.evalcore.registry.registry_disk import built
 
 ONCE, TWO_OF_THREE = Confirmed(), Confirmed(3, 2)

@@ -1,0 +1,120 @@
+"""`rampgate check noise`: what it measures of a judge that disagrees with itself, and that gates read what it wrote."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalcore.gates.evaluate import evaluate_gate
+from evalcore.judges.evaluator import Task
+from evalcore.registry.disk import read_tree
+from evalcore.registry.registry import Registry, build
+from evalcore.scoring.answers import Judgement, Scored, Unscored
+from evalcore.scoring.items import dataset_item
+from evalcore.validation import checked
+from rampgate.checks.noise import measure
+from rampgate.cli import main
+from rampgate.local.model.server import Running
+from tests.unit.evalcore.gates.gate_items import Model, items
+from tests.unit.evalcore.registry.registry_disk import built, written
+from tests.unit.evalcore.registry.registry_files import TODAY
+from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl, local_model
+
+CONFIRMED = {"rules/honesty.yaml": "confirmation: {asks: 3, failing: 2}"}
+
+
+def noisy(seed: int, alarms: float) -> Any:
+    """A round of answers in which one of so many is a false alarm."""
+    draw = random.Random(seed)
+
+    async def asking(tasks: Sequence[Task]) -> list[Judgement]:
+        assert all(task.judge.rule.confirmation is None for task in tasks), "a single answer's noise is measured"
+        return [Judgement(Scored(float(draw.random() >= alarms))) for _ in tasks]
+
+    return asking
+
+
+async def test_a_judges_false_alarms_are_measured_with_an_interval_also_of_one_that_confirms() -> None:
+    judge = built(CONFIRMED).judge("honesty")
+    asked = [dataset_item(one, {}) for one in items(200)]
+    (found,) = await measure([noisy(seed, 0.02) for seed in range(5)], [judge], asked)
+    noise = found.noise
+    assert noise is not None
+    assert noise.false_alarm_ci95 is not None
+    assert (noise.judge, noise.judge_version, noise.items, noise.asks) == ("honesty", judge.version, 200, 5)
+    assert noise.false_alarm_ci95[0] <= 0.02 <= noise.false_alarm_ci95[1]
+    assert noise.flip_rate == pytest.approx(2 * 0.02 * 0.98, abs=0.015)
+
+
+async def test_a_judge_that_often_fails_to_answer_is_not_measured_by_the_rest() -> None:
+    async def failing(tasks: Sequence[Task]) -> list[Judgement]:
+        return [Judgement(Unscored("an outage") if n % 5 == 0 else Scored(1.0)) for n, _ in enumerate(tasks)]
+
+    (found,) = await measure([failing] * 3, [built().judge("honesty")], [dataset_item(one, {}) for one in items(20)])
+    assert (found.noise, found.unscored, found.why) == (None, 12, "12 answers are missing: an outage")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = written(tmp_path, {"evaluation_manifest.yaml": MANIFEST})
+    for name, value in environment(root, model.url).items():
+        monkeypatch.setenv(name, value)
+    return root
+
+
+def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["rampgate", "check", "noise", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def registry_at(root: Path) -> Registry:
+    files, findings = checked(read_tree(root), TODAY)
+    assert [found for found in findings if found.file.endswith("judge-noise.yaml")] == []
+    return build(files)
+
+
+def test_what_is_written_is_read_by_gates(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in answers alike each time: no noise, with an interval, and verdicts that say when it was measured. A
+    second run takes the first one's place and leaves other judges' entries."""
+    dataset = jsonl(tmp_path / "items.jsonl", *items(12))
+    for judge in ("honesty", "helpfulness", "honesty"):
+        code, said, told = check(
+            capsys, monkeypatch, "--dataset", str(dataset), "--judge", judge, "--asks", "3", "--write", "--json"
+        )
+        assert code == 0, told
+        (found,) = json.loads(said)["judges"]
+        assert (found["judge_id"], found["flip_rate"], found["items"]) == (judge, 0.0, 12)
+        assert found["flip_rate_ci95"][1] > 0.2
+    text = (root / "judge-noise.yaml").read_text()
+    assert text.count("judge: ") == 2
+    now = registry_at(root)
+    verdict = evaluate_gate("pre_merge", items(25), ["honesty"], model=Model(), registry=now)
+    assert verdict.per_judge_scores["honesty"].noise_measured_on is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("--judge", "nobody"), "nobody"), (("--dataset", "nowhere.jsonl"), "nowhere.jsonl"), (("--asks", "1"), "asks")],
+)
+def test_bad_input_is_refused(
+    words: tuple[str, ...], says: str, root: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = jsonl(tmp_path / "items.jsonl", *items(2))
+    code, _, told = check(capsys, monkeypatch, "--dataset", str(dataset), *words)
+    assert (code, says in told) == (2, True), told
