@@ -157,6 +157,7 @@ async def _gate(
     # Read with the sample: the gate must not see counts that change while its judges work.
     rate = await ports.coverage.rate(gate.vertical, window) if window is not None else None
     answers = await ports.scoring.score(asked.request_id, list(gate.judges.values()), gate.items, _within(ends))
+    ports.scores(milestone, answers)
     history = {
         name: await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
         for name, judge in gate.judges.items()

@@ -266,6 +266,8 @@ class Settings(BaseModel):
     @field_validator("opik")
     @classmethod
     def _strip_slash(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty; leave it unset for an Opik on this machine, http://127.0.0.1:5173/api")
         return value.rstrip("/")
 
     @field_validator("http", "http_probes")

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import bisect
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Histogram
 
 from agents.join.counting import CONSUMED
 from agents.join.step_data import Report
+from evalcore.scoring.answers import Answer, Scored
+from schemas.judges import Milestone
 from schemas.outcomes import State
 from schemas.signals import DECLARED, kinds
 from schemas.verdicts import Code, GateVerdict, Verdict, VerdictLevel
@@ -159,7 +161,7 @@ class Metrics(MetricSet):
         )
         self.judge_scores = self._histogram(
             "eval_judge_score_distribution",
-            "What a judge came to at a gate, in its own scale: the mean over the gate's sample.",
+            "A judge's scores at gates, in its own scale: each item that it scored, also from what was kept.",
             SCORES,
             judge_id=OPEN,
             milestone=MILESTONES,
@@ -395,16 +397,23 @@ def known_as(name: str, registered: Collection[str]) -> str:
 
 
 def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:
-    """Count a gate that ran. Leaves out the score of a judge that could not score enough items."""
+    """Count a gate that ran."""
     undecided = gate.verdict is VerdictLevel.FAIL and any(
         reason.code is Code.JUDGE_UNAVAILABLE for reason in gate.reasons
     )
     metrics.gates_fired.labels(gate.milestone).inc()
     metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
     metrics.gate_duration.labels(gate.milestone).observe(seconds)
-    for judge, result in gate.per_judge_scores.items():
-        if result.score is not None and result.rule is not Code.JUDGE_UNAVAILABLE:
-            metrics.judge_scores.labels(judge, gate.milestone).observe(result.score)
+
+
+def scores_given(metrics: Metrics, milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> None:
+    """Observe each score that judges gave at a gate; `answers` by judge, or judge.dimension. What is unscored or not
+    applicable is no score."""
+    for judge, given in answers.items():
+        scores = metrics.judge_scores.labels(judge, milestone)
+        for one in given:
+            if isinstance(one, Scored):
+                scores.observe(one.value)
 
 
 def verdict_published(metrics: Metrics, verdict: Verdict) -> None:

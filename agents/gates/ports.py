@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -69,6 +69,10 @@ class JoinCoverage(Protocol):
     async def rate(self, vertical: str | None, window_seconds: int) -> float | None: ...
 
 
+def _nobody(milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> None:
+    """Looks at no score."""
+
+
 @dataclass(frozen=True)
 class GatePorts:
     samples: Samples
@@ -77,3 +81,5 @@ class GatePorts:
     coverage: JoinCoverage
     room: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
     """Limits how many gates hold their sample at once; waiting for room takes from the deadline."""
+    scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = _nobody
+    """Is told what judges answered at a gate, by judge or judge.dimension."""

@@ -85,15 +85,15 @@ class Step:
 def of_step(from_percent: float, gates: Sequence[GateVerdict], missing: GateMissing | None = None) -> Step:
     """Combines the gates' verdicts. The worst gate decides, of equals the first. A failed `pre_ramp` halts at 0 %, a
     failed `pre_full` at the last step that passed, which is the rollout's current one; so does a gate that is
-    `missing`. What gates say of the agent stays as they said it."""
+    `missing`. It is told unless the gates came to something worse, and what they say of the agent stays."""
     made = _of_gates(from_percent, gates)
-    if missing is None:
+    if missing is None or combined([made.verdict, missing.level]) is not missing.level:
         return made
-    level = combined([made.verdict, missing.level])
-    reasons = (missing.reason, *made.reasons) if level is not made.verdict else (*made.reasons, missing.reason)
-    if level is made.verdict or level is not VerdictLevel.FAIL:
-        return replace(made, verdict=level, reasons=reasons)
-    return replace(made, verdict=level, action=Action.HALT, halt_at_percent=from_percent, reasons=reasons)
+    reasons = (*made.reasons, missing.reason) if made.verdict is missing.level else (missing.reason, *made.reasons)
+    step = replace(made, verdict=missing.level, reasons=reasons)
+    if missing.level is not VerdictLevel.FAIL or made.verdict is VerdictLevel.FAIL:
+        return step
+    return replace(step, action=Action.HALT, halt_at_percent=from_percent)
 
 
 def _of_gates(from_percent: float, gates: Sequence[GateVerdict]) -> Step:

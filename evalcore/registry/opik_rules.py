@@ -29,6 +29,7 @@ LLM_JUDGE = "llm_as_judge"
 _TYPES = {ScoreType.INTEGER: "INTEGER", ScoreType.FLOAT: "DOUBLE", ScoreType.BOOLEAN: "BOOLEAN"}
 _TRACE_FIELDS = frozenset({"id", "name", "input", "output", "metadata", "tags", "thread_id", "start_time", "end_time"})
 _METADATA_NAMES = {"sub_agent_id": "sub_agent"}
+_AGENT = frozenset({"agent_id", "sub_agent_id", "sub_agent"})
 _NEVER_TRUE = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.IN})
 """Operators that Opik stores and its rules don't evaluate: such a rule would never fire."""
 LONGEST_NAME = 150
@@ -125,8 +126,14 @@ class Plan:
 
 
 def desired(judge: Judge, vertical: str, live: bool) -> OpikRule:
-    """Returns the rule of a judge in Opik. Raises Inexpressible."""
+    """Returns the rule of a judge in Opik. Raises Inexpressible, also for a judge of some sub-agents whose filter does
+    not name one: Opik's filters have no or, and without any the rule would fire on every trace."""
     rule = judge.rule
+    if judge.sub_agents and not judge.safety and not _of_one_agent(judge.filter):
+        raise Inexpressible(
+            f"it is for {', '.join(judge.rule.applies_to)} (applies_to), which Opik's filters can't say: its copy "
+            "would fire on every trace"
+        )
     if len(rule.name) > LONGEST_NAME:
         raise Inexpressible(f"its name has {len(rule.name)} characters, and Opik takes {LONGEST_NAME}; shorten it")
     online = rule.variables.online
@@ -164,6 +171,10 @@ def carried(judge: Judge, vertical: str) -> dict[str, Any]:
         "calibration": calibration,
         "recalibration_due": str(judge.recalibration_due),
     }
+
+
+def _of_one_agent(wanted: Filter | None) -> bool:
+    return wanted is not None and wanted.operator is Operator.EQUALS and wanted.compared in _AGENT
 
 
 def opik_filter(wanted: Filter) -> TraceFilter:
@@ -229,6 +240,8 @@ def plan(
             wanted = desired(judge, vertical, live)
         except Inexpressible as error:
             left.append(LeftAlone(judge.rule.name, str(error)))
+            if here is not None and here.enabled:  # a copy of before, which judges what it must not
+                update.append(Update(replace(here, enabled=False), ("enabled",)))
             continue
         if here is None:
             create.append(wanted)

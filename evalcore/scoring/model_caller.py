@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from math import inf
 
 import stamina
+import stamina.instrumentation
+import structlog
 from aiolimiter import AsyncLimiter
 
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
@@ -22,8 +24,20 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 
+_PRINTING = "stamina.instrumentation._structlog"
 SLIPS = 1
 """Times that a reply without a score is asked for again: a model that can't say its score does not learn it."""
+
+
+def retries_to_logging() -> None:
+    """Has retries told through `logging` in a process that has not configured structlog, which would print them to
+    stdout: that is the caller's, and `--json`'s. Other hooks stay."""
+    if structlog.is_configured():
+        return
+    hooks = stamina.instrumentation.get_on_retry_hooks()
+    others = [hook for hook in hooks if getattr(hook, "__module__", "") != _PRINTING]
+    if len(others) < len(hooks):
+        stamina.instrumentation.set_on_retry_hooks([*others, stamina.instrumentation.LoggingOnRetryHook])
 
 
 class FairSemaphore:
@@ -127,6 +141,7 @@ class ModelCaller:
     def __init__(
         self, model: Model, limits: CallLimits, now: Callable[[], float], observe: Callable[[str], None]
     ) -> None:
+        retries_to_logging()
         self.model, self._limits, self._observe = model, limits, observe
         self._places = FairSemaphore(limits.at_once)
         self._limiter = _rate(limits.calls_per_minute)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalcore.scoring.answers import by_name
 from rampgate.ci_gate.metrics import leave
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure
-from streams.metrics import Metrics, gate_decided
+from streams.metrics import Metrics, gate_decided, scores_given
 
 METRICS = (
     "eval_gate_fired_total", "eval_gate_verdict_total", "eval_gate_duration_seconds", "eval_judge_score_distribution"
@@ -55,4 +56,6 @@ def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -
 def _observed(outcome: GateRun) -> Metrics:
     metrics = Metrics()
     gate_decided(metrics, outcome.verdict, outcome.duration_seconds)
+    judges = (judge for judge, _ in outcome.scored.assignments)
+    scores_given(metrics, outcome.verdict.milestone, by_name(judges, outcome.scored.judgements))
     return metrics

@@ -30,7 +30,7 @@ from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
-from streams.metrics import JudgeAnswers, verdict_published
+from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import AnswerSeal, RedisScoreCache
 from streams.redis.state_completeness import StateCompleteness
@@ -93,7 +93,7 @@ class Gates:
         samples = self._samples(ports)
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.guard)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
-        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room)
+        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, partial(scores_given, parts.metrics))
 
     def _samples(self, ports: Ports) -> FrozenSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock

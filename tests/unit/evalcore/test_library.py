@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import evalcore
-from evalcore import reloading
+from evalcore import get_metric_by_id, reloading
 from evalcore.registry import disk
 from tests.root import ROOT
 
@@ -145,3 +145,10 @@ assert "litellm" not in sys.modules
 """
     run = python(code, root)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("nothing", [None, 7, ["ux_quality"], b"ux_quality"])
+def test_an_id_that_is_no_text_is_said_to_be_none(nothing: Any) -> None:
+    """As where a configuration lacks the judge that it was to name."""
+    with pytest.raises(TypeError, match=r"judge_id: a judge's id is a text, not .*; there are .*ux_quality"):
+        get_metric_by_id(nothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from itertools import cycle
@@ -102,11 +102,14 @@ class Coverage:
         return await self.rate_of(vertical, window_seconds)
 
 
-def verdict(scripted: Scripted | None = None, known: Registry | None = None, **changes: Any) -> Verdict:
+def verdict(
+    scripted: Scripted | None = None, known: Registry | None = None, scores: Any = None, **changes: Any
+) -> Verdict:
     scripted = scripted or Scripted()
     request = read(json.dumps({**REQUEST, **changes}).encode())
     assert isinstance(request, (RampRequest, InvalidRequest))
     ports = GatePorts(scripted, scripted, scripted, Coverage(scripted))
+    ports = replace(ports, scores=scores) if scores is not None else ports
     return asyncio.run(answer(request, known or registry(), ports, NOW))
 
 

@@ -75,10 +75,13 @@ def test_where_the_manifest_says_off_nobody_asks() -> None:
     assert (found.verdict, scripted.before, codes(found)) == (VerdictLevel.PASS, [], {Code.NO_GATE_AT_STEP})
 
 
-def test_a_missing_gate_hides_no_failure_and_no_failure_hides_it() -> None:
+def test_a_missing_gate_that_only_warns_is_no_reason_of_a_failure() -> None:
+    """It decided nothing; what failed is told alone, as where nothing is missing."""
     found = verdict(Scripted(stands=NEVER, scores={"ux_quality": 0.1}), from_percent=50, to_percent=100)
     assert (found.verdict, found.halt_at_percent) == (VerdictLevel.FAIL, 50.0)
-    assert [reason.code for reason in found.reasons] == [Code.FLOOR_BREACH, Code.GATE_MISSING]
+    assert codes(found) == {Code.FLOOR_BREACH}
+    down = verdict(Scripted(stands=NEVER, down=True))
+    assert (down.verdict, codes(down)) == (VerdictLevel.FAIL, {Code.JUDGE_UNAVAILABLE})
 
 
 def test_shipped_is_a_warning_also_while_no_registry_is_loaded() -> None:

@@ -19,7 +19,17 @@ from schemas.judges import (
     Variables,
 )
 
-OWN = {"name", "model", "temperature", "sampling_rate", "enabled", "prompt", "task_introduction", "description"}
+OWN = {
+    "name",
+    "model",
+    "temperature",
+    "sampling_rate",
+    "enabled",
+    "prompt",
+    "task_introduction",
+    "description",
+    "applies_to",
+}
 
 
 def judge(judge_id: str = "response_quality", **changes: Any) -> Judge:

@@ -220,3 +220,37 @@ def test_a_plan_about_one_judge_says_nothing_of_the_others() -> None:
     assert [update.rule.metadata["judge_id"] for update in made.update] == ["a"]
     assert made.left_alone == ()
     assert plan([judge("b")], "receipts", False, there, PROJECT, only={"a"}).left_alone[0].reason.startswith("judge a")
+
+
+def for_some(**changes: Any) -> Judge:
+    return replace(judge(**{"filter": None, "applies_to": ["conversation"], **changes}), sub_agents=("chat", "talk"))
+
+
+def test_a_judge_of_some_sub_agents_is_not_synced_and_that_is_said() -> None:
+    """Opik's rules have no `applies_to`: the copy would fire on every trace of the project."""
+    made = planned([for_some()], [], live=True)
+    assert made.empty
+    (left,) = made.left_alone
+    assert left.name == "Response Quality"
+    for told in ("conversation", "applies_to", "every trace"):
+        assert told in left.reason
+
+
+def test_a_copy_of_before_that_fires_on_every_trace_is_disabled_once() -> None:
+    there = [replace(rule, enabled=True) for rule in applied(planned([judge()], []), [])]
+    made = planned([for_some()], there, live=True)
+    assert [(update.rule.id, update.rule.enabled, update.changes) for update in made.update] == [
+        (there[0].id, False, ("enabled",))
+    ]
+    assert planned([for_some()], applied(made, there), live=True).empty
+
+
+def test_a_filter_that_names_one_agent_says_what_applies_to_says() -> None:
+    one = Filter(field="metadata", key="agent_id", operator="=", value="prompt-suggestions")
+    (rule,) = planned([for_some(filter=one)], []).create
+    assert rule.filters == (TraceFilter("metadata", "=", "agent_id", "prompt-suggestions"),)
+    for other in (
+        Filter(field="metadata", key="agent_id", operator="!=", value="x"),
+        Filter(field="tier", operator="=", value="gold"),
+    ):
+        assert planned([for_some(filter=other)], []).empty

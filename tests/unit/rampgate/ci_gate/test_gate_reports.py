@@ -139,6 +139,8 @@ async def test_reports_are_files_and_the_summary_is_appended(tmp_path: Path) -> 
     metrics = (tmp_path / "m.prom").read_text()
     assert 'eval_gate_fired_total{milestone="pre_merge"} 1.0' in metrics
     assert 'eval_gate_verdict_total{milestone="pre_merge",verdict="warn"} 1.0' in metrics
-    assert 'eval_judge_score_distribution_count{judge_id="helpfulness",milestone="pre_merge"} 1.0' in metrics
+    scored = float(sum(distributions(made)["helpfulness"].counts))
+    assert scored > 1
+    assert f'eval_judge_score_distribution_count{{judge_id="helpfulness",milestone="pre_merge"}} {scored}' in metrics
     with pytest.raises(Failure, match="--html"):
         Reports(html=tmp_path / "no" / "p.html").check()
