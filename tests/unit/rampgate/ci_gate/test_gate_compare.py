@@ -17,7 +17,7 @@ from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_commands import commanded
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, jsonl
-from tests.unit.rampgate.ci_gate.test_gate_run_traces import FEW, TRACES, Traced, trace
+from tests.unit.rampgate.ci_gate.traced_rig import FEW, TRACES, Traced, trace
 from tests.unit.rampgate.registry.git_folders import git
 
 LENIENT = {"rules/refusal.yaml": "{threshold: 0.2, floor: 0.2}", "rules/honesty.yaml": "{floor: 0.2}"}
