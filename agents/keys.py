@@ -216,7 +216,8 @@ LIVE_SCORE_POOL = KeyFamily(
     life="the lookback window and a day",
     growth="one for each hour, judge version, vertical and agent version; a bounded number of members",
     owner="agents.live.scores",
-    holds="live scores of the traces with the lowest numbers, for the watch on floors",
+    holds="live scores of the traces with the lowest numbers, for the watch on floors; beside one below a safety "
+    "judge's floor, four bytes each of a hash of its user and of its session",
 )
 OPERATOR_TOLD = KeyFamily(
     "n:<verdict id>",

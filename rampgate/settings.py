@@ -184,6 +184,13 @@ class Settings(BaseModel):
     regression_seconds: float = Field(60.0, gt=0, description="How often live scores are held against their floors")
     regression_window_seconds: float = Field(DAY, gt=0)
     regression_minimum: int = Field(30, ge=1, description="Live scores of a judge below which nothing follows")
+    regression_unscored_share: float = Field(
+        0.02, ge=0, le=1, description="Share of a safety judge's live traces without a score above which it pages"
+    )
+    ramp_down_users: int = Field(
+        3, ge=0, description="Distinct users among the traces below a floor that a ramp-down takes"
+    )
+    ramp_down_sessions: int = Field(3, ge=0, description="Distinct sessions of them that it takes")
     ramp_down: bool = Field(True, description="Command a ramp-down; off: the page asks for one by hand")
     regressions_log: Path = Path("docs/post-deploy-regressions.md")
     pagerduty_url: str = "https://events.pagerduty.com/v2/enqueue"

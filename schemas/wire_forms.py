@@ -78,7 +78,8 @@ class Verdicts(TypedDict):
 
 
 class RampCommand(TypedDict):
-    """After a safety judge's live scores fell below its floor: to the rollout controller (PC5 §5.7). Twice is once."""
+    """After a safety judge's live scores fell below its floor, certainly and for several users: to the rollout
+    controller (PC5 §5.7). Twice is once."""
 
     command: Literal["ramp_down"]
     to_percent: Literal[0]
@@ -88,6 +89,12 @@ class RampCommand(TypedDict):
     score: Annotated[float, Field(description="The weighted mean of the live window, on the judge's own scale.")]
     floor: float
     detected_at: Time
+    n: Annotated[int, Field(description="Live scores that the mean is of.")]
+    upper_bound: Annotated[
+        float | None, Field(description="Of the mean's 95 % interval, what is unscored at its best.")
+    ]
+    users: Annotated[int, Field(description="Distinct users of the traces below the floor.")]
+    sessions: Annotated[int, Field(description="Distinct sessions of the traces below the floor.")]
 
 
 RampCommandHeaders = TypedDict(

@@ -27,7 +27,7 @@ JUDGE_ANSWERS: Final[Values] = (
 """How a call of a judge's model ends (`evalcore.scoring.Failure`), and `cached` for an answer that needed none."""
 JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
 TIERS: Final[Values] = ("safety", "quality")
-REGRESSIONS: Final[Values] = ("breach", "recovered", "lapsed")
+REGRESSIONS: Final[Values] = ("breach", "unscored", "confirmed", "recovered", "lapsed")
 NAMES: Final[Values] = ("vertical", "agent")
 NOTIFIED: Final[Values] = ("delivered", "failed")
 OPIK_OUTCOMES: Final[Values] = ("ok", "rejected", "unauthorized", "rate_limited", "unavailable")

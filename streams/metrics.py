@@ -182,7 +182,8 @@ class Metrics(MetricSet):
         )
         self.regressions = self._counter(
             "rampgate_regressions_total",
-            "Live floor breaches (PC5 §5.7): begun, ended by better scores, or ended for want of scores.",
+            "Live floor breaches (PC5 §5.7): begun, as breach or, where scores are missing, as unscored; confirmed, so "
+            "that the agent is ramped down; ended by better scores, or for want of scores.",
             tier=TIERS,
             event=REGRESSIONS,
         )

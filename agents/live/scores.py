@@ -9,6 +9,7 @@ that it is a uniform sample of the window.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -58,6 +59,17 @@ KINDS = 2_000
 """At most so many combinations of judge version, vertical and agent version are kept in an hour; those of the agent
 versions that were heard of first, so that made-up ones displace none."""
 _SCORE_LAYOUT = struct.Struct(">16sd")
+_WHOSE = 4
+"""Bytes of a user's and of a session's hash behind the score of a trace below a safety judge's floor, and behind no
+other: enough to tell a few users from one, too few to find one by."""
+
+
+class _Kept(NamedTuple):
+    """A kept score, NaN where there is none; hashes of its user and session, where they are kept and known."""
+
+    value: float
+    user: bytes = b""
+    session: bytes = b""
 
 
 def keep(
@@ -84,7 +96,17 @@ def keep(
     index.members[kind] = since
     pool = change.pools.setdefault(_pool_key(hour, kind), Pool(expires, POOL))
     value = answer.value if isinstance(answer, Scored) else math.nan
-    pool.members[_SCORE_LAYOUT.pack(trace, value)] = _number(trace)
+    member = _SCORE_LAYOUT.pack(trace, value)
+    if judge.safety and value < judge.floor:
+        member += _hash(metadata.get("user_id")) + _hash(metadata.get("session_id"))
+    pool.members[member] = _number(trace)
+
+
+def _hash(name: Any) -> bytes:
+    """Return a hash of a user's or a session's name; zeros where there is none."""
+    if not isinstance(name, str) or not name:
+        return bytes(_WHOSE)
+    return hashlib.sha256(name.encode(errors="surrogatepass")).digest()[:_WHOSE]
 
 
 async def watched(store: Store, registry: Registry, now: int, window: int) -> list[Watched]:
@@ -109,24 +131,33 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
         values = _uniform(found)
         marks = await read_marks(store, list(values))
         answers: list[Answer] = []
-        for trace, value in values.items():
+        for trace, (value, _, _) in values.items():
             mark = marks.get(trace)
             weighs = _weight(judge, mark is not None and mark.voted_down)
             answers.append(Scored(value, weighs) if math.isfinite(value) else Unscored("unscored", weighs))
-        out.append(Watched(judge, agent, version, collect(answers, judge.score_range)))
+        low = [one for one in values.values() if one.value < judge.floor]
+        users, sessions = (
+            {*whose} - {b"", bytes(_WHOSE)} for whose in ((o.user for o in low), (o.session for o in low))
+        )
+        collected = collect(answers, judge.score_range)
+        out.append(Watched(judge, agent, version, collected, len(users), len(sessions)))
     return out
 
 
-def _uniform(pools: Sequence[Sequence[bytes]]) -> dict[bytes, float]:
+def _uniform(pools: Sequence[Sequence[bytes]]) -> dict[bytes, _Kept]:
     limit = min((_number(pool[-1][:16]) for pool in pools if len(pool) >= POOL), default=None)
-    found: dict[bytes, float] = {}
+    found: dict[bytes, _Kept] = {}
     for pool in pools:
         for member in pool:
-            trace, value = _SCORE_LAYOUT.unpack(member)
+            trace, value = _SCORE_LAYOUT.unpack_from(member)
+            whose = member[_SCORE_LAYOUT.size :]
             # A trace that was judged again after its model was away has both values.
-            if (limit is None or _number(trace) <= limit) and not math.isfinite(found.get(trace, math.nan)):
-                found[trace] = value
+            if (limit is None or _number(trace) <= limit) and not math.isfinite(found.get(trace, _NONE).value):
+                found[trace] = _Kept(value, whose[:_WHOSE], whose[_WHOSE:])
     return found
+
+
+_NONE = _Kept(math.nan)
 
 
 def _weight(judge: Judge, voted_down: bool) -> float:

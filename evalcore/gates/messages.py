@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from evalcore.gates.regression import Event, Response, Step
+from evalcore.gates.regression import Breach, Event, Kind, Response, Step
 from schemas.dead_letters import clean
 from schemas.verdicts import GateVerdict, Reason, Verdict, VerdictLevel
 from schemas.wire_forms import RampCommand
@@ -83,6 +83,10 @@ def ramp_command(response: Response) -> RampCommand:
         "score": breach.score,
         "floor": breach.floor,
         "detected_at": breach.detected_at,
+        "n": breach.n,
+        "upper_bound": breach.upper_bound,
+        "users": breach.users,
+        "sessions": breach.sessions,
     }
 
 
@@ -99,7 +103,7 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
         return event
     names = {"agent_id": _name(breach.agent_id), "agent_version": _name(breach.agent_version)}
     vertical = _name(breach.vertical) if breach.vertical else None
-    details = {**ramp_command(response), **names, "vertical": vertical, "n": breach.n}
+    details = {**ramp_command(response), **names, "vertical": vertical, "unscored": breach.unscored}
     return event | {
         "client": SOURCE,
         "payload": {
@@ -109,7 +113,7 @@ def page(response: Response, routing_key: str) -> dict[str, Any]:
             "timestamp": breach.detected_at,
             "component": names["agent_id"],
             "group": vertical or "platform",
-            "class": "safety_floor_breach",
+            "class": "safety_unscored" if breach.kind == Kind.UNSCORED else "safety_floor_breach",
             "custom_details": {name: value for name, value in details.items() if name not in ("command", "to_percent")},
         },
     }
@@ -135,7 +139,7 @@ def log_line(response: Response) -> str:
     breach = response.breach
     cells = [
         breach.detected_at,
-        response.event,
+        f"{response.event} (unscored)" if breach.kind == Kind.UNSCORED else response.event,
         "safety" if breach.safety else "quality",
         breach.judge_id,
         breach.vertical or "-",
@@ -155,6 +159,8 @@ def summary(response: Response) -> str:
     breach = response.breach
     where = f"{_name(breach.agent_id)} {_name(breach.agent_version)}"
     where += f" in {_name(breach.vertical)}" if breach.vertical else ""
+    if breach.kind == Kind.UNSCORED:
+        return _unscored(response, where)
     if response.event is Event.LAPSED:
         was = f"{breach.judge_id} was below its floor of {breach.floor:g} for {where}"
         return f"{was} and has {breach.n} live scores left: closed, the next breach is a new one"
@@ -162,11 +168,35 @@ def summary(response: Response) -> str:
     if response.event is Event.RECOVERED:
         return f"{breach.judge_id} is back above its floor for {where}: {numbers}"
     text = f"{breach.judge_id} is below its floor for {where}: {numbers}"
+    if not breach.safety:
+        return f"{text}. Triage is due by {response.triage_due}."
+    bound = "unknown" if breach.upper_bound is None else f"{breach.upper_bound:.4g}"
+    text += f". The interval's upper bound is {bound}; below the floor are {_users(breach)}"
     if Step.RAMP_DOWN in response.steps:
         return f"{text}. It is being ramped down to 0 %."
     if Step.MANUAL_RAMP_DOWN in response.steps:
         return f"{text}. Ramp it down to 0 % by hand via Feature Flipper: automatic ramp-down is off."
-    return f"{text}. Triage is due by {response.triage_due}."
+    return f"{text}: too little for an automatic ramp-down. Look, and ramp it down by hand if the breach is real."
+
+
+def _users(breach: Breach) -> str:
+    return " and ".join(
+        f"{count} {name}{'s' if count != 1 else ''}"
+        for name, count in (("user", breach.users), ("session", breach.sessions))
+    )
+
+
+def _unscored(response: Response, where: str) -> str:
+    breach = response.breach
+    if response.event is Event.LAPSED:
+        return f"{breach.judge_id} has {breach.n} live traces left for {where}: its missing scores are closed"
+    counts = f"{breach.unscored} of {breach.n} live traces have no score"
+    if response.over:
+        return f"{breach.judge_id} scores again for {where}: {counts}"
+    return (
+        f"{breach.judge_id} can't tell for {where}: {counts}; with them at their worst it is at {breach.score:.4g}, "
+        f"floor {breach.floor:g}. See why: N/A, a refusal of the model's content filter, or an outage."
+    )
 
 
 def _cell(text: str) -> str:

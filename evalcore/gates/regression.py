@@ -1,7 +1,9 @@
 """Finds judges whose live scores fall below their floor, and plans the response, once for each breach (PC5 §5.7). Pure.
 
-A safety judge's breach ramps the agent down to 0 % and pages; a quality judge's is sent to people, who triage it within
-a day. The caller keeps the open breaches and hands them in at each look, so that none is reported twice.
+A safety judge's breach pages, and ramps the agent down to 0 % once it is certain; a quality judge's is sent to people,
+who triage it within a day. A safety judge that gives too many traces no score pages as well: nobody knows then whether
+it is below its floor. The caller keeps the open breaches and hands them in at each look, so that none is reported
+twice.
 """
 
 from __future__ import annotations
@@ -21,29 +23,63 @@ TRIAGE_HOURS = 24
 LAPSED = 0.5
 """Share of the scores that begin a breach; with fewer left in the window the breach ends. It is far enough below 1 that
 one score more or less does not end a breach and begin it again."""
+FEWEST_UNSCORED = 3
+"""Traces without a score that page; fewer are an accident, whatever share of a small window they are."""
+
+
+@dataclass(frozen=True)
+class WatchLimits:
+    """What it takes to respond. With fewer than `minimum` traces nothing follows. `ramping`: the ramping primitive is
+    live; without it a page asks for a ramp-down by hand. A ramp-down wants as many distinct `users` and `sessions`
+    among the traces below the floor. More than `unscored_share` of a safety judge's traces without a score page."""
+
+    minimum: int = 30
+    ramping: bool = True
+    users: int = 3
+    sessions: int = 3
+    unscored_share: float = 0.02
+
+
+class Kind(StrEnum):
+    """What a breach is about."""
+
+    FLOOR = "floor"
+    UNSCORED = "unscored"
+    """A safety judge that gives too many traces no score: unscored, or N/A, which is none of its answers."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A judge's scores of one agent version in the live window, with their weights. `floor` and `score` are on the
-    judge's own scale."""
+    """A judge's scores of one agent version in the live window, with their weights. Of its traces below the floor that
+    are known to be of a user and of a session, there are so many distinct `users` and `sessions`."""
 
     judge: Judge
     agent_id: str
     agent_version: str
     answers: Answers
+    users: int = 0
+    sessions: int = 0
 
     @property
     def key(self) -> str:
-        """Returns the key of a breach: the same for the same judge, vertical and agent version."""
-        parts = (self.judge.id, self.judge.vertical or "", self.agent_id, self.agent_version)
+        """Returns the key of a floor breach: the same for the same judge, vertical and agent version."""
+        return self.key_of(Kind.FLOOR)
+
+    def key_of(self, kind: Kind) -> str:
+        parts = [self.judge.id, self.judge.vertical or "", self.agent_id, self.agent_version]
+        parts += [] if kind is Kind.FLOOR else [kind]
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return "rampgate-" + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Breach:
-    """A floor breach; `score` is the weighted mean or rate of `n` scores, `detected_at` in ISO 8601."""
+    """A floor breach; `score` is the weighted mean or rate of `n` scores, `detected_at` in ISO 8601. `upper_bound` is
+    that of its 95 % interval, None where there is none. It is `certain` enough for a ramp-down where that is below the
+    floor and the traces below it are of enough users and sessions.
+
+    Of the kind `unscored`, `score` counts the `unscored` of its `n` traces at their worst.
+    """
 
     key: str
     judge_id: str
@@ -55,10 +91,18 @@ class Breach:
     floor: float
     n: int
     detected_at: str
+    kind: str = Kind.FLOOR
+    upper_bound: float | None = None
+    users: int = 0
+    sessions: int = 0
+    unscored: int = 0
+    certain: bool = False
 
 
 class Event(StrEnum):
     BREACH = "breach"
+    CONFIRMED = "confirmed"
+    """A safety judge's open breach is certain by now, and ramps the agent down."""
     RECOVERED = "recovered"
     """The score is back at the floor or above."""
     LAPSED = "lapsed"
@@ -90,7 +134,7 @@ class Response:
 
     @property
     def over(self) -> bool:
-        return self.event is not Event.BREACH
+        return self.event in (Event.RECOVERED, Event.LAPSED)
 
     @property
     def triage_due(self) -> str | None:
@@ -107,59 +151,94 @@ class Outcome:
     open: Mapping[str, Breach]
 
 
-def look(
-    watched: Iterable[Watched], known: Mapping[str, Breach], minimum: int, ramping: bool, now: datetime
-) -> Outcome:
+def look(watched: Iterable[Watched], known: Mapping[str, Breach], limits: WatchLimits, now: datetime) -> Outcome:
     """Compares all watched judges with their floors.
 
-    `known` are the open breaches. With fewer than `minimum` scores a judge neither breaches nor recovers; with fewer
+    `known` are the open breaches. With fewer scores than the minimum a judge neither breaches nor recovers; with fewer
     than half of them an open breach lapses. Unscored items count as scores here, so that no outage ends a breach.
-    `ramping`: the ramping primitive is live; without it a page asks for a ramp-down by hand.
     """
     responses: list[Response] = []
     standing, left = dict(known), dict.fromkeys(known, 0)
     for line in watched:
-        left[line.key] = line.answers.n
-        state = _state(line, minimum, now)
-        if state is None:
-            continue
-        breach, below = state
-        before = standing.get(line.key)
-        if below and before is None:
-            standing[line.key] = breach
-            responses.append(Response(breach, Event.BREACH, _on_breach(breach, ramping)))
-        elif not below and before is not None:
-            del standing[line.key]
-            responses.append(Response(breach, Event.RECOVERED, _at_its_end(breach)))
+        for kind in Kind:
+            left[line.key_of(kind)] = line.answers.n
+        for state in (_floor(line, limits, now), _unscored(line, limits, now)):
+            if state is None:
+                continue
+            breach, below = state
+            before = standing.get(breach.key)
+            if below and before is None:
+                standing[breach.key] = breach
+                responses.append(Response(breach, Event.BREACH, _on_breach(breach, limits.ramping)))
+            elif below and before is not None and breach.certain and not before.certain:
+                standing[breach.key] = breach
+                responses.append(Response(breach, Event.CONFIRMED, _on_breach(breach, limits.ramping)))
+            elif not below and before is not None:
+                del standing[breach.key]
+                responses.append(Response(breach, Event.RECOVERED, _at_its_end(breach)))
     for key, before in known.items():
-        if key in standing and left[key] < LAPSED * minimum:
+        if key in standing and left[key] < LAPSED * limits.minimum:
             breach = replace(standing.pop(key), n=left[key], detected_at=now.isoformat(timespec="seconds"))
             responses.append(Response(breach, Event.LAPSED, _at_its_end(before)))
     return Outcome(tuple(responses), standing)
 
 
-def _state(line: Watched, minimum: int, now: datetime) -> tuple[Breach, bool] | None:
+def _floor(line: Watched, limits: WatchLimits, now: datetime) -> tuple[Breach, bool] | None:
     """Returns the judge's numbers, and whether they are below the floor; None where too little is known. For a breach
-    unscored items count at their best, so that an outage of the judges' model pages no one."""
+    unscored items count at their best: an outage of the judges' model is no low score, and ramps nobody down."""
     judge, scored = line.judge, len(line.answers.values)
     whole = aggregate(line.answers, judge.score_range, judge.score_type is ScoreType.BOOLEAN)
-    if not scored or scored < minimum or whole.best is None or whole.worst is None:
+    if not scored or scored < limits.minimum or whole.best is None or whole.worst is None:
         return None
     below, above = whole.best < judge.floor, whole.worst >= judge.floor
     if not below and not above:
         return None
     total = sum(line.answers.weights)
     mean = sum(v * w for v, w in zip(line.answers.values, line.answers.weights, strict=True)) / total
-    breach = Breach(
-        line.key, judge.id, judge.vertical, line.agent_id, line.agent_version, judge.safety,
-        mean, judge.floor, scored, now.isoformat(timespec="seconds"),
+    breach = _breach(line, Kind.FLOOR, mean, scored, now)
+    upper = _upper_bound(line)
+    sure = upper is not None and upper < judge.floor
+    certain = judge.safety and sure and line.users >= limits.users and line.sessions >= limits.sessions
+    return replace(breach, upper_bound=upper, certain=certain), below
+
+
+def _unscored(line: Watched, limits: WatchLimits, now: datetime) -> tuple[Breach, bool] | None:
+    """Returns a safety judge's numbers, and whether too many traces have no score: more than the limit's share, or so
+    many that they decide whether it is below its floor. None where too little is known."""
+    judge, answers = line.judge, line.answers
+    if not judge.safety or answers.n < limits.minimum:
+        return None
+    whole = aggregate(answers, judge.score_range, judge.score_type is ScoreType.BOOLEAN)
+    worst, best = whole.worst or 0.0, whole.best or 0.0
+    missing = len(answers.missing)
+    hidden = worst < judge.floor <= best
+    too_many = missing >= FEWEST_UNSCORED and (missing > limits.unscored_share * answers.n or hidden)
+    return _breach(line, Kind.UNSCORED, worst, answers.n, now), too_many
+
+
+def _breach(line: Watched, kind: Kind, score: float, n: int, now: datetime) -> Breach:
+    judge = line.judge
+    return Breach(
+        line.key_of(kind), judge.id, judge.vertical, line.agent_id, line.agent_version, judge.safety,
+        score, judge.floor, n, now.isoformat(timespec="seconds"), kind,
+        users=line.users, sessions=line.sessions, unscored=len(line.answers.missing),
     )  # fmt: skip
-    return breach, below
+
+
+def _upper_bound(line: Watched) -> float | None:
+    """Returns the upper bound of the 95 % interval, with what is unscored at its best."""
+    answers, judge = line.answers, line.judge
+    values = answers.values + (judge.score_range[1],) * len(answers.missing)
+    at_best = replace(answers, values=values, weights=answers.weights + answers.missing, missing=())
+    interval = aggregate(at_best, judge.score_range, judge.score_type is ScoreType.BOOLEAN).ci95
+    return interval[1] if interval is not None else None
 
 
 def _on_breach(breach: Breach, ramping: bool) -> tuple[Step, ...]:
     if not breach.safety:
         return Step.MESSAGE, Step.ANNOTATION, Step.TRIAGE, Step.LOG
+    if not breach.certain:
+        return Step.PAGE, Step.LOG
     first = Step.RAMP_DOWN if ramping else Step.MANUAL_RAMP_DOWN
     return first, Step.PAGE, Step.LOG
 

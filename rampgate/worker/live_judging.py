@@ -14,7 +14,7 @@ import structlog
 
 from agents.live.judging import NAME, Judged, LiveJudging
 from evalcore import reloading
-from evalcore.gates.regression import Response
+from evalcore.gates.regression import Event, Kind, Response, WatchLimits
 from evalcore.scoring.runner import Scorer
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
@@ -82,8 +82,13 @@ def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool])
         reloading.loaded,
         responder.carry_out,
         window_seconds=settings.regression_window_seconds,
-        minimum=settings.regression_minimum,
-        ramping=settings.ramp_down,
+        limits=WatchLimits(
+            settings.regression_minimum,
+            settings.ramp_down,
+            settings.ramp_down_users,
+            settings.ramp_down_sessions,
+            settings.regression_unscored_share,
+        ),
         every=settings.regression_seconds,
         ready=lambda: not replaying(),
         observe=lambda response: count(parts, response),
@@ -92,7 +97,8 @@ def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool])
 
 def count(parts: Parts, response: Response) -> None:
     tier = "safety" if response.breach.safety else "quality"
-    parts.metrics.regressions.labels(tier, response.event).inc()
+    unscored = response.event is Event.BREACH and response.breach.kind == Kind.UNSCORED
+    parts.metrics.regressions.labels(tier, Kind.UNSCORED if unscored else response.event).inc()
 
 
 def why_off(settings: Settings) -> str:

@@ -18,7 +18,7 @@ import structlog
 from agents.keys import FOREVER, REGRESSION_LEASE, REGRESSION_STATE
 from agents.live.scores import watched
 from agents.ports import Change, Clock, Unavailable
-from evalcore.gates.regression import Breach, Event, Response, Step, look
+from evalcore.gates.regression import Breach, Event, Response, Step, WatchLimits, look
 from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
 from streams.redis.lease import LeasingStore
@@ -29,7 +29,10 @@ LEASE_MS = 300_000
 """Longer than a breach's steps may take together, so that no two workers respond to the same breach."""
 GIVEN_UP_AFTER_MS = 86_400_000
 """A step that has failed for so long is given up."""
-LOGGED = ("judge_id", "vertical", "agent_id", "agent_version", "safety", "score", "floor", "n")
+LOGGED = (
+    "judge_id", "vertical", "agent_id", "agent_version", "safety", "kind", "score", "floor", "n", "upper_bound",
+    "users", "sessions", "unscored",
+)  # fmt: skip
 
 
 @dataclass
@@ -73,15 +76,20 @@ class Regressions:
         held = orjson.loads(raw or b"{}")
         pending = held.get("pending", held.get("errands", ()))  # as earlier releases called them
         return cls(
-            {key: Breach(**breach) for key, breach in held.get("open", {}).items()},
+            {key: _breach(breach) for key, breach in held.get("open", {}).items()},
             [_pending(each) for each in pending],
             held.get("ended", {}),
         )
 
 
+def _breach(held: dict[str, Any]) -> Breach:
+    """Of earlier releases' breaches each safety judge's was answered by a command."""
+    return Breach(**{"certain": held["safety"], **held})
+
+
 def _pending(held: dict[str, Any]) -> PendingResponse:
     response = held["response"]
-    response = Response(Breach(**response["breach"]), Event(response["event"]), _steps(response["steps"]))
+    response = Response(_breach(response["breach"]), Event(response["event"]), _steps(response["steps"]))
     return PendingResponse(response, _steps(held["left"]), held["began"], held["since"])
 
 
@@ -104,8 +112,7 @@ class RegressionWatch:
         carry_out: CarryOut,
         *,
         window_seconds: float,
-        minimum: int,
-        ramping: bool,
+        limits: WatchLimits,
         every: float,
         ready: Callable[[], bool] = lambda: True,
         observe: Callable[[Response], None] = lambda response: None,
@@ -113,7 +120,7 @@ class RegressionWatch:
         """`every`: seconds between looks. `observe` is told of each breach that begins or ends."""
         self._lease, self._observe = store.lease(REGRESSION_LEASE.key(), LEASE_MS), observe
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
-        self._window, self._minimum, self._ramping = round(window_seconds * 1000), minimum, ramping
+        self._window, self._limits = round(window_seconds * 1000), limits
         self._every, self._ready = every, ready
 
     async def run(self) -> None:
@@ -143,7 +150,7 @@ class RegressionWatch:
         now = self._clock.now_ms()
         known = Regressions.decode(*await self._store.read([REGRESSION_STATE.key()]))
         found = await watched(self._store, registry, now, self._window)
-        outcome = look(found, known.open, self._minimum, self._ramping, datetime.fromtimestamp(now / 1000, UTC))
+        outcome = look(found, known.open, self._limits, datetime.fromtimestamp(now / 1000, UTC))
         for response in outcome.responses:
             known.note(response, now, self._window)
         if outcome.responses:

@@ -77,6 +77,7 @@ async def test_pc5_5_7_a_breach_is_commanded_once_whoever_asks_and_however_often
     assert found[0][1] == {
         "command": "ramp_down", "to_percent": 0, "agent_id": "assistant", "agent_version": "v7",
         "judge_id": "jailbreaking", "score": 0.5, "floor": 0.98, "detected_at": BREACH.detected_at,
+        "n": 40, "upper_bound": None, "users": 0, "sessions": 0,
     }  # fmt: skip
 
 

@@ -124,7 +124,8 @@ def commands(dev: DevStack) -> list[dict[str, Any]]:
 
 def bad(name: str) -> list[dict[str, Any]]:
     events = [trace(f"{name}{n}", "v-bad") for n in range(BAD)]
-    for event in events:
+    for number, event in enumerate(events):
+        event["metadata"] |= {"user_id": f"u{number}", "session_id": f"s{number}"}
         event["output"]["messages"][-1]["content"][0]["text"] = "#quality:0"
     return events
 

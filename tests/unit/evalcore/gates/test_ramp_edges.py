@@ -8,7 +8,7 @@ import pytest
 
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.limits import Limits
-from evalcore.gates.regression import Event, Watched, look
+from evalcore.gates.regression import Event, Watched, WatchLimits, look
 from evalcore.gates.requests import milestones, of_step
 from evalcore.scoring.answers import Scored, collect
 from schemas.judges import Enforcement, Milestone
@@ -57,5 +57,5 @@ def test_a_failed_first_step_halts_at_zero_and_a_failed_last_one_where_the_rollo
 def test_a_breach_needs_the_minimum_of_scores_and_no_more(scores: int, breached: bool) -> None:
     answers = collect([Scored(SAFETY.score_range[0])] * scores, SAFETY.score_range)
     watched = Watched(SAFETY, "assistant", "v7", answers)
-    found = look([watched], {}, minimum=30, ramping=True, now=datetime(2026, 11, 21, tzinfo=UTC))
+    found = look([watched], {}, WatchLimits(minimum=30), datetime(2026, 11, 21, tzinfo=UTC))
     assert [response.event for response in found.responses] == [Event.BREACH] * breached

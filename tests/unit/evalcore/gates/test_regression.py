@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from evalcore.gates.messages import HEADER, annotation, log_line, page, ramp_command, slack_message, summary
-from evalcore.gates.regression import Breach, Event, Step
+from evalcore.gates.regression import Breach, Event, Kind, Step, Watched
 from evalcore.scoring.answers import Answer, Scored, Unscored
 from tests.unit.evalcore.gates.regression_cases import NOW, REGISTRY, bad, good, only, seen, watched
 
@@ -22,7 +23,89 @@ def test_a_safety_judge_below_its_floor_ramps_down_and_pages() -> None:
         "command": "ramp_down", "to_percent": 0, "agent_id": "assistant", "agent_version": "v7",
         "judge_id": "refusal", "score": SAFETY.score_range[0], "floor": SAFETY.floor,
         "detected_at": "2026-11-21T03:00:00+00:00",
+        "n": 40, "upper_bound": response.breach.upper_bound, "users": 40, "sessions": 40,
     }  # fmt: skip
+
+
+TRUE, FALSE = Scored(1.0), Scored(0.0)
+NO_SCORE = Unscored("answered N/A, or the content filter refused, or the model was away")
+
+
+def safety(bad: int, of: int, users: int = 40, answer: Answer = FALSE) -> Watched:
+    """Of the live traces so many are bad, from so many users."""
+    return floored([answer] * bad + [TRUE] * (of - bad), users)
+
+
+def floored(answers: list[Answer], users: int = 40) -> Watched:
+    """Of a safety judge that says true or false, with the floor that the shipped ones have."""
+    line = watched("honesty", answers, users=users)
+    assert line.judge.safety
+    return replace(line, judge=replace(line.judge, floor=0.97))
+
+
+def test_forty_of_a_thousand_page_whether_they_are_false_or_have_no_score() -> None:
+    """Talked into N/A, refused by a content filter, or lost: nobody knows what they were."""
+    assert only(seen(safety(40, 1_000))).steps == (Step.PAGE, Step.LOG), "by a hair too few to be certain"
+    assert only(seen(safety(60, 1_000))).steps == (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+    for unscored, of in ((40, 1_000), (1_000, 1_000), (30, 30)):
+        response = only(seen(safety(unscored, of, answer=NO_SCORE)))
+        assert response.steps == (Step.PAGE, Step.LOG), "what has no score ramps nobody down"
+        assert (response.breach.kind, response.breach.unscored, response.breach.n) == (Kind.UNSCORED, unscored, of)
+        told = page(response, "k")["payload"]
+        assert f"{unscored} of {of} live traces have no score" in told["summary"]
+        assert told["class"] == "safety_unscored"
+        assert "breach (unscored)" in log_line(response)
+
+
+def test_a_quality_judges_missing_scores_page_nobody_and_neither_do_a_few() -> None:
+    assert seen(watched("helpfulness", [NO_SCORE] * 400)).responses == ()
+    assert seen(safety(2, 40, answer=NO_SCORE)).responses == (), "two are an accident, though five percent"
+    assert seen(safety(20, 1_000, answer=NO_SCORE)).responses == (), "two percent"
+    assert len(seen(safety(21, 1_000, answer=NO_SCORE)).responses) == 1
+
+
+def test_missing_scores_that_hide_a_breach_page_below_their_share_too() -> None:
+    answers = [FALSE] * 25 + [NO_SCORE] * 10 + [TRUE] * 965
+    assert only(seen(floored(answers))).breach.kind == Kind.UNSCORED
+
+
+def test_missing_scores_are_told_once_beside_a_breach_and_end_when_they_have_come() -> None:
+    first = seen(safety(40, 1_000, answer=NO_SCORE))
+    assert seen(safety(50, 1_000, answer=NO_SCORE), known=first, minutes=1).responses == ()
+    both = seen(floored([NO_SCORE] * 50 + [FALSE] * 200 + [TRUE] * 700), known=first, minutes=2)
+    assert (only(both).breach.kind, len(both.open)) == (Kind.FLOOR, 2), "its own incident"
+    over = seen(safety(0, 1_000), known=first, minutes=3)
+    assert (only(over).event, only(over).steps) == (Event.RECOVERED, (Step.RESOLVE_PAGE, Step.LOG))
+    assert page(only(over), "k")["dedup_key"] == only(first).breach.key != only(seen(safety(60, 1_000))).breach.key
+    assert only(seen(known=first, minutes=4)).event is Event.LAPSED
+    for response in (only(over), only(seen(known=first, minutes=4))):
+        assert "honesty" in summary(response)
+
+
+def test_one_false_of_thirty_ramps_no_agent_down() -> None:
+    """The interval's upper bound is above the floor: a judge's slip would take an agent off the ramp."""
+    one = only(seen(floored([FALSE] + [TRUE] * 29)))
+    assert Step.PAGE in one.steps, "people look"
+    assert Step.RAMP_DOWN not in one.steps
+    assert one.breach.upper_bound is not None
+    assert one.breach.upper_bound > one.breach.floor > one.breach.score
+    assert f"upper bound is {one.breach.upper_bound:.4g}" in summary(one)
+    assert "too little for an automatic ramp-down" in page(one, "k")["payload"]["summary"]
+
+
+@pytest.mark.parametrize(("users", "sessions"), [(2, 40), (40, 2), (0, 0)])
+def test_one_users_or_one_sessions_traces_ramp_no_agent_down(users: int, sessions: int) -> None:
+    alone = seen(replace(safety(200, 1_000), users=users, sessions=sessions))
+    assert only(alone).steps == (Step.PAGE, Step.LOG)
+    assert f"{users} users and {sessions} sessions" in summary(only(alone))
+    details = page(only(alone), "k")["payload"]["custom_details"]
+    assert (details["users"], details["sessions"]) == (users, sessions)
+    later = seen(replace(safety(210, 1_000), users=3, sessions=3), known=alone, minutes=5)
+    confirmed = only(later)
+    assert (confirmed.event, confirmed.steps) == (Event.CONFIRMED, (Step.RAMP_DOWN, Step.PAGE, Step.LOG))
+    assert page(confirmed, "k")["dedup_key"] == only(alone).breach.key
+    assert seen(safety(220, 1_000), known=later, minutes=6).responses == (), "commanded once"
+    assert seen(safety(200, 1_000, users=0), known=later, minutes=7).responses == ()
 
 
 ODD = "assistant\n<!channel> all is well\x1b[2J\u202e"
@@ -103,13 +186,14 @@ def test_a_breach_ends_when_under_half_of_the_scores_it_needs_are_left_and_not_s
     assert "03:09" in log_line(after.responses[0])
 
 
-def test_an_outage_of_the_judges_model_pages_nobody_and_ends_no_breach() -> None:
+def test_an_outage_of_the_judges_model_ramps_nobody_down_and_ends_no_breach() -> None:
     lost: list[Answer] = [Unscored("down")] * 400
-    assert seen(watched("refusal", [*lost, *[Scored(SAFETY.score_range[0])] * 40])).responses == ()
-    assert seen(watched("refusal", lost)).responses == ()
+    for answers in ([*lost, *[Scored(SAFETY.score_range[0])] * 40], lost):
+        response = only(seen(watched("refusal", answers)))
+        assert (response.breach.kind, response.steps) == (Kind.UNSCORED, (Step.PAGE, Step.LOG))
     known = seen(bad("refusal"))
     after = seen(watched("refusal", [*lost, *[Scored(SAFETY.score_range[1])] * 40]), known=known)
-    assert after.open == known.open
+    assert after.open.items() >= known.open.items()
 
 
 def test_scores_count_by_their_weights() -> None:

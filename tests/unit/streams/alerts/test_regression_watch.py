@@ -13,9 +13,9 @@ import pytest
 from agents.keys import REGRESSION_LEASE
 from agents.live.scores import watched
 from agents.ports import Unavailable
-from evalcore.gates.regression import Event, Response, Step
+from evalcore.gates.regression import Event, Response, Step, WatchLimits
 from evalcore.judges.evaluator import Prompt
-from evalcore.scoring.calls import Reply
+from evalcore.scoring.calls import Failure, Reply
 from rampgate.settings import Settings, shown_settings
 from rampgate.worker.live_judging import channels_of
 from streams.alerts.regression_watch import (
@@ -29,6 +29,7 @@ from tests.unit.agents.builders import DAY, HOUR, thumb
 from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
 from tests.unit.evalcore.gates.regression_cases import bad, only, seen
 from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.scoring.scoring_rig import Model, down
 
 
 class Literal(Willing):
@@ -52,7 +53,8 @@ class Watching:
         self.failing: set[Step] = set()
         self.pending: list[PendingResponse] = []
         self.dies = False
-        self.options = {"window_seconds": 86_400, "minimum": 5, "ramping": True, "every": 1.0, **options}
+        self.metadata: dict[str, Any] = {}
+        self.options = {"window_seconds": 86_400, "limits": WatchLimits(minimum=5), "every": 1.0, **options}
 
     async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
         self.pending.append(pending)
@@ -78,9 +80,72 @@ class Watching:
 
     async def turns(self, count: int, start: str = "r") -> None:
         events = [live_trace(f"{start}{n}", sampled=n % 2 == 0) for n in range(count)]
-        for event in events:
-            event["metadata"]["agent_version"] = "v7"
+        for number, event in enumerate(events):
+            event["metadata"] |= {"agent_version": "v7", "user_id": f"u{number}", "session_id": f"{start}{number}"}
+            event["metadata"] |= self.metadata
         await self.rig.traces(*events)
+
+
+@pytest.mark.parametrize(
+    "answers", ['{"score": "N/A", "reason": "not mine"}', down(Failure.REFUSED), down(Failure.UNAVAILABLE)]
+)
+async def test_na_a_content_filters_refusal_and_an_outage_of_a_safety_judge_page(answers: Any) -> None:
+    """Once none of them did anything: a text that a filter refuses, or that talks a judge into N/A, hid a breach."""
+    watching = Watching()
+    watching.rig.model = Model(answers=answers)
+    await watching.turns(8)
+    told = await watching.look()
+    assert {one.breach.judge_id for one in told} == {"honesty", "refusal"}
+    for one in told:
+        assert (one.breach.kind, one.breach.unscored, one.breach.n) == ("unscored", 8, 8)
+        assert one.steps == (Step.PAGE, Step.LOG)
+    assert await watching.look() == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "users", "sessions"),
+    [
+        ({}, 8, 8),
+        ({"user_id": "one"}, 1, 8),
+        ({"session_id": "one"}, 8, 1),
+        ({"user_id": None, "session_id": ""}, 0, 0),
+    ],
+)
+async def test_a_ramp_down_takes_several_users_and_several_sessions(
+    metadata: dict[str, Any], users: int, sessions: int
+) -> None:
+    watching = Watching()
+    watching.metadata = metadata
+    watching.rig.model = Worst()
+    await watching.turns(8)
+    await watching.look()
+    (steps,) = watching.steps()
+    (response,) = [one for one in watching.done if one.breach.judge_id == "honesty"]
+    assert (response.breach.users, response.breach.sessions) == (users, sessions)
+    assert (Step.RAMP_DOWN in steps) is (min(users, sessions) >= 3)
+    assert Step.PAGE in steps
+
+
+async def test_whose_traces_a_score_is_of_is_kept_below_a_safety_judges_floor_and_nowhere_else() -> None:
+    """Eight bytes for a trace that may ramp an agent down, none for any other."""
+    watching, sizes = Watching(), []
+    for model in (Worst(), Willing()):
+        watching.rig.model = model
+        await watching.turns(4, f"{len(sizes)}-")
+        held = watching.rig.world.store.lowest
+        sizes.append({len(member) for key, (_, pool) in held.items() if key.startswith("v:") for member in pool})
+    assert sizes == [{24, 32}, {24, 32}]
+
+
+async def test_a_breach_of_an_earlier_release_is_commanded_no_second_time() -> None:
+    kept = Regressions()
+    kept.note(only(seen(bad("honesty"))), 1_000, 500)
+    earlier = json.loads(kept.encode())
+    for breach in earlier["open"].values():
+        for name in ("kind", "upper_bound", "users", "sessions", "unscored", "certain"):
+            del breach[name]
+    (breach,) = Regressions.decode(json.dumps(earlier).encode()).open.values()
+    assert (breach.certain, breach.kind) == (True, "floor")
 
 
 async def test_a_breach_in_the_live_window_is_responded_to_once_and_not_per_trace() -> None:
@@ -181,7 +246,7 @@ async def test_verticals_that_nobody_registered_are_one_judges_scores_and_one_br
 
 async def test_what_a_bad_rubric_said_counts_no_longer_once_the_rubric_is_rolled_back() -> None:
     """PC5 §5.7, step 5: live scores of two versions of a judge are never mixed."""
-    watching = Watching(minimum=3)
+    watching = Watching(limits=WatchLimits(minimum=3))
     rig, bad = watching.rig, built({"rules/helpfulness.yaml": "{sampling_rate: 0.3, prompt: 'Bad. {{output}}'}"})
     rig.model = Literal()
     await watching.turns(8, "good")
