@@ -7,6 +7,9 @@ Who writes takes the topic over, so that no other worker can write to it any mor
 publishes what is not there. So a worker that was paused between reading and writing is refused, whatever became of
 Redis. A lease in Redis has workers take turns, which spares them taking the topic from one another; nothing else
 depends on it.
+
+A topic that was deleted and made again has another id. It is read from its start and taken over anew; what this process
+knows of the old one it goes on knowing, so no request of these days gets a second verdict.
 """
 
 from __future__ import annotations
@@ -109,7 +112,7 @@ class VerdictLog:
         self._clock, self._lookback = clock, lookback_ms
         self._lease = leases.lease(PUBLISH_LEASE.key(), LEASE_MS, uuid.uuid4().hex)
         self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
-        self._partitions = 0
+        self._partitions, self._topic_id = 0, ""
         self._waiting: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
         self._judged, self._free = FairMemory[PublishedVerdict](KEPT), FairMemory[PublishedVerdict](KEPT)
@@ -289,9 +292,27 @@ class VerdictLog:
         """Of all partitions that there are by now: the follower may not know of an added one yet."""
         async with self._asking:
             self._next_question = None
-            ends = await self._offsets.topic_ends(self._topic)
+            topic_id, ends = await self._offsets.topic_ends(self._topic)
+            if topic_id != self._topic_id and topic_id and self._topic_id:
+                await self._begin_anew(topic_id)
             self._partitions = max(len(ends), self._partitions)
             return ends
+
+    async def _begin_anew(self, topic_id: str) -> None:
+        """Follow another topic of this name, whose offsets are of other records. Raises Unavailable: what was asked for
+        was of the old one."""
+        log.error(
+            "verdicts_topic_made_again",
+            topic=self._topic,
+            before=self._topic_id,
+            now=topic_id,
+            consequence="baselines and earlier verdicts are known to workers that run now, and lost with them",
+            remedy="publish the old topic's records on the new one, where somebody has kept them",
+        )
+        self._topic_id, self._next, self._partitions = topic_id, {}, 0
+        if self._fenced is not None:
+            await self._fenced.drop()  # who could write to the old one is not shut out of the new one yet
+        raise Unavailable("Kafka: the verdicts' topic was made again, and is read from its start")
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name="verdict-log")
@@ -318,35 +339,41 @@ class VerdictLog:
         await Retry(first=1.0, longest=1.0).call(self._read, (Unavailable, *KAFKA_ERRORS), noticed=noticed)
 
     async def _read(self) -> None:
-        if self._fenced is not None and not await self._offsets.topic_ids([self._topic]):
+        ids = await self._offsets.topic_ids([self._topic]) if self._fenced is not None else {}
+        if self._fenced is not None and not ids:
             log.warning("verdicts_not_fenced", reason="the brokers are older than Kafka 2.8 or a stand-in in memory")
             self._fenced = None
+        self._topic_id = self._topic_id or ids.get(self._topic, "")
+        following = self._next  # another one as soon as the topic is another one
         async with started(
             make_consumer(self._access, fetch_max_wait_ms=100, isolation_level="read_committed")
         ) as consumer:
             assigned: list[TopicPartition] = []
-            while True:
+            while following is self._next:
                 heed_cancel()
                 numbers = {*await consumer._client._wait_on_metadata(self._topic), *range(self._partitions)}
                 if len(numbers) > len(assigned):
                     assigned = [TopicPartition(self._topic, number) for number in sorted(numbers)]
-                    await self._assign(consumer, assigned)
+                    await self._assign(consumer, assigned, following)
                 for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
                     for record in records:
                         self._take_in(record)
                 for partition in assigned:  # markers of transactions lie behind the last record
-                    self._next[partition] = await consumer.position(partition)
+                    following[partition] = await consumer.position(partition)
                 self._move()
+        raise Unavailable("the verdicts' topic was made again")
 
-    async def _assign(self, consumer: AIOKafkaConsumer, assigned: Sequence[TopicPartition]) -> None:
-        new = [partition for partition in assigned if partition not in self._next]
+    async def _assign(
+        self, consumer: AIOKafkaConsumer, assigned: Sequence[TopicPartition], following: dict[TopicPartition, int]
+    ) -> None:
+        new = [partition for partition in assigned if partition not in following]
         if len(assigned) > len(await consumer._client._wait_on_metadata(self._topic)):
             await consumer._client.force_metadata_update()
         consumer.assign(list(assigned))
         spans = await spans_of(consumer, new, self._clock.now_ms() - self._lookback)
         for partition in assigned:
-            self._next.setdefault(partition, spans[partition][0] if partition in spans else 0)
-            consumer.seek(partition, self._next[partition])
+            following.setdefault(partition, spans[partition][0] if partition in spans else 0)
+            consumer.seek(partition, following[partition])
         self._move()
 
     def _take_in(self, record: Any) -> None:

@@ -70,21 +70,25 @@ class KafkaOffsets:
         found = await self._ask(lambda consumer: consumer.end_offsets(wanted), wanted)
         return {TP(*partition): offset for partition, offset in found.items()}
 
-    async def topic_ends(self, topic: str) -> dict[TP, int]:
-        """The offset after the last record of each partition, also of one that was added a moment ago."""
+    async def topic_ends(self, topic: str) -> tuple[str, dict[TP, int]]:
+        """The topic's id, "" from brokers that know none, and the offset after the last record of each partition, also
+        of one that was added a moment ago."""
 
-        async def ask(consumer: Any) -> dict[TopicPartition, int]:
-            known = [TopicPartition(topic, number) for number in await consumer._client._wait_on_metadata(topic)]
-            # At once: the second question costs no time on top of the first.
-            count, found = await asyncio.gather(_most_partitions(consumer._client, topic), consumer.end_offsets(known))
+        async def ask(consumer: Any) -> tuple[str, dict[TopicPartition, int]]:
+            client = consumer._client
+            known = [TopicPartition(topic, number) for number in await client._wait_on_metadata(topic)]
+            # At once: the other questions cost no time on top of the first.
+            count, found, ids = await asyncio.gather(
+                _most_partitions(client, topic), consumer.end_offsets(known), ask_topic_ids(client, [topic])
+            )
             added = [
                 TopicPartition(topic, number) for number in range(count) if number not in {p.partition for p in known}
             ]
             ends: dict[TopicPartition, int] = {**found, **(await consumer.end_offsets(added) if added else {})}
-            return ends
+            return ids.get(topic, ""), ends
 
-        found = await self._ask(ask, [TopicPartition(topic, 0)])
-        return {TP(*partition): offset for partition, offset in found.items()}
+        topic_id, found = await self._ask(ask, [TopicPartition(topic, 0)])
+        return topic_id, {TP(*partition): offset for partition, offset in found.items()}
 
     async def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
         """The id of each topic that exists; nothing from brokers that know no ids (before Kafka 2.8)."""

@@ -12,11 +12,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from faust.types import TP
+from structlog.testing import capture_logs
 
 from agents.ports import Unavailable
 from evalcore.gates.requests import RampRequest, read
 from evalcore.gates.verdict import Moment, of_gates
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.topics import with_admin
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
 from streams.gates.verdict_log import VerdictLog
@@ -233,3 +235,37 @@ async def test_partitions_that_are_added_to_the_topic_double_nothing(
     finally:
         await offsets.close()
     assert any(end > 1 for end in ends.values()), "the later worker's verdicts are on added partitions"
+
+
+async def made_again(kafka: KafkaCluster, topic: str) -> None:
+    """Delete the topic and make it again, as fast as Kafka does it."""
+    offsets = KafkaOffsets(KafkaAccess((kafka.bootstrap,)))
+    try:
+        before = await offsets.topic_ids([topic])
+        with_admin(kafka.bootstrap, lambda admin: admin.delete_topics([topic]))
+        async with asyncio.timeout(60):
+            while (await offsets.topic_ids([topic])).get(topic, before[topic]) == before[topic]:
+                kafka.create_topics([topic], PARTITIONS)
+    finally:
+        await offsets.close()
+
+
+async def test_a_verdicts_topic_that_is_made_again_while_workers_run_is_told_and_doubles_nothing(
+    log_of: Callable[[], VerdictLog], kafka: KafkaCluster, topic: str
+) -> None:
+    """The new one has grown past the offsets that a worker has read of the old one. What was answered on either is not
+    answered again."""
+    first, second = log_of(), log_of()
+    await first.start()
+    await second.start()
+    early = [verdict(f"early {number}", f"e{number}") for number in range(6)]
+    late = [verdict(f"late {number}", f"e{number}") for number in range(24)]
+    await published(first, early)
+    await second.caught_up()
+    await made_again(kafka, topic)
+    with capture_logs() as told:
+        assert None not in await published(second, late)
+        assert await published(first, [*late, *early]) == [None] * 30
+        assert await published(second, early) == [None] * 6
+    assert [entry["event"] for entry in told].count("verdicts_topic_made_again") == 2, "each worker says so, once"
+    assert await ids_on(kafka, topic) == Counter({each.request_id: 1 for each in late})
