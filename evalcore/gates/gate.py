@@ -7,20 +7,21 @@ judges score `Gate.assignments`, collect what decides beside the scores, and ask
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
 
 from evalcore.gates.decision import Evidence, Judged, decide
-from evalcore.gates.golden import firing_on
+from evalcore.gates.golden import firing_on, judges_of
 from evalcore.gates.limits import Limits
 from evalcore.registry.judge import overdue, standing
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, collect
 from evalcore.scoring.assignments import Assignment, assign
-from evalcore.scoring.items import Item, distinct, served
+from evalcore.scoring.items import Item, distinct, served, vertical_named
 from evalcore.yaml.suggestions import UnknownVertical
 from schemas.judges import Enforcement, Milestone, ScoreType
 from schemas.manifests import GateDefaults
@@ -42,6 +43,8 @@ class Gate:
     items: Sequence[Item]
     judges: Mapping[str, Judge]
     defaults: GateDefaults
+    mismatches: tuple[str, ...] = ()
+    """What of the sample can't be evidence for this gate."""
 
     @cached_property
     def assignments(self) -> list[Assignment]:
@@ -79,6 +82,7 @@ class Gate:
         # Before a merge there is no traffic yet; a rollout is never decided by datasets alone.
         traffic = self.milestone is not Milestone.PRE_MERGE
         production = sum(item.context == "online" for item in self.items) if traffic else None
+        sample["mismatches"] = (*self.mismatches, *sample.get("mismatches", ()))
         evidence = Evidence.at(self.milestone, self.defaults, len(self.items), production=production, **sample)
         return decide(self.milestone, beside, evidence)
 
@@ -88,16 +92,39 @@ def prepare(
 ) -> Gate:
     """Make a gate of a sample as it came.
 
-    `names` decide; None takes the judges of the items' categories, each for the items of its own. `vertical` is the
+    `names` decide; None takes the judges of the items' categories, each for the items of its own. In a rollout an item
+    of a dataset is scored by those of them that fire on its category. `vertical` is the
     one that was named; without one it is the vertical that the items agree on. A vertical that is not registered has
     the platform's limits, as its signals are joined like any other's: who lets people type it asks `wrong_vertical`
     first, and a ramp step that mistypes it finds no trace in that vertical's pools. Raises UnknownJudge.
     """
     once = distinct(items)
     limits_of = vertical or served(once, registry.verticals)
+    strangers = tuple(_strangers(once, vertical))
     if names is None:
         once, names = _by_category(once, registry, limits_of)
-    return Gate(milestone, limits_of, once, deciding(names, registry, limits_of), registry.gates)
+    elif milestone is not Milestone.PRE_MERGE:
+        once = [_of_its_judges(item, registry, limits_of) for item in once]
+    return Gate(milestone, limits_of, once, deciding(names, registry, limits_of), registry.gates, strangers)
+
+
+def _of_its_judges(item: Item, registry: Registry, vertical: str | None) -> Item:
+    """Returns an item of a dataset with the judges of its category; any other item as it is."""
+    if item.context != "offline" or item.judges is not None:
+        return item
+    return replace(item, judges=judges_of(item.source, registry, vertical))
+
+
+def _strangers(items: Iterable[Item], vertical: str | None) -> Iterator[str]:
+    """Yields what traces of other verticals there are: the named one's limits may be looser than theirs. On the stream
+    there are none, since it draws from the vertical's own pools."""
+    if vertical is None:
+        return
+    named = Counter(vertical_named(item.source) for item in items if item.context == "online")
+    for other, count in sorted(named.items()):
+        if other not in ("", vertical):
+            those = "trace is" if count == 1 else "traces are"
+            yield f"{count} {those} of vertical {other[:80]!r}, and the gate is about {vertical!r}"
 
 
 def wrong_vertical(named: str | None, registry: Registry) -> list[str]:

@@ -127,9 +127,15 @@ def answered(
     """Returns a dataset's item with the candidate's answer and the judges that fire on it. The item may name the judges
     of its category that fit it (`metadata.applicable_metrics`). Only safety judges score an item of an unknown
     category."""
-    firing, fitting = firing_on(row, registry, vertical) or frozenset(), _applicable(row, registry)
     item = _item(row, answer, registry.manifest.get("schema", {}), number)
-    return replace(item, judges=firing & fitting if fitting else firing)
+    return replace(item, judges=judges_of(row, registry, vertical) or frozenset())
+
+
+def judges_of(row: Mapping[str, Any], registry: Registry, vertical: str | None) -> frozenset[str] | None:
+    """Returns the ids of the judges that score an item of a dataset: those of its category, of them only what fits it
+    where it says so (`metadata.applicable_metrics`). None for an item of no known category."""
+    firing, fitting = firing_on(row, registry, vertical), _applicable(row, registry)
+    return firing & fitting if firing is not None and fitting else firing
 
 
 def _item(row: Mapping[str, Any], answer: CandidateAnswer | None, schema: Mapping[str, Any], number: int) -> Item:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final
 from uuid import UUID
@@ -14,6 +15,7 @@ from evalcore.scoring.sampling import share
 from schemas.judges import Milestone
 
 NO_OUTPUT: Final = "the item has no output of the agent's; an expected_output is never judged as one"
+NO_ANSWER: Final = "the agent gave no output"
 REFERENCES: Final = ("expected_output", "reference")
 """Fields with which an output may be compared; an item may lack them."""
 
@@ -40,8 +42,8 @@ class Item:
 
 def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> list[Item]:
     """Makes items of what a caller gives: at pre_merge of a dataset's items; else of traces, where one with an
-    expected_output is an item of a dataset too. `schema` is the manifest's. Raises TypeError for what is no list of
-    objects."""
+    expected_output is an item of a dataset too. Of a turn with several traces only the one that ended last stays, as
+    where the stream reads them. `schema` is the manifest's. Raises TypeError for what is no list of objects."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
         raise TypeError(f"traces_or_dataset: a list of objects is needed, not {type(given).__name__}")
     out = []
@@ -50,7 +52,41 @@ def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> lis
             raise TypeError(f"traces_or_dataset[{number}]: an object is needed, not {type(one).__name__}")
         golden = milestone is Milestone.PRE_MERGE or "expected_output" in one
         out.append(dataset_item(one, schema, number) if golden else trace_item(one, number))
-    return out
+    return _last_of_turns(out)
+
+
+def turn_of(trace: Mapping[str, Any]) -> str | None:
+    """Returns the id of a trace's turn, which its event has beside the metadata and Opik in it; None without one."""
+    metadata = trace.get("metadata")
+    inner = metadata.get("response_id") if isinstance(metadata, Mapping) else None
+    return next((known for known in (trace.get("response_id"), inner) if isinstance(known, str) and known), None)
+
+
+def _last_of_turns(items: Sequence[Item]) -> list[Item]:
+    """Leaves of each trace what was posted last of it, and of each turn the trace that ended last; of those that ended
+    together, the later one. Traces without an id are told apart by `distinct`."""
+    return _latest(_latest(items, lambda item: item.id), lambda item: turn_of(item.source) or item.id)
+
+
+def _latest(items: Iterable[Item], same: Callable[[Item], str]) -> list[Item]:
+    latest: dict[tuple[str, str], Item] = {}
+    for item in items:
+        known = item.context, same(item) if item.context == "online" else item.id
+        earlier = latest.get(known)
+        if earlier is None or item.context == "offline" or _ended(item.source) >= _ended(earlier.source):
+            latest[known] = item
+    return list(latest.values())
+
+
+def _ended(trace: Mapping[str, Any]) -> float:
+    said = trace.get("ended_at") or trace.get("end_time")
+    try:
+        moment = datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        return 0.0
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int = 0, why: str = NO_OUTPUT) -> Item:
@@ -63,11 +99,12 @@ def dataset_item(one: Mapping[str, Any], schema: Mapping[str, Any], number: int 
 
 
 def trace_item(one: Mapping[str, Any], number: int = 0) -> Item:
-    """Makes a trace's item; one without an id has a share that no sampling rate leaves out."""
-    known = one.get("trace_id") or one.get("id")
+    """Makes a trace's item; one without an id has a share that no sampling rate leaves out. A trace without an output
+    has nothing to judge: the agent gave no answer."""
+    known, missing = one.get("trace_id") or one.get("id"), "" if one.get("output") is not None else NO_ANSWER
     if not isinstance(known, str):
-        return Item(identity(one, number), "online", one)
-    return Item(_spelled(known), "online", one, share=share(_bytes(known)))
+        return Item(identity(one, number), "online", one, missing=missing)
+    return Item(_spelled(known), "online", one, share=share(_bytes(known)), missing=missing)
 
 
 def distinct(items: Iterable[Item]) -> list[Item]:
@@ -105,11 +142,16 @@ def served(items: Iterable[Item], registered: Collection[str]) -> str | None:
     """
     named: dict[str, set[str]] = {}
     for item in items:
-        metadata = item.source.get("metadata")
-        vertical = metadata.get("vertical") if isinstance(metadata, Mapping) else None
-        named.setdefault(item.context, set()).add(vertical if isinstance(vertical, str) else "")
+        named.setdefault(item.context, set()).add(vertical_named(item.source))
     only, *others = named.get("online") or named.get("offline") or {""}
     return only if not others and only in registered else None
+
+
+def vertical_named(source: Mapping[str, Any]) -> str:
+    """Returns the vertical that a trace or an item names; "" where it names none."""
+    metadata = source.get("metadata")
+    vertical = metadata.get("vertical") if isinstance(metadata, Mapping) else None
+    return vertical if isinstance(vertical, str) else ""
 
 
 def completed(one: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from evalcore.judges.llm_judge import render
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Scored, Unscored, answer_of, as_it_stands, settled
 from evalcore.scoring.assignments import task_of, unscorable
-from evalcore.scoring.items import Item, dataset_item
+from evalcore.scoring.items import Item, dataset_item, trace_item
 from evalcore.scoring.nonce_key import nonce_key
 from schemas.judges import Milestone, RuleFile, Score, ScoreType
 
@@ -155,7 +155,10 @@ class LLMJudgeMetric(GEval):
     def _evaluate(self, context: Context, source: Mapping[str, Any]) -> Evaluation | Prompt:
         if context not in CONTEXTS:
             raise ValueError(f"no context {context!r}; there are {', '.join(CONTEXTS)}")
-        item = dataset_item(source, self._schema) if context == "offline" else Item("", context, source)
+        if context == "playground":
+            item = Item("", context, source)
+        else:
+            item = dataset_item(source, self._schema) if context == "offline" else trace_item(source)
         if why := unscorable(self.judge, item):
             raise NoScore(why)
         return evaluator_of(self.judge).evaluate(task_of(self.judge, item))

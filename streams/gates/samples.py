@@ -45,7 +45,7 @@ from evalcore.gates.composition import (
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
-from evalcore.scoring.items import served
+from evalcore.scoring.items import NO_ANSWER, served, turn_of
 from evalcore.scoring.sampling import PooledTrace, draw, fingerprint, share
 from schemas.dead_letters import Record
 from schemas.judges import Milestone
@@ -62,7 +62,6 @@ LARGEST_INPUT = 64 * 1024
 SPARE = 2
 """Times as many traces are looked at as inputs are needed: some are gone from their topic, or have no input."""
 INPUTS_AT_ONCE = 100
-NO_ANSWER = "the agent gave no output"
 
 TraceInOpik = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """Returns a trace by its id, None where Opik has none. Raises Unavailable."""
@@ -120,7 +119,7 @@ class PooledTraces:
         for pooled, record in zip(drawn, records, strict=True):
             one = _of_an_ended_turn(pooled, record)
             if one is not None:
-                turn = one.content.get("response_id") or pooled.trace
+                turn = turn_of(one.content) or pooled.trace
                 earlier = latest.get(turn)
                 if earlier is None or _ended(one) > _ended(earlier):
                     latest.pop(turn, None)  # traces stay in the order in which they were drawn

@@ -41,3 +41,8 @@ CREATE INDEX IF NOT EXISTS dataset_items_by_id ON dataset_items (id);
 CREATE TABLE IF NOT EXISTS rules (
   id TEXT PRIMARY KEY, name TEXT, project_ids TEXT, doc TEXT, created_at TEXT, last_updated_at TEXT
 );
+CREATE TABLE IF NOT EXISTS experiments (id TEXT PRIMARY KEY, dataset_id TEXT, doc TEXT, created_at TEXT);
+CREATE TABLE IF NOT EXISTS experiment_items (
+  id TEXT PRIMARY KEY, experiment_id TEXT, dataset_item_id TEXT, trace_id TEXT, created_at TEXT
+);
+CREATE INDEX IF NOT EXISTS experiment_items_by_experiment ON experiment_items (experiment_id);

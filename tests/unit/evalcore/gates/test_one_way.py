@@ -22,6 +22,7 @@ from agents.gates.ports import GatePorts, Sample
 from agents.gates.scoring import JudgeScoring
 from agents.ramp_steps import answer
 from evalcore import evaluate_gate, reloading
+from evalcore.gates.gate import prepare
 from evalcore.gates.history import Stand
 from evalcore.gates.requests import read
 from evalcore.registry.registry import Registry
@@ -274,6 +275,70 @@ def test_not_applicable_from_a_safety_judge_is_unscored_and_counts_at_its_worst(
     assert {name: one[2:] for name, one in numbers.items() if name != "helpfulness"} == {
         "refusal": (12, 12), "honesty": (12, 12),
     }  # fmt: skip
+
+
+def of_turn(number: int, turn: str, ended: str, said: str) -> dict[str, Any]:
+    return {**trace(number), "response_id": turn, "ended_at": ended, "output": {"messages": [{"content": said}]}}
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["as its event has it", "as Opik exports it"])
+def test_of_a_turn_with_several_traces_the_one_that_ended_last_counts_as_on_the_stream(inside: bool) -> None:
+    """A hundred traces of one turn are one turn, in whatever order a file has them."""
+    traces = [of_turn(n, "turn", f"2026-11-21T12:00:{99 - n:02}+00:00", f"so {n}") for n in range(40, 60)]
+    if inside:
+        traces = [
+            {**one, "response_id": None, "end_time": one["ended_at"], "ended_at": None,
+             "metadata": {**one["metadata"], "response_id": "turn"}}
+            for one in traces
+        ]  # fmt: skip
+    (left,) = items_of(traces, Milestone.PRE_FULL, {})
+    assert left.source["output"] == {"messages": [{"content": "so 40"}]}
+    codes = by_evaluate_gate(built(CHANGES), "pre_full", traces, None, Model(1.0))[2]
+    assert codes == {"insufficient_sample"}
+
+
+def test_a_turn_without_an_answer_is_scored_by_no_judge_also_where_its_binding_would_read_nothing(agreed: Ways) -> None:
+    """A judge that is bound to the whole output would judge an empty text."""
+    items = [trace(number) if number else {**trace(0), "output": None} for number in range(12)]
+    _, numbers, _ = agreed("pre_ramp", items)
+    assert {(n, unscored) for _, _, n, unscored in numbers.values()} == {(12, 1)}
+    whole = {**CHANGES, "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.1, "
+             "variables: {online: {output: output}}}"}  # fmt: skip
+    numbers = by_evaluate_gate(built(whole), "pre_ramp", items, None, Model(1.0))[1]
+    assert numbers["helpfulness"][2:] == (12, 1)
+    made = opik_metric.LLMJudgeMetric(built(whole).judge("helpfulness"), lambda _: OpikModel())
+    assert made.score_in("online", items[0]).reason == "the agent gave no output"
+
+
+def test_in_a_rollout_a_datasets_item_is_scored_by_the_judges_of_its_category_as_on_the_stream() -> None:
+    """`brevity` is no judge of general_qa; an item of no known category is for all judges that were named."""
+    registry = built(CHANGES)
+
+    def scored(category: str | None, **more: Any) -> set[str]:
+        metadata = {"id": "g", **more, **({"category": category} if category else {})}
+        one = {"input": "?", "output": "so", "expected_output": "so", "metadata": metadata}
+        items = items_of([one], Milestone.PRE_RAMP, {})
+        gate = prepare(Milestone.PRE_RAMP, items, ["helpfulness", "brevity"], registry, None)
+        return {judge.id for judge, _ in gate.assignments}
+
+    assert scored("general_qa") == {"helpfulness"}
+    assert scored("shop_returns") == scored(None) == scored("nowhere") == {"helpfulness", "brevity"}
+    assert scored("shop_returns", applicable_metrics=["brevity"]) == {"brevity"}
+
+
+@pytest.mark.parametrize("milestone", ["pre_ramp", "pre_full"])
+def test_traces_of_another_vertical_than_the_one_that_is_named_are_no_evidence_for_it(
+    by_gate_run: Ways, milestone: str
+) -> None:
+    """Else a vertical's tighter limits would be evaded by naming another one. On the stream a vertical's pools have
+    no others' traces."""
+    registry, model = built(CHANGES), Model(0.92)
+    items = [trace(number, VERTICAL) for number in range(12)]
+    for way in (by_evaluate_gate, by_gate_run):
+        level, _, codes = way(registry, milestone, items, "travel", model)
+        assert (level, codes) == ("fail", {"dataset_mismatch"})
+    nameless = [trace(number) for number in range(12)]
+    assert by_evaluate_gate(registry, milestone, nameless, "travel", model)[0] == "pass"
 
 
 @pytest.mark.parametrize("vertical", ["shp", "Shop"])
