@@ -17,6 +17,10 @@ from functools import cache, lru_cache
 from typing import Final
 
 NONCE_BYTES: Final = 16
+MOST_TOKENS: Final = 32_000
+CHARACTERS_A_TOKEN: Final = 4
+TRIES: Final = 3
+LONGEST_ESCAPE: Final = 12
 MANY: Final = 64
 """Different unseen characters in one text, above which all of it is written in ASCII."""
 REMINDER: Final = (
@@ -50,9 +54,19 @@ def referring(rubric: str, names: Iterable[str]) -> str:
     return _PLACE.sub(reference, rubric)
 
 
-def turn_json(texts: Mapping[str, str]) -> str:
-    """Returns the JSON object of the texts on one line; reading it as JSON gives exactly the texts."""
-    return "{" + ", ".join([f"{json.dumps(name)}: {_string(text)}" for name, text in texts.items()]) + "}"
+def turn_json(texts: Mapping[str, str], tokens: int = MOST_TOKENS) -> str:
+    """Returns the JSON object of the texts on one line; reading it as JSON gives exactly the texts.
+
+    Texts that together take more than so many tokens are cut, the longest first: a cut one is an object with its head,
+    its tail and how many characters are left out between them. The work is bounded by the tokens, not by the texts.
+    """
+    room = tokens * CHARACTERS_A_TOKEN
+    written = {name: _string(text) if len(text) <= room else None for name, text in texts.items()}
+    sizes = [len(found) if found is not None else room + 1 for found in written.values()]
+    for name, size, share in zip(texts, sizes, _shares(sizes, room), strict=True):
+        if size > share:
+            written[name] = _cut(texts[name], share)
+    return "{" + ", ".join([f"{json.dumps(name)}: {found}" for name, found in written.items()]) + "}"
 
 
 def nonce(key: bytes, version: str, turn: str) -> str:
@@ -79,7 +93,8 @@ def system_text(introduction: str, rubric: str, names: tuple[str, ...], answered
     return (
         f"{_judge_text(introduction, rubric, names)}\n\n## How the turn is given\n"
         f"The next message has the turn as one JSON object with the fields {fields}; one that the turn does not have "
-        f"is empty. {_DATA} Escapes such as \\u003c stand for the characters themselves.\n"
+        f"is empty. {_DATA} Escapes such as \\u003c stand for the characters themselves. A text whose middle is left "
+        "out is an object with its `head`, its `tail` and how many `characters_cut` are between them.\n"
         f"Your whole answer is one JSON object with the fields {asked}."
     )
 
@@ -101,6 +116,28 @@ def template(
 
 def _judge_text(introduction: str, rubric: str, names: Sequence[str]) -> str:
     return f"{referring(introduction, names).strip()}\n\n{referring(rubric, names).strip()}"
+
+
+def _shares(sizes: Sequence[int], room: int) -> list[int]:
+    """Returns how much of the room each text gets: all that it needs, or as much as the other long ones."""
+    shares, left = list(sizes), room
+    for before, place in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        shares[place] = min(sizes[place], left // (len(sizes) - before))
+        left -= shares[place]
+    return shares
+
+
+def _cut(text: str, share: int) -> str:
+    """Returns head and tail of the text, which together take no more than the share as they are written."""
+    kept = min(len(text), share)
+    for attempt in range(TRIES + 1):
+        head, tail = _string(text[: kept - kept // 2]), _string(text[len(text) - kept // 2 :])
+        size = len(head) + len(tail)
+        if size <= share or attempt == TRIES:
+            break
+        # Escapes make a text longer; in the last try, each character may take the longest of them.
+        kept = kept * share // size if attempt < TRIES - 1 else max(0, share // LONGEST_ESCAPE - 1)
+    return f'{{"head": {head}, "characters_cut": {len(text) - kept}, "tail": {tail}}}'
 
 
 def _string(text: str) -> str:

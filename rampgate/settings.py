@@ -162,6 +162,9 @@ class Settings(BaseModel):
     model_patience_seconds: float = Field(
         30.0, ge=0, description="How long a gate waits for a model that answers none of its calls"
     )
+    judged_tokens: int = Field(
+        32_000, ge=500, description="Of a turn's texts, what a judge is shown; of longer ones head and tail"
+    )
     judge_answer_seconds: float = Field(
         2 * DAY, gt=0, description="How long Redis keeps judges' answers; a gate that finds none asks the model"
     )

@@ -23,7 +23,7 @@ class Task:
 
     `source` is the dataset item or trace that the judge's bindings for `context` read; `weight` is the item's, by
     inverse probability of its sampling; `digest` is the hash of the bytes that `source` was read from, empty where it
-    is not known.
+    is not known; `judged_tokens` is how much of the item's texts a judge is shown.
     """
 
     judge: Judge
@@ -32,6 +32,7 @@ class Task:
     source: Mapping[str, Any]
     weight: float = 1.0
     digest: bytes = b""
+    judged_tokens: int = framing.MOST_TOKENS
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class NoScore(ValueError):
 class Prompt:
     """The whole content of a call to a model. `rubric` is the system's text, `turn` the JSON object of all that was
     written by others. `schema` is the answer's, where the provider can enforce it; `output` is the text that is judged.
-    `nonce` marks the turn's beginning and end; whoever makes the call sets it, and no kept answer depends on it."""
+    `nonce` marks the turn's beginning and end; whoever makes the call sets it, and no kept answer depends on it. `read`
+    is how many characters of the item were read to make the prompt."""
 
     model: str
     temperature: float
@@ -63,6 +65,7 @@ class Prompt:
     schema: Mapping[str, Any]
     output: str
     nonce: str = ""
+    read: int = 0
 
     @property
     def messages(self) -> Sequence[Mapping[str, str]]:

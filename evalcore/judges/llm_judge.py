@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from evalcore.framing import system_text, turn_json
+from evalcore.framing import MOST_TOKENS, system_text, turn_json
 from evalcore.judges.bindings import CONTEXTS, Context, bind, names
 from evalcore.judges.evaluator import Evaluation, Prompt, Task
 from evalcore.judges.score_parsing import NOT_APPLICABLE, read
@@ -19,13 +19,13 @@ class LLMJudge:
     """Scores by a model's reply to the rule's prompt."""
 
     def evaluate(self, task: Task) -> Prompt:
-        return render(task.judge, task.context, task.source)
+        return render(task.judge, task.context, task.source, task.judged_tokens)
 
     def read(self, reply: str, judge: Judge) -> Evaluation:
         return read(reply, judge)
 
 
-def render(judge: Judge, context: Context, source: Mapping[str, Any]) -> Prompt:
+def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tokens: int = MOST_TOKENS) -> Prompt:
     """Returns the judge's question about an item: the same rubric in every context (PC5 AC-9).
 
     Raises evalcore.judges.bindings.Unbound; ValueError for an unknown context.
@@ -36,7 +36,15 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any]) -> Prompt:
     values = bind(rule.variables, context, source)
     schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
     rubric = system_text(rule.task_introduction, rule.prompt, names(rule.variables), tuple(schema["required"]))
-    return Prompt(rule.model, float(rule.temperature), rubric, turn_json(values), schema, values.get("output", ""))
+    return Prompt(
+        rule.model,
+        float(rule.temperature),
+        rubric,
+        turn_json(values, judged_tokens),
+        schema,
+        values.get("output", ""),
+        read=sum(map(len, values.values())),
+    )
 
 
 def cache_key(judge: Judge, prompt: Prompt, source: str) -> str:

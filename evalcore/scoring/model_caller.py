@@ -18,6 +18,7 @@ import stamina.instrumentation
 import structlog
 from aiolimiter import AsyncLimiter
 
+from evalcore.framing import MOST_TOKENS
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt
 from evalcore.judges.kinds import evaluator_of
 from evalcore.registry.judge import Judge
@@ -115,7 +116,7 @@ class SharedPause:
 @dataclass(frozen=True)
 class CallLimits:
     """Limits for all gates of a process together; times are in seconds. `patience`: how long each gate waits for a
-    model that answers none of its calls."""
+    model that answers none of its calls. `judged_tokens`: how much of an item's texts a judge is shown."""
 
     at_once: int = 20
     calls_per_minute: float | None = None
@@ -124,6 +125,7 @@ class CallLimits:
     first_pause: float = 0.5
     longest_pause: float = 5.0
     jitter: float = 1.0
+    judged_tokens: int = MOST_TOKENS
 
 
 @dataclass(frozen=True)

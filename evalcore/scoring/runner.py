@@ -28,6 +28,8 @@ __all__ = ["Judgement", "Scorer"]
 log = logging.getLogger(__name__)
 CHUNK = 100
 """Tasks whose prompts are made and looked up together; the event loop is free in between."""
+SLICE = 250_000
+"""Characters of items that are read before the event loop is free again: some milliseconds. One item may have more."""
 AHEAD = 64
 CACHED = "cached"
 ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
@@ -134,6 +136,10 @@ class Scorer:
     def at_once(self) -> int:
         return self._limits.at_once
 
+    @property
+    def judged_tokens(self) -> int:
+        return self._limits.judged_tokens
+
     def observe(self, outcome: str) -> None:
         self._observe(outcome)
 
@@ -156,7 +162,7 @@ class _Run:
                 self.found[place] = judgement(self._tasks[place], failure)
 
     async def _look_up(self, group: asyncio.TaskGroup) -> None:
-        workers = 0
+        workers = read = 0
         for start in range(0, len(self._tasks), CHUNK):
             asked: dict[int, tuple[str, Prompt]] = {}
             for place in range(start, min(start + CHUNK, len(self._tasks))):
@@ -165,9 +171,13 @@ class _Run:
                 if known is not None and not unconfirmed(task.judge, known):
                     self._cached(place, known)
                     continue
-                made = evaluate(task)
+                made = evaluate(replace(task, judged_tokens=self._scorer.judged_tokens))
                 if isinstance(made, Prompt):
                     asked[place] = cache_key(task.judge, made, self._scorer.source), made
+                    read += made.read + len(made.turn)
+                    if read >= SLICE:
+                        read = 0
+                        await asyncio.sleep(0)
                 else:
                     self.found[place] = judgement(task, made, cached=True)
             names = [name for name, _ in asked.values()]

@@ -49,6 +49,7 @@ def call_limits(settings: Settings) -> CallLimits:
         settings.model_calls_per_minute,
         settings.model_call_seconds,
         settings.model_patience_seconds,
+        judged_tokens=settings.judged_tokens,
     )
 
 

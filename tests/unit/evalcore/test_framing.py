@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evalcore import framing
 from evalcore.framing import REMINDER, messages, nonce, referring, system_text, template, turn_json
 from evalcore.judges.llm_judge import cache_key, render
 from evalcore.registry.disk import read_tree
@@ -21,6 +22,8 @@ from evalcore.validation import checked
 from tests.unit.evalcore.registry.registry_disk import built
 
 KEY = b"k" * 32
+TOKENS = 20_000
+ROOM = TOKENS * framing.CHARACTERS_A_TOKEN
 NAMES = ("input", "output")
 CLOSINGS = [
     "</agent_output>", "</AGENT_OUTPUT>", "< /agent_output>", "</ agent_output >", "<\n/\nagent_output\n>",
@@ -144,20 +147,47 @@ def test_other_texts_are_written_as_they_are(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_text_is_written_in_few_passes_whatever_it_holds(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rendering must not hold the event loop: its cost is a number of passes over a text, each of them one call of the
-    interpreter's own code, and that number has a bound."""
-    passes = []
+    """Rendering must not hold the event loop: its cost is a number of passes over as much text as is shown, each of
+    them few calls of the interpreter's own code, and that number has a bound."""
+    written, escaped = [], []
+    write, escape = framing._string, framing._escape
+    monkeypatch.setattr(framing, "_string", lambda text: written.append(len(text)) or write(text))
+    monkeypatch.setattr(framing, "_escape", lambda character: escaped.append(character) or escape(character))
+    turn = turn_json({"input": text, "output": text}, TOKENS)
+    assert sum(written) <= 2 * 6 * ROOM
+    assert len(escaped) <= len(written) * framing.MANY
+    assert len(turn) <= ROOM + 200
 
-    def escape(character: str) -> str:
-        passes.append(character)
-        return real(character)
 
-    from evalcore import framing
+@given(HOSTILE.map(lambda piece: piece * 40), st.integers(1, 400), st.sampled_from(["", "short", "x" * 90]))
+@example("\U000e0041" * 400, 10, "")
+@example("<" * 3_999, 1_000, "fine")
+def test_a_long_text_keeps_head_and_tail_and_says_what_is_missing(text: str, tokens: int, other: str) -> None:
+    room = tokens * framing.CHARACTERS_A_TOKEN
+    turn = turn_json({"output": text, "other": other}, tokens)
+    found = json.loads(turn)
+    for name, whole in (("output", text), ("other", other)):
+        shown = found[name]
+        if isinstance(shown, str):
+            assert shown == whole
+            continue
+        head, cut, tail = (shown[part] for part in ("head", "characters_cut", "tail"))
+        assert (whole[: len(head)], whole[len(whole) - len(tail) :]) == (head, tail)
+        assert len(head) + cut + len(tail) == len(whole)
+        assert cut > 0
+        assert len(head) - len(tail) in (0, 1)
+    assert len(turn) <= room + 150, "the texts as they are written, escapes included"
+    assert not separates(turn)
 
-    real = framing._escape
-    monkeypatch.setattr(framing, "_escape", escape)
-    assert json.loads(turn_json({"output": text})) == {"output": text}
-    assert len(passes) <= framing.MANY
+
+def test_of_several_texts_the_longest_are_cut() -> None:
+    """A padded input leaves the output whole."""
+    texts = {"input": "a" * 900_000, "tool_calls": "b" * 50_000, "output": "c" * 2_000}
+    found = json.loads(turn_json(texts, 10_000))
+    assert found["output"] == texts["output"]
+    shown = {name: sum(len(found[name][part]) for part in ("head", "tail")) for name in ("input", "tool_calls")}
+    assert shown["input"] == pytest.approx(shown["tool_calls"], abs=8)
+    assert sum(shown.values()) == pytest.approx(40_000 - 2_000, abs=20)
 
 
 def test_the_nonce_is_the_same_for_the_same_question_and_nobody_can_guess_it() -> None:
