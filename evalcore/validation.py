@@ -13,7 +13,17 @@ from evalcore.lint.checks import CHECKS, lint
 from evalcore.manifest.discovery import Component, components
 from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
-from evalcore.registry.files import COMPONENTS, GATE_PATHS, MANIFEST, NOISE, OVERRIDES, RegistryFiles, Tree, assemble
+from evalcore.registry.files import (
+    ADJUDICATIONS,
+    COMPONENTS,
+    GATE_PATHS,
+    MANIFEST,
+    NOISE,
+    OVERRIDES,
+    RegistryFiles,
+    Tree,
+    assemble,
+)
 from evalcore.yaml.findings import Finding, ValidationResult
 from evalcore.yaml.loader import Parsed, read_yaml
 from schemas.judges import JUDGE_ID, RuleFile, VerticalRuleFile, judge_id
@@ -67,7 +77,7 @@ def validate_sources(tree: Tree, today: date) -> ValidationResult:
     """Validates the manifest and its sources: the base, prompt components, verticals' extensions and selections. They
     are checked together with the rule files, whose own findings are left out."""
     others = {tree.shown(name) for name in {*tree.files, *tree.refused} if name.startswith(("rules/", "verticals/"))}
-    others |= {tree.shown(OVERRIDES), tree.shown(GATE_PATHS), tree.shown(NOISE)}
+    others |= {tree.shown(OVERRIDES), tree.shown(GATE_PATHS), tree.shown(NOISE), tree.shown(ADJUDICATIONS)}
     return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
 

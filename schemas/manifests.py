@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
 from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds, judge_id
 
@@ -317,6 +317,36 @@ class Override(FileModel):
     """From this day on."""
     expires: Day
     """Up to this day."""
+
+
+class Adjudication(FileModel):
+    """What a person says of one item in a BOOLEAN judge's place: who, of what, why and until when."""
+
+    judge: Text
+    """The id of a BOOLEAN judge, a safety judge too."""
+    judge_version: Text
+    """The version whose answer was looked at; for another it holds nothing."""
+    item: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
+    """The hash of all that the judge read of the item, as verdicts show it (`item_hash`): of no other output."""
+    score: StrictBool
+    """What the item counts as."""
+    pull_request: Text
+    """Where it was asked for and reviewed."""
+    adjudicated_by: Text
+    """Who looked at the item: a spec owner, not the author of what is judged."""
+    justification: Prose
+    """What the judge got wrong."""
+    adjudicated_on: Day
+    """From this day on."""
+    expires: Day
+    """Up to this day, at most 92 days later."""
+
+
+class AdjudicationsFile(FileModel):
+    """`configs/adjudications.yaml`."""
+
+    adjudications: list[Adjudication] = Field(default_factory=list)
+    """One that has expired stays: it is the record."""
 
 
 class OverridesFile(FileModel):

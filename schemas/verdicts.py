@@ -61,11 +61,15 @@ class JudgeStanding(StrEnum):
 @dataclass(frozen=True)
 class QuestionedItem:
     """An item of which a BOOLEAN judge said false, or was asked again: all its `answers`, the first one first (None is
-    "N/A"), and what it `counts_as`."""
+    "N/A"), and what it `counts_as`. `item_hash` is that of all that the judge read of it; by it a person may adjudicate
+    the item, and where one did, `adjudicated_by` says who, and `adjudication_expires` (ISO 8601) until when."""
 
     item: str
     answers: tuple[bool | None, ...]
     counts_as: bool
+    item_hash: str = ""
+    adjudicated_by: str | None = None
+    adjudication_expires: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class JudgeScore:
     of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the
     judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when. `asked_again`
     items had a false first answer that the judge was asked to confirm, `overturned` of them did not keep it;
-    `questioned` has those and all that count as false, the latter first, and at most ten in all. By the judge's noise
+    `adjudicated` items count as a person says, and not as the judge did. `questioned` has all of these and those that
+    count as false: first what was adjudicated, then what counts as false, and at most ten in all. By the judge's noise
     as it was measured on `noise_measured_on` (ISO 8601, None where it was not), `detectable_drop` is the smallest fall
     that this sample finds with 80 % power, None where it finds none, and `clean_pass_probability` the chance that a
     candidate without a fault passes.
@@ -101,6 +106,7 @@ class JudgeScore:
     recalibration_due: str | None = None
     asked_again: int = 0
     overturned: int = 0
+    adjudicated: int = 0
     questioned: tuple[QuestionedItem, ...] = ()
     detectable_drop: float | None = None
     clean_pass_probability: float | None = None

@@ -223,7 +223,8 @@ def _levels(standings: Mapping[str, Standing]) -> list[VerdictLevel]:
 def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Milestone) -> JudgeScore:
     limits = one.limits
     power = _power(one, milestone)
-    again = [value for about, value in one.answers.questioned if len(about.said) > 1]
+    told = one.answers.questioned
+    again = [value for about, value in told if len(about.said) > 1 and about.adjudication is None]
     return JudgeScore(
         score=found.worst,
         threshold=limits.threshold,
@@ -243,7 +244,8 @@ def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Mileston
         recalibration_due=one.recalibration_due,
         asked_again=len(again),
         overturned=sum(value > 0.0 for value in again),
-        questioned=_questioned(one.answers.questioned),
+        adjudicated=sum(about.adjudication is not None for about, _ in told),
+        questioned=_questioned(told),
         detectable_drop=power.detectable_drop if power else None,
         clean_pass_probability=power.clean_pass if power else None,
         noise_measured_on=one.noise.measured_on.isoformat() if one.noise else None,
@@ -279,11 +281,16 @@ def _power(one: Judged, milestone: Milestone) -> Figures | None:
 
 
 def _questioned(found: Sequence[tuple[ItemAnswers, float]]) -> tuple[QuestionedItem, ...]:
-    """What counts as false comes first, then by the item's id: the same evidence makes the same verdict."""
-    first = sorted(found, key=lambda one: (one[1], one[0].item))[:QUESTIONED]
-    return tuple(
-        QuestionedItem(
-            about.item[:LONGEST_ITEM], tuple(None if said is None else said > 0.0 for said in about.said), value > 0.0
-        )
-        for about, value in first
-    )
+    """What a person said comes first, then what counts as false, then by the item's id: the same evidence makes the
+    same verdict."""
+    first = sorted(found, key=lambda one: (one[0].adjudication is None, one[1], one[0].item))[:QUESTIONED]
+    return tuple(_shown(about, value) for about, value in first)
+
+
+def _shown(about: ItemAnswers, value: float) -> QuestionedItem:
+    answers = tuple(None if said is None else said > 0.0 for said in about.said)
+    person = about.adjudication
+    return QuestionedItem(
+        about.item[:LONGEST_ITEM], answers, value > 0.0, about.digest,
+        person.adjudicated_by if person else None, person.expires.isoformat() if person else None,
+    )  # fmt: skip

@@ -14,6 +14,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+from evalcore.gates.adjudication import adjudicated
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.golden import firing_on, judges_of
 from evalcore.gates.limits import Limits
@@ -174,6 +175,8 @@ def judged(
     of = judge.dimensions[dimension] if dimension else judge
     late = overdue(judge, today)
     enforced = judge.enforcement[milestone] if enforcement is None or judge.safety else enforcement
+    if judge.adjudications and not dimension:
+        answers = adjudicated(answers, judge, today)
     return Judged(
         answers=collect(answers, judge.score_range),
         limits=Limits.of(of.thresholds[milestone], of.floor, judge.tolerance, enforced, past, outdated),

@@ -11,7 +11,7 @@ from evalcore.lint.check import Check
 from evalcore.lint.composites import COMPOSITES
 from evalcore.lint.dataset import ITEMS, SAMPLING
 from evalcore.lint.drift import DRIFT, NOISE
-from evalcore.lint.enforcement import ENFORCEMENT
+from evalcore.lint.enforcement import ADJUDICATIONS, ENFORCEMENT
 from evalcore.lint.filters import ARCHETYPES, FILTERS
 from evalcore.lint.gate_paths import GATE_PATHS
 from evalcore.lint.limits import SCALES
@@ -25,8 +25,8 @@ from evalcore.yaml.findings import Finding
 SUBJECTS: dict[str, tuple[Check, ...]] = {
     subject.title: tuple(subject.checks)
     for subject in (
-        IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, PROVENANCE, CADENCE, DRIFT, NOISE, COMPOSITES,
-        CATEGORIES, SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS, SIZE,
+        IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, ADJUDICATIONS, PROVENANCE, CADENCE, DRIFT, NOISE,
+        COMPOSITES, CATEGORIES, SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS, SIZE,
     )
 }  # fmt: skip
 CHECKS: tuple[Check, ...] = tuple(check for checks in SUBJECTS.values() for check in checks)

@@ -1,4 +1,5 @@
-"""Checks who may let a failing judge only warn: the classification's default, or an audited override (PC5 §5.2)."""
+"""Checks who may let a failing judge only warn, by an audited override, and who may say of an item what a judge does
+not (PC5 §5.2)."""
 
 from __future__ import annotations
 
@@ -9,13 +10,15 @@ from evalcore.lint.check import Find, Subject
 from evalcore.lint.names import is_unread
 from evalcore.registry.enforcement import BLOCK, DEFAULTS, WARN, permits
 from evalcore.registry.files import AnyRule, RegistryFiles
+from evalcore.registry.judge import judge_version
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
-from schemas.judges import Enforcement, Milestone, judge_id
-from schemas.manifests import LONGEST_OVERRIDE, Override, OverridesFile
+from schemas.judges import Enforcement, Milestone, ScoreType, judge_id
+from schemas.manifests import LONGEST_OVERRIDE, Adjudication, AdjudicationsFile, Override, OverridesFile
 
 ENFORCEMENT = Subject("Enforcement", "PC5 §5.2")
+ADJUDICATIONS = Subject("Adjudications", "PC5 §5.2")
 
 
 def _overrides(files: RegistryFiles) -> Iterator[tuple[Parsed[OverridesFile], FieldPath, str, Override]]:
@@ -111,3 +114,50 @@ def override_in_use(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             message = f"no rule file asks {entry.judge} to warn at {entry.milestone}; the entry allows nothing"
             fix = "remove it, or write the looser enforcement into the rule file it is about"
             yield find(parsed, path, message, fix)
+
+
+def _adjudications(files: RegistryFiles) -> Iterator[tuple[Parsed[AdjudicationsFile], FieldPath, str, Adjudication]]:
+    """Yields (file, place, judge id, entry) of every adjudication."""
+    if files.adjudications is not None:
+        for place, entry in enumerate(files.adjudications.model.adjudications):
+            yield files.adjudications, ("adjudications", place), judge_id(entry.judge), entry
+
+
+@ADJUDICATIONS.error()
+def adjudication_of_true_or_false(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """An adjudication is about a BOOLEAN judge that exists."""
+    for parsed, path, judge, entry in _adjudications(files):
+        rule = files.rules.get(judge)
+        if rule is None and not is_unread(files, judge):
+            message = f"there is no judge {entry.judge!r}{near_miss(judge, files.rules)}"
+            yield find(parsed, (*path, "judge"), message, "name a judge of the registry")
+        elif rule is not None and rule.model.score_type is not ScoreType.BOOLEAN:
+            message = f"{judge} gives numbers ({rule.model.score_type}); of those a person can't say what is right"
+            yield find(parsed, (*path, "judge"), message, "remove the entry")
+
+
+@ADJUDICATIONS.error()
+def adjudication_days(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """An adjudication was made on a day that has come, and expires after it, within 92 days."""
+    for parsed, path, _, entry in _adjudications(files):
+        if entry.adjudicated_on > files.today + timedelta(days=1):
+            message = f"{entry.adjudicated_on} has not come yet"
+            yield find(parsed, (*path, "adjudicated_on"), message, "write the day on which the item was looked at")
+        last = entry.adjudicated_on + LONGEST_OVERRIDE
+        if not entry.adjudicated_on < entry.expires <= last:
+            message = f"{entry.expires} is not within {LONGEST_OVERRIDE.days} days after {entry.adjudicated_on}"
+            yield find(parsed, (*path, "expires"), message, f"write a day up to {last}")
+
+
+@ADJUDICATIONS.warning()
+def adjudication_in_use(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """An adjudication that has not expired is of the judge's present version; of another it holds nothing."""
+    for parsed, path, judge, entry in _adjudications(files):
+        rule = files.rules.get(judge)
+        if rule is None or entry.expires < files.today:
+            continue
+        if entry.judge_version != (version := judge_version(judge, rule.model)):
+            message = f"{judge} is now of version {version}, which nobody has looked at"
+            yield find(
+                parsed, (*path, "judge_version"), message, "see what it says now, and adjudicate that, or remove it"
+            )

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from evalcore.registry.files import (
+    ADJUDICATIONS,
     BASE,
     COMPONENTS,
     EXTENSION,
@@ -25,7 +26,10 @@ from evalcore.yaml.loader import MAX_BYTES
 __all__ = ["Tree", "default_root", "read", "read_tree", "today"]
 
 _LIKE_YAML = {".yaml", ".yml", ".json"}
-_AT_THE_TOP = {name.replace("-", "_").removesuffix(".yaml") for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE)}
+_AT_THE_TOP = {
+    name.replace("-", "_").removesuffix(".yaml")
+    for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS)
+}
 _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION)}
 
 

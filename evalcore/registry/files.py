@@ -21,6 +21,8 @@ from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
 from schemas.judges import Classification, Noise, NoiseFile, RuleFile, Thresholds, VerticalRuleFile, judge_id
 from schemas.manifests import (
+    Adjudication,
+    AdjudicationsFile,
     Category,
     Composite,
     GatePathsFile,
@@ -37,6 +39,7 @@ BASE: Final = "manifest-base.yaml"
 OVERRIDES: Final = "enforcement-overrides.yaml"
 GATE_PATHS: Final = "gate-paths.yaml"
 NOISE: Final = "judge-noise.yaml"
+ADJUDICATIONS: Final = "adjudications.yaml"
 EXTENSION: Final = "manifest-extension.yaml"
 SELECTION: Final = "judge-selection.yaml"
 COMPONENTS: Final = "../prompts/components"
@@ -87,6 +90,7 @@ class RegistryFiles:
     selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
     overrides: Parsed[OverridesFile] | None = None
     noise: Parsed[NoiseFile] | None = None
+    adjudications: Parsed[AdjudicationsFile] | None = None
     gate_paths: Parsed[GatePathsFile] | None = None
     verticals: frozenset[str] = frozenset()
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
@@ -119,6 +123,11 @@ class RegistryFiles:
         """The last measurement of a judge's noise, None where there is none of this version."""
         entries = reversed(self.noise.model.measured if self.noise else [])
         return next((one for one in entries if (judge_id(one.judge), one.judge_version) == (judge, version)), None)
+
+    def adjudicated(self, judge: str, version: str) -> tuple[Adjudication, ...]:
+        """What people said of items in the place of this version of the judge, expired or not."""
+        entries = self.adjudications.model.adjudications if self.adjudications else []
+        return tuple(one for one in entries if (judge_id(one.judge), one.judge_version) == (judge, version))
 
     def every_rule(self) -> Iterator[tuple[str | None, str, AnyRule]]:
         """Yields (vertical or None, judge id, file) of central and vertical rules."""
@@ -186,6 +195,7 @@ class _Assembling:
             selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
             overrides=found.get(("overrides", "")),
             noise=found.get(("noise", "")),
+            adjudications=found.get(("adjudications", "")),
             gate_paths=found.get(("gate_paths", "")),
             verticals=frozenset(key for kind, key in found if kind == "vertical"),
             registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
@@ -211,6 +221,8 @@ class _Assembling:
                 self.read("base", "", ManifestBase, name)
             case (file,) if file == OVERRIDES:
                 self.read("overrides", "", OverridesFile, name)
+            case (file,) if file == ADJUDICATIONS:
+                self.read("adjudications", "", AdjudicationsFile, name)
             case (file,) if file == NOISE:
                 self.read("noise", "", NoiseFile, name)
             case (file,) if file == GATE_PATHS:
@@ -266,7 +278,7 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, EXTENSION, SELECTION):
+            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, EXTENSION, SELECTION):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

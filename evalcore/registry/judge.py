@@ -26,6 +26,7 @@ from schemas.judges import (
     judge_id,
     score_range,
 )
+from schemas.manifests import Adjudication
 from schemas.verdicts import JudgeStanding
 
 _DECIDES_A_SCORE = {
@@ -79,6 +80,8 @@ class Judge:
     dimensions: Mapping[str, Limits] = field(default_factory=dict)
     noise: Noise | None = None
     """What was measured of this version's disagreement with itself."""
+    adjudications: tuple[Adjudication, ...] = ()
+    """What people said of single items in the place of this version, expired or not."""
 
     @property
     def safety(self) -> bool:
@@ -153,6 +156,7 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         version=(decides := version or judge_version(name, rule)),
         dimensions=MappingProxyType(_dimensions(files, name, rule, resolved, floor)),
         noise=files.noise_of(name, decides),
+        adjudications=files.adjudicated(name, decides),
     )
 
 

@@ -193,10 +193,18 @@ def config_hash(files: RegistryFiles) -> str:
             "manifest": files.manifest.model.model_dump(mode="json") if files.manifest else None,
             "overrides": sorted((o.model_dump(mode="json") for o in active), key=digest),
             "verticals": sorted(files.verticals),
+            **({"adjudications": held} if (held := _held(files)) else {}),
             **({"noise": files.noise.model.model_dump(mode="json")} if files.noise else {}),
             "datasets": {name or "": one.model_dump(mode="json") for name, one in _datasets(files).items()},
         }
     )
+
+
+def _held(files: RegistryFiles) -> list[Any]:
+    """The adjudications that hold today."""
+    entries = files.adjudications.model.adjudications if files.adjudications else []
+    held = [one for one in entries if one.adjudicated_on <= files.today <= one.expires]
+    return sorted((one.model_dump(mode="json") for one in held), key=digest)
 
 
 def _verticals(files: RegistryFiles, categories: Mapping[str, Category]) -> frozenset[str]:

@@ -8,14 +8,18 @@ anything where a judge is content.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from evalcore.judges.bindings import Unbound, bind
 from evalcore.judges.evaluator import Evaluation, Task
 from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import CallFailed, Failure
 from schemas.judges import ScoreType
+from schemas.manifests import Adjudication
 
 REASONS_KEPT = 3
 NA_REFUSED = "answered N/A, which the judge's rule does not allow"
@@ -25,10 +29,12 @@ FAILING, PASSING = 0.0, 1.0
 @dataclass(frozen=True)
 class ItemAnswers:
     """All that a BOOLEAN judge said of one item that it failed or was asked about again, the first answer first; None
-    is "N/A"."""
+    is "N/A". `digest` is the hash of what it read, by which a person may adjudicate it, as `adjudication` says."""
 
     item: str
     said: tuple[float | None, ...]
+    digest: str = ""
+    adjudication: Adjudication | None = None
 
 
 @dataclass(frozen=True)
@@ -96,8 +102,9 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
         elif low <= answer.value <= high:  # NaN fails here too
             values.append(float(answer.value))
             weights.append(float(weight))
-            if answer.about is not None:
-                questioned.append((answer.about, float(answer.value)))
+            about = answer.about
+            if about is not None and (answer.value == FAILING or len(about.said) > 1 or about.adjudication is not None):
+                questioned.append((about, float(answer.value)))
             continue
         else:
             reason = f"{answer.value} is not from {low:g} to {high:g}"
@@ -178,6 +185,19 @@ def answer_of(judge: Judge, value: float | None, weight: float = 1.0, about: Ite
 
 
 def _about(task: Task, found: Evaluation) -> ItemAnswers | None:
-    if task.judge.score_type is not ScoreType.BOOLEAN or (found.value != FAILING and not found.said):
+    if task.judge.score_type is not ScoreType.BOOLEAN:
         return None
-    return ItemAnswers(task.item, found.said or (found.value,))
+    if found.value != FAILING and not found.said and not task.judge.adjudications:
+        return None
+    return ItemAnswers(task.item, found.said or (found.value,), item_hash(task))
+
+
+def item_hash(task: Task) -> str:
+    """Returns the hash of all that the judge reads of the item: with another output, input or tool's result it is
+    another one. Empty where the item lacks what the judge reads."""
+    try:
+        read = bind(task.judge.rule.variables, task.context, task.source)
+    except Unbound:
+        return ""
+    text = json.dumps(read, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -85,6 +85,7 @@ _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "ManifestExtension": ("a manifest extension", "PF-9 §5.5", _VERTICAL),
     "JudgeSelection": ("a judge selection", "PF-9 §5.5", _VERTICAL),
     "OverridesFile": ("the list of overrides", "PC5 §5.2", {}),
+    "AdjudicationsFile": ("the list of adjudications", "PC5 §5.2", {}),
     "NoiseFile": ("the list of judges' noise", "PC5 §5.5", {}),
     "GatePathsFile": ("the table of paths", "PC5 §5.5", _PATHS),
     "Vertical": ("a vertical's registration", "PF-9 §5.5", {}),

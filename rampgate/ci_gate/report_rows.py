@@ -45,9 +45,12 @@ class Row:
 
     @property
     def again(self) -> str:
-        """How many failing answers were asked for again, and how many items of those do not count as failing."""
+        """How many failing answers were asked for again, how many items of those do not count as failing, and how many
+        count as a person says."""
         score = self.score
-        return f"{score.asked_again}, {score.overturned} overturned" if score.asked_again else ""
+        asked = f"{score.asked_again}, {score.overturned} overturned" if score.asked_again else ""
+        person = f"{score.adjudicated} adjudicated" if score.adjudicated else ""
+        return "; ".join(filter(None, (asked, person)))
 
     @property
     def finds(self) -> str:

@@ -15,6 +15,7 @@ from pydantic_core import core_schema
 
 from schemas.judges import SAME_OPERATOR, NoiseFile, Operator, RuleFile, VerticalRuleFile
 from schemas.manifests import (
+    AdjudicationsFile,
     GatePathsFile,
     JudgeSelection,
     ManifestBase,
@@ -38,6 +39,7 @@ FILES: Final[dict[str, FileForm]] = {
     "manifest-extension": FileForm("Categories of a vertical", ManifestExtension),
     "judge-selection": FileForm("Quality judges of a vertical's categories", JudgeSelection),
     "enforcement-overrides": FileForm("Audited exceptions to enforcement", OverridesFile),
+    "adjudications": FileForm("What people say of items in a judge's place", AdjudicationsFile),
     "judge-noise": FileForm("How much judges disagree with themselves", NoiseFile),
     "gate-paths": FileForm("Which gates a change triggers", GatePathsFile),
     "vertical": FileForm("A registered vertical", Vertical),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.evalcore.lint.lint_cases import Case, check_case, params
+from tests.unit.evalcore.registry.registry_disk import built
 
 FILE = "judge-noise.yaml"
-HONESTY = "3002b9e5b9bdf44a"
-"""The version of the registry's honesty judge."""
+HONESTY = built().judge("honesty").version
 
 
 def noise(judge: str = "honesty", version: str = HONESTY, day: str = "2026-11-20", ends: str = "[0.0, 0.1]") -> str:
