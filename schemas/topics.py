@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from schemas.outcomes import Kind
 from schemas.signals import DECLARED
 
-PRODUCED = ("verdicts", "dead-letters", "ramp-commands")
+PRODUCED = ("verdicts", "dead-letters", "ramp-commands", "gate-overrides")
 
 
 def consumed() -> tuple[str, ...]:

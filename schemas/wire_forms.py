@@ -103,6 +103,24 @@ RampCommandHeaders = TypedDict(
 )
 
 
+class GateOverride(TypedDict):
+    """An override of a gate that held, from CI (PC5 §5.5). A run that is repeated sends it again, with the same id."""
+
+    event_id: str
+    kind: Literal["gate_skip", "baseline_shift"]
+    at: Time
+    repository: str
+    pull_request: str
+    author: str
+    head: Annotated[str, Field(description="The commit that was approved.")]
+    approved_by: str
+    justification: str
+    expires: Annotated[str, Field(description="The last day on which it holds.")]
+    milestone: NotRequired[Annotated[str, Field(description="Of a gate_skip: the gate.")]]
+    label: NotRequired[str]
+    judges: NotRequired[Annotated[list[str], Field(description="Of a baseline_shift: who warns.")]]
+
+
 class QueryAudit(TypedDict):
     """One read with purpose=eval, on PS-5's topic."""
 

@@ -19,6 +19,7 @@ for topic in thumbs rerolls traces ramp-steps; do make "rampgate.$topic" 4 8; do
 make rampgate.verdicts 4 400
 make rampgate.dead-letters 4 14
 make rampgate.ramp-commands 1 30
+make rampgate.gate-overrides 1 400
 make ps5.query_audit 1 30
 
 # A password goes through a file: the machine's users read command lines.

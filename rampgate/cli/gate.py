@@ -41,6 +41,8 @@ def plan_command(
     ] = None,
     pull_request: Annotated[str, typer.Option(help="its number")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each override is appended")] = None,
+    publish: Annotated[bool, typer.Option("--publish", help="send each override to the central log, too")] = False,
+    kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,12 +70,13 @@ def plan_command(
     if not names and base is None:
         raise Failure("say what changed: rampgate gate plan --base REF, or --changed FILE [FILE]...")
     names += changes(Path(), base, head) if base is not None else []
-    table = table_at(Path(), load_settings({"configs": configs}).configs, base)
+    settings = load_settings({"configs": configs, "kafka": kafka})
+    table = table_at(Path(), settings.configs, base)
     pull, today = looked_up(repository, pull_request, description, label), disk.today()
     labels, said = (pull.labels, pull.description) if pull else (label or (), read_description(description))
     made = plan(names, labels, said, today=today, table=table.paths, pull=pull)
     if made.skipped and pull is not None:
-        append(audit, "gate_skip", pull, [asdict(skip) for skip in made.skipped])
+        append(audit, "gate_skip", pull, [asdict(skip) for skip in made.skipped], settings if publish else None)
     for wrong in made.wrong:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     print_json(_document(made, table.source)) if as_json else _show(made)

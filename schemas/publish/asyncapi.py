@@ -66,6 +66,12 @@ CHANNELS: Final[dict[str, Channel]] = {
         ("ramp-command",),
         headers="ramp-command-headers",
     ),
+    "gate-overrides": Channel(
+        "send",
+        "repository",
+        "The central log of overrides of gates, from the CI of all repositories. Kept for more than a year.",
+        ("gate-override",),
+    ),
     "dead-letters": Channel(
         "send",
         "as received",

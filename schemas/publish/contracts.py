@@ -25,6 +25,7 @@ from schemas.ramp_steps import RampStep
 from schemas.verdicts import Verdict
 from schemas.wire_forms import (
     DeadLetterHeaders,
+    GateOverride,
     MetadataDetails,
     QueryAudit,
     RampCommand,
@@ -55,6 +56,7 @@ FORMS: Final[dict[str, Form]] = {
     "verdict-headers": Form("Headers of a verdict", VerdictHeaders, "serialization"),
     "ramp-command": Form("The command to take an agent version to 0 %", RampCommand, "serialization"),
     "ramp-command-headers": Form("Headers of a ramp command", RampCommandHeaders, "serialization"),
+    "gate-override": Form("An override of a gate that held", GateOverride, "serialization"),
     "dead-letter-headers": Form("Headers of a dead letter", DeadLetterHeaders, "serialization"),
     "query-audit": Form("A read for evaluation", QueryAudit, "serialization"),
     "coverage": Form("Answer of GET /coverage and rampgate coverage", CoverageAnswer, "serialization"),

@@ -103,7 +103,7 @@ def decide(options: Options) -> int:
         gate = _gate_on_traces(options.traces, options, at, registry) if options.traces else None
     except BadFile as error:
         raise Failure(str(error)) from error
-    shift = _shift(options, registry, today)
+    shift = _shift(options, registry, today, settings if options.publish else None)
     vertical = (
         gate.vertical if gate is not None else options.vertical or (vertical_of(golden, registry) if golden else None)
     )
@@ -159,7 +159,7 @@ def _published(outcome: GateRun, options: Options, settings: Settings) -> Unavai
     return None
 
 
-def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
+def _shift(options: Options, registry: Registry, today: date, central: Settings | None) -> Shift | None:
     """The baseline shift that the pull request's description has accepted, appended to the audit; None without one."""
     pull = looked_up(options.repository, options.pull_request, options.description)
     said = pull.description if pull is not None else read_description(options.description)
@@ -167,7 +167,7 @@ def _shift(options: Options, registry: Registry, today: date) -> Shift | None:
     for wrong in refused:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     if shift is not None and pull is not None:
-        append(options.audit, "baseline_shift", pull, [asdict(shift)])
+        append(options.audit, "baseline_shift", pull, [asdict(shift)], central)
     return shift
 
 

@@ -14,8 +14,9 @@ import orjson
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
 from rampgate.ci_gate.github import REPOSITORY, read_pull_request
+from rampgate.ci_gate.override_log import publish
 from rampgate.console import Failure, run
-from rampgate.settings import load_settings, revealed
+from rampgate.settings import Settings, load_settings, revealed
 
 LONGEST = 256 * 1024
 """Bytes of a description; GitHub's have at most 65,536 characters."""
@@ -60,23 +61,34 @@ def looked_up(repository: str | None, pull_request: str, *given: object) -> Pull
         raise Failure(str(error)) from error
 
 
-def append(audit: Path | None, kind: str, pull: PullRequest, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Append a line for each override. Raises Failure: an override that is not in the audit does not hold."""
+def append(
+    audit: Path | None, kind: str, pull: PullRequest, entries: Sequence[Mapping[str, Any]], central: Settings | None
+) -> None:
+    """Append a line for each override, and send it to the central log where the settings of one are given. Raises
+    Failure: an override that is not in the audit does not hold."""
     about = {"repository": pull.repository, "pull_request": f"#{pull.number}", "author": pull.author, "head": pull.head}
-    write(audit, kind, [{**about, **entry} for entry in entries])
+    written = write(audit, kind, [{**about, **entry} for entry in entries])
+    if central is not None:
+        try:
+            run(lambda: publish(central, written))
+        except Unavailable as error:
+            raise Failure(f"--publish: no override holds that the central log does not have: {error}") from error
 
 
-def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Append a line for each entry, before what it tells of is done. Raises Failure where that can't be written."""
+def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Append a line for each entry, before what it tells of is done, and return what was written. Raises Failure where
+    that can't be done."""
     if audit is None:
         raise Failure("an override needs an entry in the audit: --audit FILE")
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    lines = [orjson.dumps({"at": at, "kind": kind, **plain_entry(entry)}) + b"\n" for entry in entries]
+    written = [{"at": at, "kind": kind, **plain_entry(entry)} for entry in entries]
+    lines = [orjson.dumps(entry) + b"\n" for entry in written]
     try:
         with audit.open("ab") as file:
             file.write(b"".join(lines))
     except OSError as error:
         raise Failure(f"{audit}: the audit can't be written, so no override holds: {error}") from error
+    return written
 
 
 def plain_entry(entry: Mapping[str, Any]) -> dict[str, Any]:

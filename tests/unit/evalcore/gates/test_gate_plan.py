@@ -6,15 +6,18 @@ import json
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from agents.ports import Unavailable
 from evalcore.gates.planning import Renamed, plan
 from evalcore.registry.gate_paths import ANYTHING_ELSE, DEFAULT, triggered
 from evalcore.yaml.models import read_as
 from rampgate.cli import app
 from rampgate.console import Failure
+from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.manifests import GatePathsFile
 from tests.root import ROOT
@@ -190,6 +193,27 @@ def test_without_an_audit_no_override_holds(host: FakeGitHub) -> None:
     result = planned(*ON_GITHUB)
     assert isinstance(result.exception, Failure)
     assert "--audit" in str(result.exception)
+
+
+def test_an_override_that_the_central_log_can_not_take_does_not_hold(
+    host: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+
+    async def taken(settings: Settings, entries: Any) -> None:
+        if settings.kafka != "127.0.0.1:7":
+            raise Unavailable("Kafka: out of reach")
+        sent.extend(entries)
+
+    monkeypatch.setattr("rampgate.cli.jobs.override_audit.publish", taken)
+    host.says(filled(), "eval-skip-pre-ramp")
+    asked = (*ON_GITHUB, "--audit", tmp_path / "audit.jsonl", "--publish", "--json")
+    refused = planned(*asked)
+    assert isinstance(refused.exception, Failure)
+    assert "no override holds" in str(refused.exception)
+    assert refused.stdout == ""
+    assert planned(*asked, "--kafka", "127.0.0.1:7").exit_code == 0
+    assert [(one["kind"], one["milestone"], one["head"]) for one in sent] == [("gate_skip", "pre_ramp", HEAD)]
 
 
 def test_what_the_command_line_says_of_a_pull_request_overrides_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""Writes overrides to their topic, the central log of all repositories, and reports on a quarter of it (PC5 §5.5)."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+import orjson
+from aiokafka import TopicPartition
+
+from agents.ports import Unavailable
+from rampgate.settings import Settings
+from rampgate.wiring import make_access
+from schemas.topics import Topics
+from streams.kafka.client import Producer, make_consumer, started
+from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.kafka.transport import KAFKA_ERRORS
+from streams.retry import reason_of
+
+TOPIC: Final = "gate-overrides"
+KINDS: Final = ("gate_skip", "baseline_shift")
+NAMESPACE: Final = uuid.UUID("6f1d1a52-3c0b-5b5e-9a53-5a1e0c2b7d11")
+_QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII | re.IGNORECASE)
+_SAME: Final = ("kind", "repository", "pull_request", "head", "milestone", "judges", "approved_by", "expires")
+
+
+@dataclass(frozen=True)
+class Quarter:
+    """From `first`, a day, up to `after`, the first day that is no longer in it."""
+
+    name: str
+    first: date
+    after: date
+
+    @classmethod
+    def of(cls, word: str) -> Quarter:
+        """Reads 2026-Q4. Raises ValueError."""
+        found = _QUARTER.fullmatch(word.strip())
+        if found is None:
+            raise ValueError(f"{word[:20]!r} is no quarter, such as 2026-Q4")
+        year, number = int(found[1]), int(found[2])
+        after = date(year + 1, 1, 1) if number == 4 else date(year, 3 * number + 1, 1)
+        return cls(f"{year}-Q{number}", date(year, 3 * number - 2, 1), after)
+
+    def holds(self, entry: Mapping[str, Any]) -> bool:
+        """Tells whether an override was used in the quarter; one without a time counts in every quarter."""
+        try:
+            return self.first <= datetime.fromisoformat(str(entry.get("at"))).astimezone(UTC).date() < self.after
+        except ValueError:
+            return True
+
+
+def event_id(entry: Mapping[str, Any]) -> str:
+    """Returns the id of an override: the same for each run of the same commit of its pull request."""
+    text = orjson.dumps([entry.get(name) for name in _SAME]).decode()
+    return str(uuid.uuid5(NAMESPACE, text))
+
+
+async def publish(settings: Settings, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Send the audit's lines of overrides, and return once they are durable. Raises Unavailable."""
+    topic = Topics(settings.topic_prefix, settings.audit_topic)[TOPIC]
+    producer = Producer(make_access(settings))
+    records = [{"event_id": event_id(entry), **entry} for entry in entries]
+    try:
+        await producer.send([(topic, str(one["repository"]).encode(), orjson.dumps(one), ()) for one in records])
+    finally:
+        await producer.close()
+
+
+async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:
+    """Return what was published since the quarter began. Raises Unavailable."""
+    topic, access = Topics(settings.topic_prefix, settings.audit_topic)[TOPIC], make_access(settings)
+    count = (await partitions_of(access, [topic])).get(topic)
+    if count is None:
+        raise Unavailable(f"Kafka: there is no topic {topic}")
+    since = datetime(quarter.first.year, quarter.first.month, 1, tzinfo=UTC).timestamp() * 1000
+    found: list[dict[str, Any]] = []
+    try:
+        async with started(make_consumer(access)) as consumer:
+            partitions = [TopicPartition(topic, number) for number in range(count)]
+            spans = await spans_of(consumer, partitions, round(since))
+            async for _, records in records_of(consumer, spans):
+                found += [entry for record in records if (entry := _entry(record.value)) is not None]
+    except (TimeoutError, *KAFKA_ERRORS) as error:
+        raise Unavailable(f"Kafka: {topic}: {reason_of(error)}") from error
+    return found
+
+
+def _entry(raw: bytes | None) -> dict[str, Any] | None:
+    try:
+        entry = orjson.loads(raw or b"")
+    except orjson.JSONDecodeError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def report(entries: Iterable[Mapping[str, Any]], quarter: Quarter) -> dict[str, Any]:
+    """Returns the overrides of a quarter, each once, and who asked for and allowed how many."""
+    once = {
+        event_id(entry): dict(entry) for entry in entries if entry.get("kind") in KINDS and quarter.holds(entry)
+    }  # fmt: skip
+    found = sorted(once.values(), key=lambda entry: (str(entry.get("at")), str(entry.get("pull_request"))))
+
+    def counted(*names: str) -> dict[str, int]:
+        return dict(Counter(" ".join(_word(entry, name) for name in names) for entry in found).most_common())
+
+    return {
+        "quarter": quarter.name,
+        "overrides": found,
+        "count": len(found),
+        "by_kind": counted("kind"),
+        "by_milestone": dict(Counter(_word(one, "milestone") for one in found if one.get("milestone")).most_common()),
+        "by_repository": counted("repository"),
+        "by_author": counted("author"),
+        "by_approver": counted("approved_by"),
+        "by_pair": counted("author", "approved_by"),
+    }
+
+
+def _word(entry: Mapping[str, Any], name: str) -> str:
+    word = str(entry.get(name) or "unknown")
+    return word.removeprefix("@").casefold() if name == "approved_by" else word
