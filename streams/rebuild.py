@@ -20,7 +20,7 @@ from agents.join.rebuilding import adopt
 from agents.join.step import Hold, until_recorded
 from agents.keys import ADOPTED, ADOPTING, FOREVER, READ_AGAIN, WATERMARK
 from agents.policy import Policy
-from agents.ports import Change, Ports, Unavailable
+from agents.ports import Change, Ports, Store, Unavailable
 from schemas.dead_letters import clean
 from streams.opik.traces import FIRST_PLACE, OpikTraces, SearchPlace
 from streams.redis.lease import Lease, LeasingStore
@@ -191,8 +191,7 @@ class Rebuild:
         if not held:
             return None
         again = _decode_read_again(held)
-        marks = await self._store.read([WATERMARK.key(*place.rsplit("/", 1)) for place in again.until])
-        if any(int(mark or 0) < at for mark, at in zip(marks, again.until.values(), strict=True)):
+        if await _unread(self._store, again):
             return again
         over = {READ_AGAIN.key(): (b"", self._ports.clock.now_ms())}
         return again if await self._store.apply(Change(checks={READ_AGAIN.key(): held}, sets=over)) else None
@@ -249,6 +248,23 @@ class Rebuild:
         self.hold.before = max(adoption.began, again.since if again is not None else 0) + NEW_AFTER_MS
         self.hold.project = adoption.place.project if again is None else ""
         self._on_change(adoption)
+
+
+async def rebuilding(store: Store) -> str:
+    """What workers have still to do to a lost state, in words; "" where it is whole. For processes that take no part in
+    it, and must not write scores meanwhile. Raises Unavailable."""
+    stand, again = await store.read([ADOPTED.key(), READ_AGAIN.key()])
+    if stand not in (b"", DONE):
+        return f"the join state is being rebuilt: {_decode(stand).place.share:.0%} of what Opik holds is adopted"
+    if again and await _unread(store, _decode_read_again(again)):
+        return "the join state is being rebuilt: workers read settled records again"
+    return ""
+
+
+async def _unread(store: Store, again: ReadAgain) -> bool:
+    """Whether any partition is not yet read up to its offset."""
+    marks = await store.read([WATERMARK.key(*place.rsplit("/", 1)) for place in again.until])
+    return any(int(mark or 0) < at for mark, at in zip(marks, again.until.values(), strict=True))
 
 
 @asynccontextmanager

@@ -198,7 +198,8 @@ def sweep(
 ) -> None:
     """Read the thumbs table and Opik's traces, and publish what the stream lacks: PF-9's scheduled batch.
 
-    Safe to repeat, and safe beside feed and worker. Exit code 2: a part is out of reach; run it again to go on.
+    Safe to repeat, and safe beside feed and worker. Exit code 2: a part is out of reach, or a lost state is being
+    rebuilt; run it again to go on.
 
     Example: rampgate sweep --since 36h --write
     """

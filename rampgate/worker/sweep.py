@@ -12,12 +12,14 @@ from typing import Any
 
 from prometheus_client import write_to_textfile
 
+from agents.ports import Unavailable
 from rampgate.settings import Settings
 from rampgate.wiring import Parts, make_parts
 from rampgate.worker.feed import make_dynamo
 from streams.dynamodb.ledger import Ledger
 from streams.kafka.topics import wait_for_topics
 from streams.maintenance import compare
+from streams.rebuild import rebuilding
 from streams.redis.fitness import refuse_evicting
 from streams.sweep.log import SweepLog, start
 from streams.sweep.sweep import Sweep, Tally
@@ -51,7 +53,7 @@ async def run_sweep(
     began = time.monotonic()
     try:
         await refuse_evicting(parts.store)
-        await agreed_now(parts)  # before the log keeps a span that a wrong clock made
+        await whole_now(parts)  # before the log keeps a span that a wrong clock made
         log = SweepLog(parts.store, asked.sweep_id)
         since, segments, resumed = asked.since, asked.segments, False
         if not asked.dry_run:
@@ -104,6 +106,15 @@ async def agreed_now(parts: Parts) -> int:
     return parts.clock.trusted_ms()
 
 
+async def whole_now(parts: Parts) -> int:
+    """The time as `agreed_now`. Raises Unavailable also while a lost state is rebuilt: a sweep would take what the
+    state lacks for news, and write scores that a record not yet read again overrules."""
+    doing = await rebuilding(parts.store)
+    if doing:
+        raise Unavailable(f"{doing}; a sweep waits for that")
+    return await agreed_now(parts)
+
+
 def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
     return Sweep(
         dynamo,
@@ -113,7 +124,7 @@ def make_sweep(parts: Parts, dynamo: Any, since: int, dry: bool) -> Sweep:
         parts.policy,
         parts.topics,
         since,
-        partial(agreed_now, parts),
+        partial(whole_now, parts),
         dry=dry,
         observe=lambda report: parts.metrics.observe_report(report, parts.verticals),
     )
