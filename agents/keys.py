@@ -160,7 +160,7 @@ CANDIDATE_ANSWER = KeyFamily(
     life="the lookback window",
     growth="one for each item that a candidate was run on; at most 256 KiB",
     owner="streams.gates.candidate",
-    holds="what the candidate answered, as JSON",
+    holds="a seal, then what the candidate answered, as JSON",
 )
 PRODUCTION_DRAW = KeyFamily(
     "ql:<hash of the draw>",
@@ -176,7 +176,7 @@ PRODUCTION_INPUT = KeyFamily(
     life="as its draw",
     growth="one for each trace of a draw; at most 64 KiB",
     owner="streams.gates.samples",
-    holds="what went into the trace, as JSON",
+    holds="a seal, then what went into the trace, as JSON",
 )
 PUBLISH_LEASE = KeyFamily(
     "publishing",

@@ -23,9 +23,10 @@ from evalcore.scoring.runner import Scorer
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
+from schemas.dead_letters import Sealing as InstallationSealing
 from schemas.settings import is_loopback
 from streams.app import Consumption
-from streams.gates.candidate import CandidateAnswers
+from streams.gates.candidate import CandidateAnswers, Sealing
 from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
@@ -39,6 +40,8 @@ log = structlog.get_logger(__name__)
 LISTED = 100
 CANDIDATE_CALLS = 64
 """Calls to candidates at once, by all gates of a worker; `sample.candidate.at_once` of the manifest limits one gate."""
+OUTPUT, INPUT = b"rampgate candidate answer\0", b"rampgate production input\0"
+"""What seals are for."""
 CANDIDATE_SECONDS = 600.0
 """A client's limit on one call; the manifest allows less."""
 
@@ -67,6 +70,17 @@ def answer_seal(settings: Settings) -> AnswerSeal:
         remedy="RAMPGATE_SEAL_KEY, the same on all workers",
     )
     return AnswerSeal(secrets.token_bytes())
+
+
+def kept_seal(settings: Settings, installation: InstallationSealing, purpose: bytes) -> Sealing:
+    """Seals what gates keep and can't ask for again, so each worker has to know it: with the secret of `answer_seal`,
+    else with the installation's, which is in Redis and shuts out only who can't read there."""
+    secret = revealed(settings.seal_key or settings.model_key)
+
+    async def seal() -> AnswerSeal:
+        return AnswerSeal(secret.encode() if secret is not None else (await installation()).key, purpose)
+
+    return seal
 
 
 class Gates:
@@ -102,9 +116,12 @@ class Gates:
         in_opik = self.parts.opik.traces.get
         traces = PooledTraces(ports.store, ports.records, topic, clock, in_opik, self._state.guard)
         key = revealed(settings.candidate_key)
-        answers = CandidateAnswers(self._candidates, key, ports.store, policy, clock, settings.candidate_refusal)
+        outputs, inputs = (kept_seal(settings, self.parts.sealing, purpose) for purpose in (OUTPUT, INPUT))
+        answers = CandidateAnswers(
+            self._candidates, key, ports.store, policy, clock, outputs, settings.candidate_refusal
+        )
         datasets = partial(read_whole, settings, verticals=verticals)
-        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers)
+        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers, inputs)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store

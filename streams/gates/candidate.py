@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import httpx
 import orjson
@@ -118,16 +118,29 @@ async def ask_candidate(
     return {identity(item, number): answer for number, (item, answer) in enumerate(zip(items, found, strict=True))}
 
 
+class Seal(Protocol):
+    """Seals what is kept in Redis for gates, and opens what it has sealed: whoever can write there must not move a
+    verdict. See `streams.redis.score_cache.AnswerSeal`."""
+
+    def sealed(self, key: str, answer: bytes) -> bytes: ...
+    def opened(self, key: str, value: bytes) -> bytes | None: ...
+
+
+Sealing = Callable[[], Awaitable[Seal]]
+"""Gives the seal. Raises Unavailable."""
+
+
 class CandidateAnswers:
-    """Candidates' answers for gates on the stream, each asked for once and kept in Redis. `key` is sent as a bearer
-    token. `refusal` says why an address may not be asked, None where it may. The caller closes the client."""
+    """Candidates' answers for gates on the stream, each asked for once and kept in Redis under a seal; without a valid
+    one it is asked for again. `key` is sent as a bearer token. `refusal` says why an address may not be asked, None
+    where it may. The caller closes the client."""
 
     def __init__(
-        self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock,
+        self, client: Client, key: str | None, store: Store, policy: Policy, clock: Clock, sealing: Sealing,
         refusal: Callable[[str], str | None] = lambda url: None,
     ) -> None:  # fmt: skip
         self._client, self._key, self._refusal = client, key, refusal
-        self._store, self._policy, self._clock = store, policy, clock
+        self._store, self._policy, self._clock, self._sealing = store, policy, clock, sealing
 
     async def to(
         self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep
@@ -143,29 +156,31 @@ class CandidateAnswers:
             return [Failed(f"{who}: not asked: {refused}")] * len(items)
         keys = [_key(url, step, item) for item in items]
         known = [key for key in keys if key is not None]
-        held = dict(zip(known, await self._store.read(known), strict=True))
+        seal = await self._sealing()
+        found = zip(known, await self._store.read(known), strict=True)
+        held = {key: seal.opened(key, value) for key, value in found}
         limits = CandidateLimits(endpoint.at_once, float(endpoint.seconds), endpoint.tries)
         candidate = CandidateClient(self._client, url, self._key, limits)
 
         async def one(item: Mapping[str, Any], key: Key | None) -> CandidateAnswer:
-            if key is not None and held[key]:
-                kept: dict[str, Any] = orjson.loads(held[key])
+            if key is not None and (raw := held[key]):
+                kept: dict[str, Any] = orjson.loads(raw)
                 return kept
             answer = await candidate.answer(item)
             if isinstance(answer, Failed):
                 return Failed(f"{who}: {answer.why}")
-            await self._keep(key, answer)
+            await self._keep(seal, key, answer)
             return answer
 
         return await asyncio.gather(*map(one, items, keys))
 
-    async def _keep(self, key: Key | None, answer: Mapping[str, Any]) -> None:
+    async def _keep(self, seal: Seal, key: Key | None, answer: Mapping[str, Any]) -> None:
         """Keep the answer if that is possible; otherwise a gate that is resumed asks again."""
         with suppress(Unavailable, orjson.JSONEncodeError):
             content = orjson.dumps(answer)
             if key is not None and len(content) <= LARGEST_KEPT:
                 until = self._clock.now_ms() + self._policy.lookback
-                await self._store.apply(Change(sets={key: (content, until)}))
+                await self._store.apply(Change(sets={key: (seal.sealed(key, content), until)}))
 
 
 def _key(url: str, step: RampStep, item: Mapping[str, Any]) -> Key | None:

@@ -52,7 +52,7 @@ from schemas.judges import Milestone
 from schemas.manifests import Dataset
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts
-from streams.gates.candidate import CandidateAnswers
+from streams.gates.candidate import CandidateAnswers, Sealing
 
 OPIK_LOOKUPS_AT_ONCE = 16
 TEXTS = ("input", "output")
@@ -149,23 +149,28 @@ def _ended(one: SampledTrace) -> tuple[int, int]:
     return one.pooled.ended, one.pooled.offset
 
 
+SEALED = 1
+"""Tells draws whose inputs are sealed from those of releases before, which would all be gone."""
+
+
 class ProductionInputs:
     """Inputs of production that versions of an agent are run on where they have too few traces of their own.
 
     They are drawn once for `sample.refresh_seconds`, so that versions that ask within that time are run on the same
-    inputs. What went into a trace is kept here, since its record may leave the topic before a gate comes back to it.
-    Raises Unavailable.
+    inputs. What went into a trace is kept here, since its record may leave the topic before a gate comes back to it;
+    what has no valid seal is gone. Raises Unavailable.
     """
 
-    def __init__(self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock) -> None:
+    def __init__(self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock, sealing: Sealing) -> None:
         self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
+        self._sealing = sealing
 
     async def drawn(self, step: RampStep, milestone: Milestone, registry: Registry, size: int) -> list[bytes]:
         """At most `size` ids of traces of any version, in the order in which they are used. While there are fewer,
         later draws append theirs; earlier ones keep their place."""
         now, refresh = self._clock.now_ms(), registry.sample.refresh_seconds * 1000
         epoch = now // refresh
-        drawn_for = [step.agent_id, step.vertical, milestone, refresh, epoch]
+        drawn_for = [step.agent_id, step.vertical, milestone, refresh, epoch, SEALED]
         key = PRODUCTION_DRAW.key(hashlib.sha256(orjson.dumps(drawn_for)).hexdigest()[:32])
         expires = (epoch + 1) * refresh + self._policy.lookback
 
@@ -176,15 +181,18 @@ class ProductionInputs:
             if not new:
                 return known[:size]
             change = Change(checks={key: held}, sets={key: (held + b"".join(new), expires)})
-            change.sets |= {_input_key(trace): (content, expires) for trace, content in new.items()}
+            seal = await self._sealing()
+            for trace, content in new.items():
+                change.sets[_input_key(trace)] = (seal.sealed(_input_key(trace), content), expires)
             return None if await self._store.apply(change) else [*known, *new]
 
         return await until_recorded(attempt)
 
     async def read(self, traces: Sequence[bytes]) -> list[dict[str, Any] | None]:
         """What went into each trace, in order; None for what is gone."""
-        held = await self._store.read([_input_key(trace) for trace in traces])
-        return [orjson.loads(content) if content else None for content in held]
+        seal, keys = await self._sealing(), [_input_key(trace) for trace in traces]
+        held = zip(keys, await self._store.read(keys), strict=True)
+        return [orjson.loads(raw) if (raw := seal.opened(key, value)) else None for key, value in held]
 
     async def _new(
         self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
@@ -233,10 +241,11 @@ class FrozenSamples:
         clock: Clock,
         datasets: Datasets,
         answers: CandidateAnswers,
+        sealing: Sealing,
     ) -> None:
         self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
         self._datasets, self._answers = datasets, answers
-        self._inputs = ProductionInputs(store, traces, policy, clock)
+        self._inputs = ProductionInputs(store, traces, policy, clock, sealing)
 
     async def frozen(self, request: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
         key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(request.body.encode()).hexdigest()[:32])

@@ -37,10 +37,11 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 
 
 class AnswerSeal:
-    """Seals answers with an installation's secret, and opens those that it sealed."""
+    """Seals answers with an installation's secret, and opens those that it sealed. `purpose`: what is sealed, so that
+    nothing passes for something else."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, secret: bytes, purpose: bytes = PURPOSE) -> None:
+        self._secret, self._purpose = secret, purpose
 
     def sealed(self, key: str, answer: bytes) -> bytes:
         return self._of(key, answer) + answer
@@ -52,7 +53,7 @@ class AnswerSeal:
 
     def _of(self, key: str, answer: bytes) -> bytes:
         name = key.encode()
-        said = b"%b%d:%b%b" % (PURPOSE, len(name), name, answer)
+        said = b"%b%d:%b%b" % (self._purpose, len(name), name, answer)
         return hmac.digest(self._secret, said, "sha256")[:SEAL_BYTES]
 
 

@@ -6,7 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from rampgate.settings import Settings
-from rampgate.worker.gates import answer_seal
+from rampgate.worker.gates import INPUT, OUTPUT, answer_seal, kept_seal
+from schemas.dead_letters import Seal
 
 FIRST, SECOND = "1" * 16, "2" * 16
 MODEL = "https://models.example/v1"
@@ -40,3 +41,17 @@ def test_without_one_a_worker_trusts_only_its_own_answers_and_says_so(url: str, 
     told = [(line["event"], line["log_level"]) for line in lines]
     assert told == [("judge_answers_not_shared", level)] * 2
     assert "RAMPGATE_SEAL_KEY" in lines[0]["remedy"]
+
+
+async def test_what_gates_keep_and_can_not_ask_for_again_is_opened_after_a_restart_also_without_a_secret() -> None:
+    async def installation() -> Seal:
+        return Seal(b"of the installation")
+
+    for given in ({}, {"seal_key": FIRST}):
+        settings = Settings.model_validate({"model_url": MODEL, **given})
+        before, after, others = [
+            await kept_seal(settings, installation, purpose)() for purpose in (INPUT, INPUT, OUTPUT)
+        ]
+        sealed = before.sealed("q:1", b"{}")
+        assert after.opened("q:1", sealed) == b"{}"
+        assert others.opened("q:1", sealed) is None, "an input is no output"

@@ -30,6 +30,7 @@ from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Verdict
 from streams.gates.samples import FrozenSamples, PooledTraces
+from streams.redis.score_cache import AnswerSeal
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
@@ -63,6 +64,10 @@ def asked(request_id: str = "r-1", **changes: Any) -> RampRequest:
 
 async def not_in_opik(trace_id: str) -> None:
     return None
+
+
+async def sealing() -> AnswerSeal:
+    return AnswerSeal(b"of the installation")
 
 
 class Records:
@@ -139,7 +144,7 @@ class World:
     def samples(self) -> FrozenSamples:
         this: Any = self
         traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
-        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this)
+        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this, sealing)
 
     async def sample(
         self, request: RampRequest | None = None, registry: Registry | None = None, at: Any = RAMP

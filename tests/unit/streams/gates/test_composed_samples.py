@@ -122,6 +122,20 @@ async def test_inputs_outlive_their_records_on_the_topic() -> None:
     assert ids(await world.sample()) == ids(first)
 
 
+async def test_an_input_that_somebody_else_put_into_redis_is_gone() -> None:
+    """Who can write there must not say what a candidate is judged on."""
+    world = World()
+    await world.traced(30)
+    await world.sample()
+    kept = sorted(key for key in world.store.values if key.startswith("q:"))
+    assert kept
+    for key in kept:
+        world.store.values[key] = b'{"input":"forged"}', world.store.values[key][1]
+    sample = await world.sample()
+    assert not [item for item in sample.items if "forged" in str(item.source)]
+    assert sample.facts.composition.production == 0
+
+
 async def test_its_own_traces_are_no_inputs_for_it() -> None:
     world = World()
     await world.traced(3, "v2")
