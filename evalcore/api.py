@@ -64,8 +64,6 @@ def _serving() -> _Metrics:
 def get_metric_by_id(judge_id: str, *, vertical: str | None = None) -> LLMJudgeMetric:
     """Returns a judge by its id, in kebab or snake case. Raises UnknownJudge (a KeyError), TypeError for an id that is
     no text, BrokenRegistry (a ValueError)."""
-    if not isinstance(judge_id, str):
-        raise TypeError(f"judge_id: a judge's id is a text, not {judge_id!r:.80}; there are {', '.join(list_rules())}")
     serving = _serving()
     return serving.by_id.get((judge_id, vertical)) or serving.found(judge_id, vertical)
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 
-from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds, judge_id
+from schemas.judges import Day, Enforcement, FileModel, Milestone, Number, Prose, Text, Thresholds
 
 PLACES: Final = ("agent_id", "agent_version")
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -158,13 +158,6 @@ class GateDefaults(FileModel):
         Field(default_factory=lambda: dict(_WINDOWS))
     )
     """How far back production traces are sampled: a day and a week (PC5 §5.5); 90 days at most."""
-
-    def may_be_not_applicable(self, name: str, milestone: Milestone) -> float:
-        """Returns the share of its items that `name`, a judge's id or `judge.dimension`, may call not applicable: its
-        own, else its judge's, else that of all."""
-        own = {judge_id(stated): share for stated, share in self.not_applicable_share_of.items()}
-        of_all = self.not_applicable_share[milestone]
-        return float(own.get(name, own.get(name.partition(".")[0], of_all)))
 
 
 class CandidateEndpoint(FileModel):

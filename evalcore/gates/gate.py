@@ -24,7 +24,7 @@ from evalcore.scoring.answers import Answer, collect
 from evalcore.scoring.assignments import Assignment, assign
 from evalcore.scoring.items import Item, distinct, served, vertical_named
 from evalcore.yaml.suggestions import UnknownVertical
-from schemas.judges import Enforcement, Milestone, ScoreType
+from schemas.judges import Enforcement, Milestone, ScoreType, judge_id
 from schemas.manifests import GateDefaults
 from schemas.verdicts import GateVerdict
 
@@ -76,7 +76,7 @@ class Gate:
                 name, judge, self.milestone, answers.get(name, []), history.get(name, ()),
                 suspended.get(judge.id, "") if judge.fires else OFF,
                 today, accepted.get(judge.id), outdated.get(name, ""),
-                self.defaults.may_be_not_applicable(name, self.milestone),
+                may_be_not_applicable(self.defaults, name, self.milestone),
             )
             for name, judge in self.judges.items()
         }  # fmt: skip
@@ -126,6 +126,13 @@ def _strangers(items: Iterable[Item], vertical: str | None) -> Iterator[str]:
         if other not in ("", vertical):
             those = "trace is" if count == 1 else "traces are"
             yield f"{count} {those} of vertical {other[:80]!r}, and the gate is about {vertical!r}"
+
+
+def may_be_not_applicable(defaults: GateDefaults, name: str, milestone: Milestone) -> float:
+    """Returns the share of its items that `name`, a judge's id or `judge.dimension`, may call not applicable: its own,
+    else its judge's, else that of all."""
+    own = {judge_id(stated): share for stated, share in defaults.not_applicable_share_of.items()}
+    return float(own.get(name, own.get(name.partition(".")[0], defaults.not_applicable_share[milestone])))
 
 
 def wrong_vertical(named: str | None, registry: Registry) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -61,6 +61,7 @@ class Registry:
     metric = judge
 
     def _judge(self, name: str, vertical: Seen) -> Judge:
+        _must_be_text(name, "a judge's id", self.rules)
         key = judge_id(name)
         found = self.judges.get((key, vertical)) or self.judges.get((key, None))
         if found is None:
@@ -70,6 +71,7 @@ class Registry:
     def category(self, name: str, vertical: Seen = None) -> Judges:
         found = self.categories.get((name, vertical), self.categories.get((name, None)))
         if found is None:
+            _must_be_text(name, "a category", lambda: self.category_files)
             raise UnknownCategory(name, self.category_files)
         return found
 
@@ -96,6 +98,7 @@ class Registry:
         return f"{judge_id(whole)}{dot}{judge_id(dimension)}"
 
     def _limits(self, name: str, vertical: Seen) -> Judge | Limits:
+        _must_be_text(name, "a judge's id", self.rules)
         whole, dot, dimension = name.partition(".")
         judge = self._judge(whole, vertical)
         if not dot:
@@ -241,6 +244,12 @@ def _firing(
         if seen == vertical and judge.safety:
             found[name] = judge
     return tuple(judge for judge in found.values() if judge.fires)
+
+
+def _must_be_text(name: object, what: str, known: Callable[[], Iterable[str]]) -> None:
+    """Raises TypeError for what a caller took for a name, such as None."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} is a text, not {name!r:.80}; there are {', '.join(known())}")
 
 
 def _word(kind: type[WordT], word: str) -> WordT:
