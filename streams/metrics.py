@@ -16,6 +16,9 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from agents.join.counting import CONSUMED
 from agents.join.step_data import Report
+from evalcore.judges.evaluator import Prompt
+from evalcore.judges.suspicion import SUSPICIONS, suspected
+from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, Scored
 from schemas.judges import Milestone
 from schemas.outcomes import State
@@ -174,6 +177,13 @@ class Metrics(MetricSet):
         self.judge_answers_refused = self._counter(
             "rampgate_judge_answers_refused_total",
             "Judges' answers in Redis without a seal of ours; the model is asked, and its answer takes their place.",
+        )
+        self.injection_suspected = self._counter(
+            "eval_judge_injection_suspected_total",
+            "Questions to a judge whose turn imitates what judges are told: a delimiter, a speaker, a heading, a ready "
+            "answer, a chat template's separator, unseen letters. Nothing follows by itself.",
+            judge_id=OPEN,
+            kind=SUSPICIONS,
         )
         self.live_scores = self._counter(
             "rampgate_live_judge_scores_total",
@@ -432,6 +442,7 @@ class JudgeAnswers:
 
     def __init__(self, metrics: Metrics) -> None:
         self._calls = cache(metrics.judge_calls.labels)
+        self._suspected = cache(metrics.injection_suspected.labels)
         self._answered = {"ok": 0, "cached": 0}
         metrics.judge_cache_hits.set_function(self._hits)
 
@@ -439,6 +450,11 @@ class JudgeAnswers:
         self._calls(outcome).inc()
         if outcome in self._answered:
             self._answered[outcome] += 1
+
+    def look(self, judge: Judge, asked: Prompt) -> None:
+        """Count what imitates, in a question's turn, what judges are told."""
+        for kind in suspected(asked.turn):
+            self._suspected(judge.id, kind).inc()
 
     def _hits(self) -> float:
         return self._answered["cached"] / max(sum(self._answered.values()), 1)

@@ -17,6 +17,7 @@ from evalcore.judges.bindings import Unbound
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
 from evalcore.judges.llm_judge import cache_key, later_key
+from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Judgement, as_it_stands, judgement, settled, unconfirmed
 from evalcore.scoring.cache import MemoryScoreCache, RememberedAnswers, ScoreCache
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Spend
@@ -46,7 +47,8 @@ class Scorer:
     """One for a process: its limits hold for all gates together, which share them fairly. Use it on one event loop.
 
     `observe` is told of each call's end (`ok` or a Failure) and of each answer that needed none (`cached`). `key` makes
-    the nonces around turns; without one it is the environment's, else this process's own.
+    the nonces around turns; without one it is the environment's, else this process's own. `look` is shown each
+    question that is to be asked, with its judge: for counters.
     """
 
     def __init__(
@@ -58,9 +60,11 @@ class Scorer:
         observe: Callable[[str], None] = lambda outcome: None,
         now: Callable[[], float] = time.monotonic,
         key: bytes | None = None,
+        look: Callable[[Judge, Prompt], None] = lambda judge, asked: None,
     ) -> None:
         self.answered = RememberedAnswers(cache)
         self._key = nonce_key() if key is None else key
+        self.look = look
         self._limits, self._observe = limits or CallLimits(), observe
         self._now, self._caller = now, ModelCaller(model, self._limits, now, observe)
         self._flights: dict[str, _Flight] = {}
@@ -190,6 +194,7 @@ class _Run:
                 if workers < 2 * self._scorer.at_once:
                     workers += 1
                     group.create_task(self._work())
+                self._scorer.look(self._tasks[place].judge, prompt)
                 await self._open.put((place, name, prompt))
             await asyncio.sleep(0)
         for _ in range(workers):

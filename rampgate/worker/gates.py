@@ -135,11 +135,13 @@ class Gates:
         cache = RedisScoreCache(
             store.redis, store.prefix, settings.judge_answer_seconds, answer_seal(settings), refused
         )
+        answers = JudgeAnswers(self.parts.metrics)
         self.scorer = Scorer(
             model,
             cache,
             limits,
-            observe=JudgeAnswers(self.parts.metrics),
+            observe=answers,
+            look=answers.look,
             key=nonce_key(revealed(settings.seal_key or settings.model_key)),
         )
         return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
