@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-OWN_AGENT = "rampgate-judge"
-"""`metadata.agent_id` of Rampgate's own judge calls; such traces are never joined or judged."""
-
 
 @dataclass(frozen=True)
 class Attributes:
@@ -38,6 +35,8 @@ class Policy:
     reroll_windows: Mapping[str, int] = field(default_factory=dict)
     max_record_bytes: int = 1_000_000
     attributes: Attributes = Attributes()
+    own_key: bytes = field(default=b"", repr=False)
+    """Signs traces of our own judge calls, which are never joined or judged; empty: none is known to be ours."""
 
     def window_of(self, vertical: str) -> int:
         """The vertical's reroll window, else the default (PF-9 §5.4)."""

@@ -15,7 +15,8 @@ from agents.join.due_turns import next_check
 from agents.join.join import merge_trace
 from agents.join.sessions import derive
 from agents.join.step import Agent, Batch, MergeResult, StepContext
-from agents.policy import OWN_AGENT, Policy
+from agents.own_calls import is_own
+from agents.policy import Policy
 from agents.ports import Ports
 from schemas.dead_letters import Record
 from schemas.events import TRACES, TraceEvent
@@ -62,7 +63,7 @@ def decode(records: Sequence[Record], now: int, policy: Policy) -> Decoded[Trace
         if ended < earliest:
             out.dropped.append(Dropped(index, FilterReason.OUT_OF_WINDOW, ended))
             return None
-        if metadata.get("agent_id") == OWN_AGENT:
+        if is_own(metadata, facts.trace, policy.own_key):
             out.dropped.append(Dropped(index, FilterReason.OWN_TRAFFIC, ended))
             return None
         return facts

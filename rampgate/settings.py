@@ -255,8 +255,8 @@ class Settings(BaseModel):
     seal_key: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Seals our headers on dead letters and kept answers of judges; without one, Redis keeps one for "
-        "headers, and answers are sealed with model_key",
+        description="Seals our headers on dead letters, kept answers of judges and traces of our own calls; without it "
+        "no such trace counts as ours, Redis keeps a key for headers, and answers are sealed with model_key",
     )
     seal_key_file: Path | None = None
     registry_ttl_seconds: float = Field(

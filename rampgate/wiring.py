@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agents import rerolls, thumbs, traces
 from agents.join.step import Agent
 from agents.newcomers import Newcomers
+from agents.own_calls import own_key
 from agents.policy import Attributes, Policy
 from agents.ports import Ports
 from rampgate.registry.verticals import load_verticals
@@ -120,6 +121,7 @@ class OpikParts:
             retry_seconds=settings.opik_retry_seconds,
             projects=tuple(dict.fromkeys(v.project for v in parts.verticals.values())),
             observe=observe,
+            own_key=parts.policy.own_key,
         )
 
     async def close(self) -> None:
@@ -150,6 +152,7 @@ def make_policy(settings: Settings, verticals: dict[str, Vertical]) -> Policy:
             settings.attribute_created_at,
             settings.attribute_vertical,
         ),
+        own_key=own_key(revealed(settings.seal_key)),
     )
 
 

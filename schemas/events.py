@@ -88,6 +88,7 @@ class TraceMetadata(TypedDict):
     sub_agent: NotRequired[str | None]
     prompt_version: NotRequired[str | None]
     category: NotRequired[str | None]
+    rampgate_signature: NotRequired[Any]
 
 
 class TraceScore(TypedDict):

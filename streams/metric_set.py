@@ -25,6 +25,7 @@ JUDGE_ANSWERS: Final[Values] = (
     "ok", "cached", "timeout", "rate_limited", "unavailable", "unreachable", "refused", "unauthorized", "slip"
 )  # fmt: skip
 """How a call of a judge's model ends (`evalcore.scoring.Failure`), and `cached` for an answer that needed none."""
+ESCAPES: Final[Values] = ("not_uuid7", "left_to_opik", "unsigned")
 JUDGED: Final[Values] = ("scored", "not_applicable", "unscored")
 TIERS: Final[Values] = ("safety", "quality")
 REGRESSIONS: Final[Values] = ("breach", "unscored", "confirmed", "recovered", "lapsed")

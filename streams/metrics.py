@@ -27,6 +27,7 @@ from schemas.verdicts import Code, GateVerdict, Verdict, VerdictLevel
 from schemas.verticals import UNREGISTERED
 from streams.metric_set import (
     CAUSES,
+    ESCAPES,
     FEED_OUTCOMES,
     GAP_REASONS,
     JUDGE_ANSWERS,
@@ -189,6 +190,12 @@ class Metrics(MetricSet):
             "rampgate_live_judge_scores_total",
             "Live traces judged, each judge counted; unscored is where its model gave no usable answer.",
             outcome=JUDGED,
+        )
+        self.live_escapes = self._counter(
+            "rampgate_live_escapes_total",
+            "Completed traces that live judging passes over by what they claim, an id that is no UUID version 7 or a "
+            "vertical left to Opik; unsigned ones claim to be of our own judges, and are judged.",
+            reason=ESCAPES,
         )
         self.regressions = self._counter(
             "rampgate_regressions_total",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 import orjson
@@ -18,7 +19,8 @@ from agents.codec import SignalEvent, TraceFacts
 from agents.join.turn import Turn, decode_turn
 from agents.keys import turn_keys
 from agents.live.scores import Mark, keep, mark_key, note_judged, read_marks
-from agents.policy import OWN_AGENT, Policy
+from agents.own_calls import claimed, is_own
+from agents.policy import Policy
 from agents.ports import Change, Ports, Refusal, Unavailable, Write
 from evalcore.judges.evaluator import Task
 from evalcore.registry.registry import Judge, Registry
@@ -78,6 +80,17 @@ def _outcome(answer: Answer) -> str:
     return "not_applicable" if isinstance(answer, NotApplicable) else "unscored"
 
 
+class Escape(StrEnum):
+    """A claim of a trace by which live judging passes over it, or would."""
+
+    NOT_UUID7 = "not_uuid7"
+    """Opik holds only traces whose id is a UUID of version 7, so no other can get a score."""
+    LEFT_TO_OPIK = "left_to_opik"
+    """Its vertical is one that Opik's own judges judge."""
+    UNSIGNED = "unsigned"
+    """It says that it is of our own judges' calls, and our signature is missing: it is judged."""
+
+
 NAME = "live"
 """The name of these calls, where gates share a model with them."""
 
@@ -114,9 +127,11 @@ class LiveJudging:
         left: frozenset[str],
         traces_topic: str,
         observe: Callable[[Judged], None] = lambda judged: None,
+        escapes: Callable[[Escape], None] = lambda escape: None,
     ) -> None:
         self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
         self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
+        self._escapes = escapes
 
     async def traces(self, records: Sequence[Record]) -> list[Record]:
         """Judge the traces that sampling rates choose, and those voted down by now. Returns []; raises Unavailable."""
@@ -125,14 +140,20 @@ class LiveJudging:
         found: dict[bytes, tuple[TraceFacts, dict[str, Any]]] = {}
         for facts in decoded.items:
             source = orjson.loads(records[facts.index].value or b"{}")
-            if source.get("ended_at") is not None and self._may(facts.vertical, facts.trace):
-                found[facts.trace] = facts, source
+            if source.get("ended_at") is None:
+                continue
+            if (escape := self._escape(facts.vertical, facts.trace)) is not None:
+                self._escapes(escape)
+                continue
+            found[facts.trace] = facts, source
         marks = await read_marks(self._ports.store, list(found))
         turns = await self._turns([facts.response_id for facts, _ in found.values()])
         todo = []
         for trace, (facts, source) in found.items():
             if trace in marks:
                 continue
+            if claimed(source.get("metadata")):
+                self._escapes(Escape.UNSIGNED)
             record, turn = records[facts.index], turns[facts.response_id]
             down = turn.trace == trace and turn.thumbs is not None and turn.thumbs.value < 0
             own = Turn(trace=trace, project=facts.project)
@@ -157,7 +178,7 @@ class LiveJudging:
                 continue  # taken back, or changed
             known = turn.thumbs is not None and turn.trace
             mark = marks.get(turn.trace)
-            if known and (not self._may(turn.vertical, turn.trace) or (mark is not None and mark.voted_down)):
+            if known and (self._escape(turn.vertical, turn.trace) or (mark is not None and mark.voted_down)):
                 continue
             source = await self._source(turn, mark) if known else None
             if source is None:
@@ -165,7 +186,7 @@ class LiveJudging:
                 if now - record.timestamp < self._policy.missing_trace:
                     waiting.append(record)
                 continue
-            if _own(source):
+            if is_own(source.get("metadata"), turn.trace, self._policy.own_key):
                 continue
             one = Todo(record, response_id, turn, source, (mark or Mark(True))._replace(voted_down=True))
             all_, part = judges_of(registry, source), share(turn.trace)
@@ -244,9 +265,11 @@ class LiveJudging:
             return None
         return self._ports.newcomers.pooled_since(agent, version, now)
 
-    def _may(self, vertical: str, trace: bytes) -> bool:
-        """Return whether we judge this trace. Opik holds only traces of UUID version 7, so no other can get a score."""
-        return vertical not in self._left and trace[6] >> 4 == 7
+    def _escape(self, vertical: str, trace: bytes) -> Escape | None:
+        """Return why we don't judge this trace, None where we do."""
+        if trace[6] >> 4 != 7:
+            return Escape.NOT_UUID7
+        return Escape.LEFT_TO_OPIK if vertical in self._left else None
 
     async def _turns(self, response_ids: Sequence[str]) -> dict[str, Turn]:
         stored_turns = await self._ports.store.read(turn_keys(response_ids)) if response_ids else []
@@ -265,8 +288,3 @@ class LiveJudging:
 
 def _whole(source: Mapping[str, Any]) -> bool:
     return source.get("input") is not None and source.get("output") is not None
-
-
-def _own(source: Mapping[str, Any]) -> bool:
-    metadata = source.get("metadata")
-    return isinstance(metadata, Mapping) and metadata.get("agent_id") == OWN_AGENT

@@ -134,6 +134,7 @@ class LiveJudges:
             frozenset(name for name, vertical in parts.verticals.items() if vertical.live_judge == "opik"),
             parts.topics["traces"],
             self._observe,
+            lambda escape: parts.metrics.live_escapes.labels(escape).inc(),
         )
         self.consumer = DelayedConsumer(
             NAME,

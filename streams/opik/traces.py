@@ -18,7 +18,7 @@ from aiolimiter import AsyncLimiter
 from agents.codec import TraceFacts
 from agents.join.join import latest_first
 from agents.join.turn import code_of, trace_began
-from agents.policy import OWN_AGENT
+from agents.own_calls import is_own
 from agents.ports import Unauthorized, Unavailable
 from agents.traces import input_hash, is_judge_score, trace_bytes
 from schemas.signals import DECLARED
@@ -77,8 +77,10 @@ class OpikTraces:
         retry_seconds: float,
         projects: tuple[str, ...] = (),
         observe: Callable[[str, str], None] = lambda operation, outcome: None,
+        own_key: bytes = b"",
     ) -> None:
-        self._client, self._seconds, self._observe = client, retry_seconds, observe
+        """`own_key` signs traces of our own judge calls."""
+        self._client, self._seconds, self._observe, self._own_key = client, retry_seconds, observe, own_key
         self._limiter = AsyncLimiter(max(per_minute, 1.0), 60.0 * max(1.0, 1.0 / per_minute))
         self._single = AsyncLimiter(SINGLE_TRACES_PER_MINUTE, 60.0)
         self._named = projects
@@ -173,7 +175,7 @@ class OpikTraces:
         filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
         for project in await self.projects():
             async for page in self._pages(project, filters, since_ms, None, whole=True):
-                yield [facts for trace in page if (facts := told(trace, project)) is not None]
+                yield [facts for trace in page if (facts := told(trace, project, self._own_key)) is not None]
 
     async def get(self, trace_id: str) -> dict[str, Any] | None:
         """One trace, whole; None where Opik has no trace of this id, or one that is too long to be read."""
@@ -278,10 +280,10 @@ def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:
     )
 
 
-def told(trace: dict[str, Any], project: str) -> TraceFacts | None:
+def told(trace: dict[str, Any], project: str, own_key: bytes = b"") -> TraceFacts | None:
     """The same of a trace that was read with its input; None also for a trace of our own judges."""
     facts = facts_of(trace, project)
-    if facts is None or trace["metadata"].get("agent_id") == OWN_AGENT:
+    if facts is None or is_own(trace["metadata"], facts.trace, own_key):
         return None
     session, said = trace["metadata"].get("session_id"), trace.get("input")
     facts.session = session if isinstance(session, str) else ""

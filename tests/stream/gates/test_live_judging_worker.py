@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 import redis
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from agents.policy import OWN_AGENT
+from agents.own_calls import OWN_AGENT, SIGNATURE, own_key, signature
 from evalcore.registry.disk import today
 from rampgate.local.demo.registry import seeded
 from rampgate.local.dev import DevStack
@@ -47,6 +48,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.Mon
         "LIVE_JUDGING": "true",
         "LIVE_SETTLE_SECONDS": "1",
         "CONFIGS": str(configs),
+        "SEAL_KEY": SEAL,
         "REGRESSION_SECONDS": "1",
         "REGRESSION_MINIMUM": str(BAD),
         "REGRESSIONS_LOG": str(configs.parent / "regressions.md"),
@@ -59,6 +61,9 @@ def dev(tmp_path_factory: pytest.TempPathFactory, monkeypatch_module: pytest.Mon
             yield stack
     except ServiceUnavailable as error:
         give_up(error)
+
+
+SEAL = "a seal key of this test"
 
 
 def down(response_id: str) -> dict[str, Any]:
@@ -80,7 +85,8 @@ def test_live_traces_get_their_scores_under_the_rules_score_names_and_once(dev: 
 
 def test_only_completed_traces_are_judged_and_never_our_own_judges_calls(dev: DevStack) -> None:
     done, started, own = trace("done"), trace("started"), trace("own")
-    own["metadata"]["agent_id"] = OWN_AGENT
+    made = signature(own_key(SEAL), uuid.UUID(own["trace_id"]).bytes)
+    own["metadata"] |= {"agent_id": OWN_AGENT, SIGNATURE: made}
     post(dev, done, {**started, "ended_at": None}, own)
     until(lambda: "jailbreaking" in judged(dev, done))
     asked = calls_at_rest(dev)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
 
 from agents import rerolls, thumbs, traces
 from agents.codec import Decoded
+from agents.own_calls import SIGNATURE, own_key, signature
 from agents.policy import Policy
 from schemas.outcomes import Cause
 from tests.unit.agents.builders import DAY, NOW, Rec, change, reroll, thumb, trace
@@ -249,9 +251,15 @@ def test_older_than_the_lookback_is_filtered_and_not_bad() -> None:
         assert not out.bad
 
 
-def test_our_own_judges_traces_are_filtered_as_own_traffic() -> None:
-    out = decode("traces", with_field("traces", "metadata.agent_id", "rampgate-judge"))
-    assert [dropped.reason.value for dropped in out.dropped] == ["own_traffic"]
+def test_our_own_judges_traces_are_filtered_as_own_traffic_by_their_signature() -> None:
+    claimed = with_field("traces", "metadata.agent_id", "rampgate-judge")
+    key = own_key("seal")
+    made = {SIGNATURE: signature(key, uuid.UUID(claimed["trace_id"]).bytes)}
+    signed = claimed | {"metadata": claimed["metadata"] | made}
+    out = decode("traces", signed, claimed, policy=Policy(own_key=key))
+    assert [(dropped.index, dropped.reason.value) for dropped in out.dropped] == [(0, "own_traffic")]
+    assert [item.index for item in out.items] == [1], "a name alone escapes nothing"
+    assert decode("traces", signed).dropped == [], "without a key nobody can know"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from uuid6 import uuid7
@@ -37,8 +38,10 @@ class Willing(Model):
 class Rig:
     """A world whose turns have live judges. `model`: what it answers instead of a score on each judge's scale."""
 
-    def __init__(self, registry: Registry | None = None, **model: Any) -> None:
+    def __init__(self, registry: Registry | None = None, own_key: bytes = b"", **model: Any) -> None:
         self.world = World()
+        self.world.policy = replace(self.world.policy, own_key=own_key)
+        self.escapes: list[str] = []
         self.registry: Registry | None = REGISTRY if registry is None else registry
         self.model = Model(**model) if model else Willing()
         self.cache = MemoryScoreCache()
@@ -53,7 +56,10 @@ class Rig:
             return self.in_opik.get(trace_id)
 
         topic, ours = world.topics["traces"], scorer(self.model, self.cache)
-        return LiveJudging(world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic)
+        return LiveJudging(
+            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic,
+            escapes=self.escapes.append,
+        )  # fmt: skip
 
     async def traces(self, *events: dict[str, Any]) -> None:
         sent = self.world.send(Kind.TRACE, *events)

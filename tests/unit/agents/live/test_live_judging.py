@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+import uuid
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import traces as trace_codec
-from agents.policy import OWN_AGENT
+from agents.own_calls import OWN_AGENT, SIGNATURE, own_key, signature
 from agents.ports import Refusal, Unavailable
 from evalcore.gates.limits import aggregate
 from evalcore.registry.registry import Judge
@@ -166,11 +168,46 @@ async def test_after_redis_was_emptied_a_thumbs_down_asks_nobody_whose_score_opi
     assert len(rig.model.calls) == asked
 
 
+KEY = own_key("the installation's seal key")
+
+
+def signed(event: dict[str, Any], key: bytes = KEY, of: str = "") -> dict[str, Any]:
+    """The event as of one of our own calls. `of`: the trace whose signature it bears, its own by default."""
+    made = signature(key, uuid.UUID(of or event["trace_id"]).bytes)
+    return event | {"metadata": {**event["metadata"], "agent_id": OWN_AGENT, SIGNATURE: made}}
+
+
 async def test_our_own_judge_calls_are_never_judged() -> None:
-    rig, event = Rig(), live_trace()
-    event["metadata"]["agent_id"] = "rampgate-judge"
-    await rig.traces(event)
-    assert rig.model.calls == []
+    rig = Rig(own_key=KEY)
+    await rig.traces(signed(live_trace()))
+    assert (rig.model.calls, rig.escapes) == ([], [])
+
+
+@pytest.mark.parametrize("key", [KEY, b""])
+@pytest.mark.parametrize("how", ["name only", "another key", "another trace's", "keyless", "no text"])
+async def test_who_only_claims_to_be_our_own_judges_is_judged_and_counted(how: str, key: bytes) -> None:
+    """Without a seal key nobody can prove it: all are judged."""
+    rig, event = Rig(own_key=key), live_trace()
+    claims: dict[str, Any] = {
+        "name only": event | {"metadata": {**event["metadata"], "agent_id": OWN_AGENT}},
+        "another key": signed(event, own_key("guessed")),
+        "another trace's": signed(event, of=live_trace("other")["trace_id"]),
+        "keyless": signed(event, b""),
+        "no text": event | {"metadata": {**event["metadata"], "agent_id": OWN_AGENT, SIGNATURE: 7}},
+    }
+    await rig.traces(claims[how])
+    assert rig.model.calls
+    assert rig.escapes == ["unsigned"]
+    assert rig.world.turn("r").trace, "and joined"
+
+
+async def test_traces_that_live_judging_passes_over_by_what_they_claim_are_counted_by_reason() -> None:
+    rig = Rig()
+    rig.left = frozenset({"shopping"})
+    old, left, open_ = live_trace("old"), live_trace("left", vertical="shopping"), live_trace("open")
+    old["trace_id"] = str(uuid.uuid4())
+    await rig.traces(old, left, {**open_, "ended_at": None}, live_trace("fine"))
+    assert sorted(rig.escapes) == ["left_to_opik", "not_uuid7"]
 
 
 async def test_a_vertical_whose_live_judge_is_opik_is_left_alone_also_for_its_thumbs() -> None:
@@ -245,8 +282,8 @@ async def test_without_a_registry_it_waits() -> None:
 @pytest.mark.parametrize(("agent", "judged"), [(OWN_AGENT, False), ("assistant", True)])
 async def test_a_trace_of_our_own_judges_is_not_judged_though_its_turn_was_voted_down(agent: str, judged: bool) -> None:
     """Its calls would be traced, voted on and judged without end."""
-    rig, event = Rig(), live_trace()
+    rig, event = Rig(own_key=KEY), live_trace()
     await rig.world.tell(Kind.TRACE, event)
-    rig.in_opik[event["trace_id"]] = {**event, "metadata": {"agent_id": agent}}
+    rig.in_opik[event["trace_id"]] = signed(event) if agent == OWN_AGENT else event
     assert await rig.thumbs(thumb("r", "down")) == []
     assert bool(rig.model.calls) is judged
