@@ -69,7 +69,7 @@ def test_manifest_verticals_and_overrides_are_the_targets_and_a_deleted_judge_st
     made = laid_over(registry(), theirs)
     assert made.tree.files == registry().files
     assert len(made.left) == 5
-    assert (made.taken, made.new) == ((), ())
+    assert (made.taken, made.new, made.findings) == ((), (), ()), "and nothing of them is judged at all"
 
 
 def test_a_new_judge_comes_whole_and_a_broken_file_is_told_and_left() -> None:
