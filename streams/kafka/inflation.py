@@ -7,7 +7,6 @@ any partition waits until the records before it were handed on.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import zlib
 from collections.abc import Callable
@@ -58,19 +57,6 @@ class Bound:
 drain = threading.local()
 """`spent`: bytes inflated in this thread since its drain of fetched records began; `of`: the event loop in whose turn.
 Each consumer drains all its partitions in one go."""
-
-
-def drain_goes_on() -> bool:
-    """False where the drain that is under way in this thread has inflated enough: what is left waits for the next."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        drain.spent = 0
-        return True
-    if getattr(drain, "of", None) is not loop:
-        drain.spent, drain.of = 0, loop
-        loop.call_soon(setattr, drain, "of", None)
-    return bool(drain.spent < DRAIN_BYTES)
 
 
 def limit_inflation(largest_record: int) -> None:

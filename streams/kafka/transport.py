@@ -33,8 +33,9 @@ from mode.threads import WorkerThread
 from agents.join.step import FetchedBatch
 from agents.ports import Unavailable
 from schemas.dead_letters import clean
+from streams.kafka import inflation
 from streams.kafka.clean_stops import leave_notes, take_notes
-from streams.kafka.inflation import NotNow, bound_aiokafka, drain, drain_goes_on
+from streams.kafka.inflation import NotNow, bound_aiokafka, drain
 from streams.kafka.record_batches import ReadByHand
 from streams.retry import reason_of
 
@@ -448,6 +449,19 @@ class FetchedBytes:
 
     def _broken(self) -> Any:
         raise CorruptRecordException("a fetch without a whole batch")
+
+
+def drain_goes_on() -> bool:
+    """False where the drain that is under way in this thread has inflated enough: what is left waits for the next."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        drain.spent = 0
+        return True
+    if getattr(drain, "of", None) is not loop:
+        drain.spent, drain.of = 0, loop
+        loop.call_soon(setattr, drain, "of", None)
+    return bool(drain.spent < inflation.DRAIN_BYTES)
 
 
 class FetchedRecords(fetcher.FetchResult):
