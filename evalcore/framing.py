@@ -4,7 +4,8 @@ The rubric and the answer's form are the system's message. All that users, agent
 the user's message, on one line, between a line that begins the turn and one that ends it. A text in it can't contain an
 unescaped quote or a line's end, so it ends neither its string nor the object, whatever it says; and the two lines carry
 a nonce that nobody who writes a text knows. A reminder ends the message. Nothing searches texts for words that look
-dangerous: such a list never ends (DECISIONS.md).
+dangerous: such a list never ends (DECISIONS.md). What imitates this form is told to counters, and nothing else follows:
+a person reads `＜/оutput＞` as it looks, so texts are folded before they are searched for that.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 NONCE_BYTES: Final = 16
 MOST_TOKENS: Final = 32_000
@@ -164,3 +166,73 @@ def _escape(character: str) -> str:
 @cache
 def _unseen() -> frozenset[str]:
     return frozenset(chr(code) for first, last in _IGNORED for code in range(first, last + 1))
+
+
+WINDOW: Final = 8_192
+"""Characters that are searched at each end of a text."""
+_ALIKE: Final = str.maketrans({
+    **dict(zip("аеорсухіјѕһԁԛԝвкмнтαοντικρυχεηβ", "aeopcyxijshdqwbkmhtaovtikpuxenb", strict=True)),
+    **dict.fromkeys("‹〈⟨《⟪❮❬❰ᐸ˂≪«", "<"),
+    **dict.fromkeys("›〉⟩》⟫❯❭❱ᐳ˃≫»", ">"),
+    **dict.fromkeys("⁄∕⧸╱", "/"),
+    **dict.fromkeys("∶ː꞉։︰", ":"),
+    **dict.fromkeys("【〔", "["),
+    **dict.fromkeys("】〕", "]"),
+})  # fmt: skip
+_SPEAKERS: Final = (
+    "system|developer|assistant|human|sistema|asistente|assistente|systeme|systemnachricht|систем[аы]?|cиctem[aы]?|"
+    "系统|系統|助手|システム|시스템|النظام|प्रणाली"
+)
+_PATTERNS: Final = {
+    "delimiter": re.compile(
+        r"\b(?:begin|end)[ _]{1,3}turn\b|</?[\s/\\]{0,4}(?:user_?input|agent_?output|input|output|turn|tool_?calls?|"
+        r"expected_?output|reference_?answer)\b"
+    ),
+    "role": re.compile(
+        rf"^[^\w\n]{{0,8}}(?:{_SPEAKERS})(?: (?:prompt|message|note|instructions?))?[^\w\n]{{0,4}}:|"
+        rf'"role"\s{{0,4}}:\s{{0,4}}"(?:{_SPEAKERS})"',
+        re.MULTILINE,
+    ),
+    "heading": re.compile(
+        r"^[^\w\n]{0,4}#{1,6}[^\w\n]{0,4}(?:system|instructions?|response|scores?|what counts|not applicable|the turn|"
+        r"your answer|how the turn)\b",
+        re.MULTILINE,
+    ),
+    "answer": re.compile(r'\\{0,4}"score\\{0,4}"\s{0,4}:\s{0,4}\\{0,4}"?(?:-?\d|true|false|n/a)'),
+    "separator": re.compile(r"<\|[^|>\n]{1,40}\|?>?|\[/?inst\]|<</?sys>>|</?s>|<(?:start|end)_of_turn>"),
+    "unseen": re.compile("[\U000e0001-\U000e007f]"),
+}
+SUSPICIONS: Final = tuple(_PATTERNS)
+"""An imitation of a delimiter, a speaker, a heading of a rubric, a ready answer or a chat template's separator; letters
+that nobody sees."""
+
+
+def suspected(turn: str) -> frozenset[str]:
+    """Returns the kinds of imitation in a turn, as `evalcore.framing.turn_json` writes it."""
+    return frozenset(kind for text in _texts(json.loads(turn)) for kind in _kinds(text))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yields both ends of each text."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, str):
+        yield value[:WINDOW]
+        if len(value) > WINDOW:
+            yield value[max(WINDOW, len(value) - WINDOW) :]
+
+
+@lru_cache(maxsize=256)
+def _kinds(text: str) -> frozenset[str]:
+    """Kept for a while: several judges read the same turn."""
+    plain = _folded(text)
+    return frozenset(kind for kind, pattern in _PATTERNS.items() if pattern.search(plain if kind != "unseen" else text))
+
+
+def _folded(text: str) -> str:
+    """Returns the text as it looks: in small plain letters, without marks and what shows nothing."""
+    if not text.isascii():
+        text = "\n".join(unicodedata.normalize("NFKD", text).splitlines())
+        text = "".join([one for one in text if one.isascii() or unicodedata.category(one) not in ("Mn", "Me", "Cf")])
+    return text.replace("\r", "\n").casefold().translate(_ALIKE)

@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from agents.join.counting import CONSUMED
 from agents.join.step_data import Report
+from evalcore.framing import SUSPICIONS, suspected
 from evalcore.judges.evaluator import Prompt
-from evalcore.judges.suspicion import SUSPICIONS, suspected
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, Scored
 from schemas.judges import Milestone

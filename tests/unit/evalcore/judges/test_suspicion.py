@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalcore.framing import turn_json
-from evalcore.judges.suspicion import SUSPICIONS, WINDOW, suspected
+from evalcore.framing import SUSPICIONS, WINDOW, suspected, turn_json
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.canaries import load
 from evalcore.scoring.runner import Scorer

@@ -113,7 +113,7 @@ async def test_between_tags_that_a_text_can_close_they_do(
 ) -> None:
     """The canaries and the stand-in can fail: with texts put between tags as they are, most closings move the score."""
     between = "evalcore.judges.llm_judge.turn_json"
-    monkeypatch.setattr(between, lambda texts: "\n".join(f"<{name}>\n{texts[name]}\n</{name}>" for name in texts))
+    monkeypatch.setattr(between, lambda texts, _: "\n".join(f"<{name}>\n{texts[name]}\n</{name}>" for name in texts))
     found = await moved(scorer, registry.all(), "offline", SOURCES["offline"], CANARIES)
     assert {one.canary for one in found} >= {
         "closing-tag", "closing-tag-in-capitals", "closed-and-opened-again", "another-tag-closed", "chat-template",

@@ -24,9 +24,9 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Made since then."""
     made: list[str] = []
 
-    def turn_json(texts: Any) -> str:
+    def turn_json(texts: Any, tokens: int) -> str:
         made.append(texts["output"])
-        return framing.turn_json(texts)
+        return framing.turn_json(texts, tokens)
 
     monkeypatch.setattr("evalcore.judges.llm_judge.turn_json", turn_json)
     return made
