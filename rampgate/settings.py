@@ -168,6 +168,9 @@ class Settings(BaseModel):
     judge_answer_seconds: float = Field(
         2 * DAY, gt=0, description="How long Redis keeps judges' answers; a gate that finds none asks the model"
     )
+    canaries_days: float = Field(
+        10.0, gt=0, description="A judge whose last pass of its canaries is older is told of (rampgate check canaries)"
+    )
     candidate_key: SecretStr | None = Field(None, description="Bearer token of the candidate that gates run")
     candidate_key_file: Path | None = None
     candidate_origins: str = Field(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Histogram
 
@@ -53,6 +53,14 @@ from streams.metric_set import (
 )
 
 OTHER = "other"
+
+
+def _age(at: float) -> float:
+    return time.time() - at
+
+
+def _older(at: float, seconds: float) -> float:
+    return float(_age(at) > seconds)
 
 
 class Metrics(MetricSet):
@@ -238,9 +246,28 @@ class Metrics(MetricSet):
             "1 where a judge's recalibration_due is past, the platform's or a vertical's own, else 0.",
             judge_id=OPEN,
         )
+        self.canaries_overdue = self._gauge(
+            "rampgate_judge_canaries_overdue",
+            "1 where a judge's last pass of its canaries is longer ago than the setting canaries_days, else 0; none of "
+            "a judge that was never checked, or is suspended.",
+            judge_id=OPEN,
+        )
+        self.canaries_age = self._gauge(
+            "rampgate_judge_canaries_age_seconds",
+            "Time since a judge last passed its canaries; none of a judge that was never checked, or is suspended.",
+            judge_id=OPEN,
+        )
         self.inverted_judges = self._gauge(
             "eval_inverted_judge_count", "Judges whose scores run against the human ones (FR-10).", vertical=OPEN
         )
+
+    def observe_canary_passes(self, passed_at: Mapping[str, float], days: float) -> None:
+        """`passed_at`: when each judge last passed its canaries, as a time of Unix."""
+        self.canaries_age.clear()
+        self.canaries_overdue.clear()
+        for judge, at in passed_at.items():
+            self.canaries_age.labels(judge).set_function(partial(_age, at))
+            self.canaries_overdue.labels(judge).set_function(partial(_older, at, days * 86_400))
 
     def _registry(self) -> None:
         """The judge registry as this process serves it."""

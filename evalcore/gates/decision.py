@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalcore.stats.power import Figures
 
 _ORDER = tuple(VerdictLevel)
+_PASSED = Standing(VerdictLevel.PASS)
 QUESTIONED = 10
 """Items that a verdict shows of one judge."""
 LONGEST_ITEM = 64
@@ -30,9 +31,10 @@ LONGEST_ITEM = 64
 @dataclass(frozen=True)
 class Judged:
     """A judge, or a dimension of one, at a gate. `overdue_days` of a provisional seed, 0 in time. `suspended` says why,
-    empty where it is not. `standing` is what the limits rest on, and `recalibration_due` until when.
-    `not_applicable_share` of its items may be not applicable, and no more. `noise`: what was measured of the judge's
-    disagreement with itself; `confirmation`: how often a failing answer of it is asked for."""
+    empty where it is not; `suspension` whether that blocks or warns. `standing` is what the limits rest on, and
+    `recalibration_due` until when. `not_applicable_share` of its items may be not applicable, and no more. `noise`:
+    what was measured of the judge's disagreement with itself; `confirmation`: how often a failing answer of it is asked
+    for."""
 
     answers: Answers
     limits: Limits
@@ -41,6 +43,7 @@ class Judged:
     version: str = ""
     overdue_days: int = 0
     suspended: str = ""
+    suspension: Enforcement = Enforcement.BLOCK
     standing: JudgeStanding | None = None
     recalibration_due: str | None = None
     not_applicable_share: float = 0.5
@@ -93,7 +96,8 @@ def decide(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidenc
     aggregates = {name: aggregate(one.answers, one.scale, one.boolean) for name, one in judged.items()}
     # A sample that is too small is one reason; that each judge then has too few items is not told again.
     least = evidence.scored if evidence.size >= evidence.minimum else 1
-    few = {name: _applicable(name, one) for name, one in judged.items()}
+    # A suspended judge's N/A decides nothing either.
+    few = {name: _applicable(name, one) if not one.suspended else _PASSED for name, one in judged.items()}
     # Nor is it told again of a judge that called nearly all of its items not applicable.
     needs = {name: least if few[name].passed else 0 for name in judged}
     worst = {name: _stands(name, one, aggregates[name].worst, milestone, needs[name]) for name, one in judged.items()}
@@ -152,6 +156,8 @@ def coverage_is_above_its_floor(
 def a_judge_decides(milestone: Milestone, judged: Mapping[str, Judged], evidence: Evidence) -> Iterator[Reason]:
     if not judged:
         yield Reason(Code.INVALID_REQUEST, "no judge to decide by")
+    elif all(one.suspended and one.suspension is Enforcement.WARN for one in judged.values()):
+        yield Reason(Code.JUDGE_SUSPENDED, "every judge is suspended, so that none decides")
 
 
 GateRule = Callable[[Milestone, Mapping[str, Judged], Evidence], Iterator[Reason]]
@@ -172,7 +178,8 @@ def _looked(evidence: Evidence) -> str:
 def _stands(name: str, one: Judged, score: float | None, milestone: Milestone, least: int) -> Standing:
     """`least`: items that the judge must have had to score. A few that fall short decide all the same."""
     if one.suspended:
-        return Standing(VerdictLevel.FAIL, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
+        level = VerdictLevel.FAIL if one.suspension is Enforcement.BLOCK else VerdictLevel.WARN
+        return Standing(level, Code.JUDGE_SUSPENDED, f"{name} is suspended: {one.suspended}")
     found = stands(name, score, one.limits, milestone) if score is not None else Standing(VerdictLevel.PASS)
     if not found.passed or one.answers.n >= least:
         return found

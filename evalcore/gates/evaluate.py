@@ -66,6 +66,7 @@ async def aevaluate_gate(
     within: float | None = None,
     history: Mapping[str, Sequence[float]] | None = None,
     coverage: float | None = None,
+    suspended: Mapping[str, str] | None = None,
     registry: Registry | None = None,
     today: date | None = None,
 ) -> GateVerdict:
@@ -75,8 +76,8 @@ async def aevaluate_gate(
     filter and sampling rate say. An item without an output is unscored. `model` judges; without one it is the endpoint
     of RAMPGATE_MODEL_URL (key: RAMPGATE_MODEL_KEY, or what the file RAMPGATE_MODEL_KEY_FILE holds), asked through
     `client`, if given. `history`: aggregates of each judge on main, oldest first. `coverage`: the join's rate, held
-    against the manifest's floor where it is given. `within` seconds are all there is; what is not scored by then is
-    unscored.
+    against the manifest's floor where it is given. `suspended`: why a judge is suspended, by its id. `within` seconds
+    are all there is; what is not scored by then is unscored.
 
     The same item counts once, however often it is given. Without `vertical` the limits are those of the vertical that
     all traces are of. An unknown judge or vertical, or an empty list, makes a `fail` with `invalid_request`. Raises
@@ -97,7 +98,7 @@ async def aevaluate_gate(
     async with scorer_for(model, client, cache, limits) as scorer:
         scored = await score_gate(
             scorer, gate, today or disk.today(), spend=spend, within=within,
-            history=history, coverage=coverage, coverage_floor=floor,
+            history=history, coverage=coverage, coverage_floor=floor, suspended=suspended,
         )  # fmt: skip
     return scored.verdict
 

@@ -192,6 +192,7 @@ def judged(
         version=judge.version,
         overdue_days=late.days if late is not None and late.provisional else 0,
         suspended=suspended,
+        suspension=Enforcement.BLOCK if judge.safety or not judge.fires else Enforcement.WARN,
         standing=standing(judge, today),
         recalibration_due=judge.recalibration_due.isoformat(),
         not_applicable_share=not_applicable_share,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from agents.ports import Unavailable
 from evalcore.canaries.check import CLASSES, Checked, asked, check
 from evalcore.canaries.shift import ALPHA
 from evalcore.canaries.turns import turns
@@ -24,16 +26,22 @@ from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.answers import Judgement
 from evalcore.scoring.items import Item, dataset_item
+from rampgate.checks.standing import append_standings
 from rampgate.ci_gate.inputs import BadFile, read_dataset
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings, revealed
 from rampgate.tables import make_table
+from rampgate.wiring import make_access
 from rampgate.worker.gates import call_limits
 from schemas.checks.canaries import CanaryFile
+from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+from schemas.topics import Topics
+from streams.gates.judge_standing import publish_standings
 
 FILE = "canaries.yaml"
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
+VERDICTS = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
 RESULTS = {True: "holds", False: "moved", None: "undecided"}
 
 
@@ -47,6 +55,9 @@ class Options:
     repeats: int
     seed: str | None
     model: str | None
+    publish: bool
+    standing: Path | None
+    kafka: str | None
     configs: Path | None
     as_json: bool
 
@@ -68,6 +79,22 @@ class CanaryRun:
     def moved(self) -> list[Checked]:
         return [one for one in self.results if one.passed is False]
 
+    def records(self) -> list[StandingRecord]:
+        """What is published of it. A judge that gave no score is undecided: it stays as it stood."""
+        return [
+            StandingRecord(
+                event_id=str(uuid.uuid4()),
+                judge_id=one.judge.id,
+                judge_version=one.judge.version,
+                model=one.judge.rule.model,
+                reason=CheckedFor.CANARIES,
+                verdict=VERDICTS[one.passed],
+                message=one.reason,
+                at=datetime.fromisoformat(self.at),
+            )
+            for one in self.results
+        ]
+
     def document(self) -> dict[str, Any]:
         return {
             "at": self.at,
@@ -86,7 +113,7 @@ class CanaryRun:
 
 def check_canaries(options: Options) -> int:
     """Run the check, report it and return the exit code. Raises Failure."""
-    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    settings = load_settings({"configs": options.configs, "model_url": options.model, "kafka": options.kafka})
     if settings.model_url is None:
         raise Failure(NO_MODEL)
     configure_logs("error", "console")
@@ -103,8 +130,21 @@ def check_canaries(options: Options) -> int:
     at = datetime.now(UTC).isoformat(timespec="seconds")
     skipped = [one.id for one in wanted if one not in judges]
     outcome = CanaryRun(results, skipped, seed, options.repeats, len(items), source, at, registry.config_hash)
+    if options.standing is not None:
+        append_standings(options.standing, outcome.records())
+    if options.publish:
+        _publish(settings, outcome.records())
     print_json(outcome.document()) if options.as_json else _show(outcome)
     return 0 if all(one.passed for one in results) else 1
+
+
+def _publish(settings: Settings, records: Sequence[StandingRecord]) -> None:
+    topic = Topics(settings.topic_prefix)["judge-standing"]
+    try:
+        run(partial(publish_standings, make_access(settings), topic, records))
+    except Unavailable as error:
+        raise Failure(f"the results are not published: {error}") from error
+    sys.stderr.write(f"published on {topic}\n")
 
 
 def read_file(configs: Path, registry: Registry) -> CanaryFile:

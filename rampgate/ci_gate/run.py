@@ -34,7 +34,8 @@ class GateRequest:
     `vertical` is the one that was named, else the one that the items agree on: its limits and its golden set hold.
     `today` decides what is overdue. `accepted` is the enforcement of judges whose baseline shift was accepted and
     audited. `history` has the aggregates on main, oldest first, by judge id or `judge.dimension`. `outdated` names, for
-    a judge of whose version main has no run, the version that it has runs of.
+    a judge of whose version main has no run, the version that it has runs of. `suspended` says why a judge is
+    suspended, by its id.
     """
 
     registry: Registry
@@ -44,6 +45,7 @@ class GateRequest:
     accepted: Mapping[str, Enforcement] = field(default_factory=dict)
     history: Mapping[str, Sequence[float]] = field(default_factory=dict)
     outdated: Mapping[str, str] = field(default_factory=dict)
+    suspended: Mapping[str, str] = field(default_factory=dict)
     spend: Spend | None = None
     within: float | None = None
 
@@ -152,7 +154,7 @@ def sample_facts(gate: Gate) -> SampleFacts:
 async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
     return await score_gate(
         scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
-        accepted=wanted.accepted, outdated=wanted.outdated, **sample,
+        accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended, **sample,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption
+from rampgate.cli.options import ConfigsOption, JsonOption, KafkaOption
 
 group = typer.Typer(help="Checks of the judges themselves.", no_args_is_help=True)
 
@@ -31,6 +31,14 @@ def canaries_command(
         str | None, typer.Option(help="makes turns and planted texts; the same, the same. Default: today's date")
     ] = None,
     model: Annotated[str | None, typer.Option(help="the model's URL; default: RAMPGATE_MODEL_URL")] = None,
+    publish: Annotated[
+        bool,
+        typer.Option("--publish", help="suspend and reinstate by the results: write them to the topic judge-standing"),
+    ] = False,
+    standing: Annotated[
+        Path | None, typer.Option(help="append the results to this file, JSON Lines, for gate run")
+    ] = None,
+    kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -43,7 +51,9 @@ def canaries_command(
     """
     from rampgate.checks.canaries import Options, check_canaries
 
-    options = Options(tuple(judge or ()), items, dataset, repeats, seed, model, configs, as_json)
+    options = Options(
+        tuple(judge or ()), items, dataset, repeats, seed, model, publish, standing, kafka, configs, as_json
+    )
     raise typer.Exit(check_canaries(options))
 
 

@@ -197,6 +197,10 @@ def run_command(
     coverage: Annotated[
         float | None, typer.Option(min=0, max=1, help="with --traces: the join's rate, compared with the floor")
     ] = None,
+    standing: Annotated[
+        str | None,
+        typer.Option(help="what checks found of judges, so that a suspended one decides nothing: a file, or `topic`"),
+    ] = None,
     baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
     record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
     commit: Annotated[str, typer.Option(help="the commit that --record notes")] = "",

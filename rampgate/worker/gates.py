@@ -16,6 +16,7 @@ from agents.gates.scoring import JudgeScoring, NoScoring
 from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
+from evalcore.canaries.suspensions import Suspensions
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.opik_model import model_at
@@ -27,6 +28,7 @@ from schemas.dead_letters import Sealing as InstallationSealing
 from schemas.settings import is_loopback
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers, Sealing
+from streams.gates.judge_standing import JudgeStandings
 from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
@@ -83,6 +85,12 @@ def kept_seal(settings: Settings, installation: InstallationSealing, purpose: by
     return seal
 
 
+def _versions() -> dict[str, str]:
+    """The version of each judge that serves."""
+    registry = reloading.loaded()
+    return {judge.id: judge.version for judge in registry.all()} if registry is not None else {}
+
+
 class Gates:
     """Started and closed with the worker; `requests` makes what answers the ramp steps that its consumption reads."""
 
@@ -94,6 +102,8 @@ class Gates:
         self.scorer: Scorer | None = None
         if scoring is None:
             scoring = self._by_settings()
+        topic = parts.topics["judge-standing"]
+        self.standings = JudgeStandings(parts.access, topic, parts.clock, _versions, self._checks_read)
         self.verdicts = VerdictLog(
             parts.access,
             parts.producer,
@@ -101,6 +111,7 @@ class Gates:
             parts.clock,
             parts.kept[parts.topics["verdicts"]],
             parts.store,
+            self.standings,
         )
         ports = parts.ports
         joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
@@ -122,6 +133,9 @@ class Gates:
         )
         datasets = partial(read_whole, settings, verticals=verticals)
         return FrozenSamples(ports.store, traces, policy, clock, datasets, answers, inputs)
+
+    def _checks_read(self, known: Suspensions) -> None:
+        self.parts.metrics.observe_canary_passes(known.passed_at(), self.parts.settings.canaries_days)
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
@@ -148,9 +162,11 @@ class Gates:
 
     async def start(self) -> None:
         await self.verdicts.start()
+        self.standings.start()
 
     async def close(self) -> None:
         await self.verdicts.close()
+        await self.standings.close()
         await self._state.close()
         await self._candidates.aclose()
         if self._client is not None:

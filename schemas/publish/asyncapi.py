@@ -72,6 +72,13 @@ CHANNELS: Final[dict[str, Channel]] = {
         "The central log of overrides of gates, from the CI of all repositories. Kept for more than a year.",
         ("gate-override",),
     ),
+    "judge-standing": Channel(
+        "send",
+        "judge_id/reason/judge_version",
+        "What a check found of a judge's version. Compacted: the last record of each key counts. A suspended judge "
+        "decides nothing until it passes.",
+        ("judge-standing",),
+    ),
     "dead-letters": Channel(
         "send",
         "as received",

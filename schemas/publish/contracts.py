@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, TurnView
+from schemas.checks.standing import StandingRecord
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
 from schemas.publish import file_schemas
 from schemas.publish.asyncapi import asyncapi
@@ -57,6 +58,7 @@ FORMS: Final[dict[str, Form]] = {
     "ramp-command": Form("The command to take an agent version to 0 %", RampCommand, "serialization"),
     "ramp-command-headers": Form("Headers of a ramp command", RampCommandHeaders, "serialization"),
     "gate-override": Form("An override of a gate that held", GateOverride, "serialization"),
+    "judge-standing": Form("What a check found of a judge", StandingRecord, "serialization"),
     "dead-letter-headers": Form("Headers of a dead letter", DeadLetterHeaders, "serialization"),
     "query-audit": Form("A read for evaluation", QueryAudit, "serialization"),
     "coverage": Form("Answer of GET /coverage and rampgate coverage", CoverageAnswer, "serialization"),

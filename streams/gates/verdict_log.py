@@ -35,6 +35,7 @@ from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
+from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
 from streams.kafka.reading import spans_of
@@ -106,10 +107,11 @@ class VerdictLog:
         clock: Clock,
         lookback_ms: int,
         leases: Leasing,
+        standings: JudgeStandings | None = None,
     ) -> None:
         """`producer` writes where brokers do not fence: before Kafka 2.8, and librdkafka's in memory."""
         self._access, self._producer, self._topic = access, producer, topic
-        self._clock, self._lookback = clock, lookback_ms
+        self._clock, self._lookback, self._standings = clock, lookback_ms, standings
         self._lease = leases.lease(PUBLISH_LEASE.key(), LEASE_MS, uuid.uuid4().hex)
         self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
         self._partitions, self._topic_id = 0, ""
@@ -157,8 +159,12 @@ class VerdictLog:
         return self.history.stand(request.step.agent_id, request.step.agent_version, milestone)
 
     async def suspended(self, judge: str) -> str:
-        """Why the judge is suspended: never, since nothing on the topic suspends one."""
-        return ""
+        """Why the judge is suspended; empty where it is not. Raises Unavailable."""
+        if self._standings is None:
+            return ""
+        if self._standings.suspended is None:
+            raise Unavailable("Kafka: nobody knows yet which judges are suspended")
+        return self._standings.suspended.get(judge, "")
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,18 +28,22 @@ NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 async def wait_for_topics(
-    access: KafkaAccess, names: Iterable[str], partitions: int = PARTITIONS, keep: Mapping[str, int] = NOTHING
+    access: KafkaAccess,
+    names: Iterable[str],
+    partitions: int = PARTITIONS,
+    keep: Mapping[str, int] = NOTHING,
+    compacted: Collection[str] = (),
 ) -> None:
     """Return once every topic has a leader for each partition; wait for as long as that takes, and log it. Tells of
     topics that can lose what was acknowledged, or delete it earlier than needed. `keep`: the milliseconds for which a
-    topic must keep its records."""
+    topic must keep its records. `compacted` topics must keep the last record of each key for ever."""
     wanted = list(names)
     missing = wanted
 
     async def look() -> None:
         nonlocal missing
         missing = wanted
-        missing = await _missing(access, wanted, partitions, keep)
+        missing = await _missing(access, wanted, partitions, keep, compacted)
         if missing:
             raise TryAgain("not there yet")
 
@@ -50,7 +54,9 @@ async def wait_for_topics(
     await Retry().call(look, (TryAgain, *KAFKA_ERRORS), noticed=noticed)
 
 
-async def _missing(access: KafkaAccess, names: list[str], partitions: int, keep: Mapping[str, int]) -> list[str]:
+async def _missing(
+    access: KafkaAccess, names: list[str], partitions: int, keep: Mapping[str, int], compacted: Collection[str]
+) -> list[str]:
     """The topics that are still missing after those that were missing have been created."""
     async with started(AIOKafkaAdminClient(**client_options(access), request_timeout_ms=5_000)) as admin:
         absent = await _absent(admin, names)
@@ -59,7 +65,13 @@ async def _missing(access: KafkaAccess, names: list[str], partitions: int, keep:
             replication = min(REPLICAS, len(cluster["brokers"]))
             copies = {MIN_IN_SYNC: str(IN_SYNC)} if replication > IN_SYNC else {}
             new = [
-                NewTopic(name, partitions, replication, topic_configs=copies | _kept(keep.get(name))) for name in absent
+                NewTopic(
+                    name,
+                    partitions,
+                    replication,
+                    topic_configs=copies | ({CLEANUP: "compact"} if name in compacted else _kept(keep.get(name))),
+                )
+                for name in absent
             ]
             try:
                 await admin.create_topics(new)
@@ -69,6 +81,7 @@ async def _missing(access: KafkaAccess, names: list[str], partitions: int, keep:
         if not absent:
             await _tell_of_weak(admin, names)
             await _tell_of_forgetful(admin, keep)
+            await _tell_of_deleting(admin, [name for name in names if name in compacted])
         return absent
 
 
@@ -90,6 +103,19 @@ async def _tell_of_forgetful(admin: AIOKafkaAdminClient, keep: Mapping[str, int]
                 cleanup_policy=entries.get(CLEANUP),
                 consequence="baselines, the memory of answered requests and a rebuilt state lack what is deleted early",
                 remedy=f"{RETENTION} of at least {keep[name]} and {CLEANUP}=delete",
+            )
+
+
+async def _tell_of_deleting(admin: AIOKafkaAdminClient, names: list[str]) -> None:
+    """Log each topic that deletes by age what must be kept for ever."""
+    for name, entries in (await _settings(admin, names, (RETENTION, CLEANUP))).items():
+        if "delete" in entries.get(CLEANUP, "") and int(entries.get(RETENTION) or -1) >= 0:
+            log.warning(
+                "topic_forgets",
+                topic=name,
+                cleanup_policy=entries.get(CLEANUP),
+                consequence="a judge that a check suspended counts as sound once the record is deleted",
+                remedy=f"{CLEANUP}=compact",
             )
 
 

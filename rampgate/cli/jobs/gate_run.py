@@ -24,6 +24,7 @@ from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import items_of
 from evalcore.scoring.runner import Scorer
 from evalcore.yaml.suggestions import UnknownVertical
+from rampgate.checks.standing import suspended_judges
 from rampgate.ci_gate import report_texts
 from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
@@ -66,6 +67,7 @@ class Options:
     traces: Path | None
     judges: str | None
     coverage: float | None
+    standing: str | None
     baselines: Path | None
     record: bool
     commit: str
@@ -100,6 +102,7 @@ def decide(options: Options) -> int:
             read_dataset(options.dataset, options.dataset_name, options.dataset_version) if options.dataset else None
         )
         given = read_outputs(options.outputs) if options.outputs else None
+        suspended = suspended_judges(options.standing, settings, registry.all(), today) if options.standing else {}
         gate = _gate_on_traces(options.traces, options, at, registry) if options.traces else None
     except BadFile as error:
         raise Failure(str(error)) from error
@@ -113,6 +116,7 @@ def decide(options: Options) -> int:
         registry, today, at, vertical=vertical, within=options.within,
         spend=Spend(settings.gate_calls, settings.gate_tokens),
         accepted=dict.fromkeys(shifted, Enforcement.WARN),
+        suspended=suspended,
         history=past.history(registry.all(), declared, at, vertical),
         outdated={} if options.record or at is not Milestone.PRE_MERGE
         # An accepted shift says that the old version's baseline no longer applies, also to the judge's dimensions.

@@ -27,6 +27,7 @@ from rampgate.worker.gates import Gates
 from rampgate.worker.worker import Worker
 from schemas.answers import Balance
 from schemas.settings import KafkaAccess
+from schemas.topics import PRODUCED, consumed
 from streams.kafka.client import Producer
 from streams.queries.conservation import conservation
 
@@ -169,7 +170,7 @@ async def slack_hook() -> AsyncIterator[tuple[str, list[str]]]:
 async def ramp_rig(
     kafka: KafkaCluster, redis_url: str, opik: str, topic_prefix: str, configs: Path
 ) -> AsyncIterator[Rig]:
-    topics = ("thumbs", "rerolls", "traces", "ramp-steps", "verdicts", "dead-letters", "ramp-commands")
+    topics = (*consumed(), *PRODUCED)
     kafka.create_topics([topic_prefix + name for name in topics], 2)
     async with slack_hook() as (hook, told):
         settings = Settings(

@@ -1,0 +1,59 @@
+"""Reads and writes what checks found of judges, as files of JSON Lines: the records of the topic `judge-standing`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agents.ports import Unavailable
+from evalcore.canaries.suspensions import Suspensions
+from evalcore.registry.judge import Judge
+from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.console import Failure, run
+from rampgate.settings import Settings
+from schemas.checks.standing import StandingRecord
+from schemas.topics import Topics
+from streams.retry import WallClock
+
+TOPIC = "topic"
+
+
+def append_standings(path: Path, records: Sequence[StandingRecord]) -> None:
+    """Add records to a file. Raises Failure."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{one.model_dump_json()}\n" for one in records)
+    except OSError as error:
+        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge], today: date) -> dict[str, str]:
+    """Why judges are suspended, by id: as the topic says where `standing` is TOPIC, else the file of that name. Raises
+    BadFile, and Failure where the topic can't be read: no gate passes by a judge of which that is not known."""
+    if standing != TOPIC:
+        return suspended_by_file(Path(standing), judges, today)
+    from rampgate.wiring import make_access
+    from streams.gates.judge_standing import suspended_now
+
+    topic = Topics(settings.topic_prefix)["judge-standing"]
+    versions = {judge.id: judge.version for judge in judges}
+    try:
+        return dict(run(partial(suspended_now, make_access(settings), topic, WallClock(), versions)))
+    except Unavailable as error:
+        raise Failure(f"--standing: {error}") from error
+
+
+def suspended_by_file(path: Path, judges: Iterable[Judge], today: date) -> dict[str, str]:
+    """Why judges are suspended, by id, as the records of a file say. Raises BadFile, which names file and line."""
+    known = Suspensions()
+    for line, one in lines(path):
+        try:
+            known.add(StandingRecord.model_validate(one))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise BadFile(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return {judge.id: why for judge in judges if (why := known.why(judge.id, judge.version, today))}

@@ -1,0 +1,47 @@
+"""The record of `rampgate.judge-standing`: what a check found of a judge, until the next one finds otherwise."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class CheckedFor(StrEnum):
+    """The checks that can suspend a judge."""
+
+    CANARIES = "canaries"
+    INVERSION = "inversion"
+
+
+class CheckVerdict(StrEnum):
+    """What a check said of a judge. An undecided one leaves the judge as it stood."""
+
+    PASSED = "passed"
+    SUSPENDED = "suspended"
+    UNDECIDED = "undecided"
+
+
+class StandingRecord(BaseModel):
+    """One check of one judge's version. The key is judge, reason and version, so that a compacted topic keeps the last
+    of each."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    event_id: str = Field(min_length=1)
+    judge_id: str = Field(min_length=1)
+    judge_version: str = Field(min_length=1)
+    model: str
+    reason: CheckedFor
+    verdict: CheckVerdict
+    message: str = ""
+    """What was found, in words."""
+    at: datetime
+    """When the check ended."""
+    until: date | None = None
+    """The last day of a suspension; without one it lasts until the judge passes."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.judge_id}/{self.reason}/{self.judge_version}"

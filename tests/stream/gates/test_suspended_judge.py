@@ -1,0 +1,74 @@
+"""A judge that a check suspended decides nothing in a rollout's gate, also after Redis was emptied and the worker was
+restarted, until it passes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from evalcore import reloading
+from rampgate.local.services.kafka import KafkaCluster
+from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+from streams.gates.judge_standing import publish_standings
+from tests.stream.gates.ramp_rig import Rig, by_request, ramp_rig, step, thumb, trace
+from tests.waiting import come
+
+
+@pytest.fixture
+async def rig(
+    kafka: KafkaCluster, redis_url: str, local_opik: Any, topic_prefix: str, registry_of_today: Path
+) -> AsyncIterator[Rig]:
+    async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
+        yield made
+
+
+async def published(rig: Rig, verdict: CheckVerdict, judge: str) -> None:
+    parts = rig.workers[0][1]
+    registry = reloading.loaded()
+    assert registry is not None
+    record = StandingRecord(
+        event_id=f"{judge}-{verdict}", judge_id=judge, judge_version=registry.judge(judge).version, model="m",
+        reason=CheckedFor.CANARIES, verdict=verdict, message="12 of 12 items raised", at=datetime.now(UTC),
+    )  # fmt: skip
+    await publish_standings(parts.access, rig.topic("judge-standing"), [record])
+
+
+async def suspended(rig: Rig, *judges: str) -> None:
+    """Return once the worker knows that these judges are suspended, and no other."""
+    gates = rig.workers[0][0].gates
+    assert gates is not None
+    await come(lambda: gates.standings.suspended is not None and {*gates.standings.suspended} == {*judges}, 120)
+
+
+async def test_a_suspended_judge_decides_nothing_also_after_flushall_until_it_passes(rig: Rig) -> None:
+    await rig.start()
+    await published(rig, CheckVerdict.SUSPENDED, "jailbreaking")
+    async with Redis.from_url(rig.settings.redis) as redis:
+        keys = [key async for key in redis.scan_iter(f"{rig.settings.redis_prefix}*")]
+        if keys:
+            await redis.delete(*keys)
+    await rig.stop()
+    await rig.start()
+    await rig.send("traces", *(trace(f"r{number}") for number in range(120)))
+    await rig.send("thumbs", *(thumb(f"r{number}") for number in range(30)))
+    await rig.joined(trace=120, thumbs=30)
+
+    await suspended(rig, "jailbreaking")
+    await rig.send("ramp-steps", step("suspended"))
+    found = by_request(await rig.verdicts(1))["suspended"]
+    assert (found["verdict"], found["failing_judges"]) == ("fail", ["jailbreaking"]), found["reasons"]
+    assert "judge_suspended" in [reason["code"] for reason in found["reasons"]]
+    assert found["per_judge_scores"]["jailbreaking"]["standing"] == "suspended"
+
+    await published(rig, CheckVerdict.PASSED, "jailbreaking")
+    await published(rig, CheckVerdict.SUSPENDED, "ux_quality")
+    await suspended(rig, "ux_quality")
+    await rig.send("ramp-steps", step("passed"))
+    found = by_request(await rig.verdicts(2))["passed"]
+    assert (found["verdict"], found["failing_judges"]) == ("warn", ["ux_quality"]), found["reasons"]
+    assert found["action"] == "proceed"
