@@ -140,7 +140,8 @@ class Parts:
         """Start those again that ended by themselves, and note it."""
         for number, worker in enumerate(self.workers):
             code = worker.process.poll()
-            if code is not None and not (code == 0 and number in self.leaving):
+            told = number in self.leaving and code in (0, -signal.SIGTERM)  # or at its start, with nothing begun
+            if code is not None and not told:
                 self.ended.append(f"{worker.log_file.name} ended with {code}: {worker.log()[-600:]}")
             if code is not None:
                 self.leaving.discard(number)
