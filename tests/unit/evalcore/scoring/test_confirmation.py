@@ -106,6 +106,7 @@ async def test_an_item_known_by_its_bytes_is_confirmed_all_the_same() -> None:
     one = scorer(model)
     found = [(await one.score("g", asked))[0].answer for _ in range(3)]
     assert (found, len(model.calls)) == ([Scored(1.0)] * 3, 3)
+    assert [one.about.said for one in found if isinstance(one, Scored) and one.about] == [(0.0, 1.0, 1.0)] * 3
 
 
 @given(st.lists(st.sampled_from([1.0, 0.0, None]), min_size=9, max_size=9), st.integers(2, 9), st.data())
