@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evalcore.canaries.shift import ALPHA, Cell, Moves, Said, cell, judged, needed, noise
+from evalcore.canaries.shift import ALPHA, Cell, Direction, Moves, Said, cell, judged, needed, noise
 from evalcore.stats.multiple_tests import holm
 from schemas.checks.canaries import CanaryFile, CanaryLimits
 
@@ -81,6 +81,16 @@ def test_a_judge_that_every_text_moves_is_called_and_one_that_none_moves_passes(
     assert verdict(room, 400) is True
     assert verdict([(said(1), said(5))] * 12 + room[12:], 400) is False
     assert verdict(room[:12] + [(said(5), said(1))] * 12, 400) is False
+
+
+def test_what_chance_brings_among_so_many_tests_is_not_called() -> None:
+    """Eight of twelve moved would be called, were it the only test."""
+    pairs = [(said(1), said(5))] * 8 + [(said(1), said(1))] * 4 + [(said(5), said(5))] * 12
+    still = [(said(1), said(1))] * 12 + [(said(5), said(5))] * 12
+    cells = [of(*pairs), *[of(*still)] * 400]
+    found = judged({"j": cells}, {"j": LIMITS}, {"j": Moves(0, 12)})["j"]
+    assert cells[0].moves[Direction.RAISED].p_value(LIMITS.share) < ALPHA
+    assert (found.called, found.passed) == ([], True)
 
 
 def test_where_too_few_items_could_have_moved_nobody_can_tell() -> None:

@@ -63,6 +63,13 @@ def test_a_judge_that_inverts_is_suspended_apart_from_its_canaries_until_its_day
     assert why(record(PASSED, 1, reason=CheckedFor.INVERSION), version="v2") == "", "only canaries are passed anew"
 
 
+def test_a_version_without_a_result_stands_as_the_latest_one_did() -> None:
+    reason = CheckedFor.INVERSION
+    earlier, latest = record(PASSED, 1, "v1", reason=reason), record(SUSPENDED, 2, "v2", reason=reason)
+    assert why(earlier, latest, version="v3") != ""
+    assert why(record(SUSPENDED, 1, "v1", reason=reason), record(PASSED, 2, "v2", reason=reason), version="v3") == ""
+
+
 def test_the_order_of_arrival_and_repetitions_change_nothing() -> None:
     records = [record(SUSPENDED, 1), record(PASSED, 3), record(SUSPENDED, 2), record(PASSED, 4, "v2")]
     for order in itertools.permutations(records):
