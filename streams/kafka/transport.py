@@ -92,6 +92,7 @@ class BatchConsumer(driver.Consumer):
         self._new_logs: set[TP] = app.start_offsets.new_logs
         self._clean: dict[TP, int] = app.start_offsets.clean
         self._begun_to: Callable[[TP], int | None] = app.begun_to
+        self._noted: dict[TP, int] = {}
         self._release: Callable[[TP], None] = app.start_offsets.quarantine.release
         self.max_records: int = app.batch_records
 
@@ -388,12 +389,16 @@ class BatchConsumer(driver.Consumer):
     async def leave_cleanly(self, partitions: Iterable[TP]) -> None:
         """Note of each partition that nothing beyond its offset was begun, where that is so. Nothing must be begun from
         here on."""
-        clean = {tp: offset for tp in partitions if (offset := self._clean_at(tp)) is not None}
+        found = {tp: self._clean_at(tp) for tp in partitions}
+        clean = {tp: at for tp, at in found.items() if at is not None and self._noted.get(tp) != at}
+        if not clean:
+            return
         try:
             noted = await self._thread.call_thread(partial(leave_notes, self._thread._ensure_consumer(), clean))
         except KAFKA_ERRORS as error:
             log.info("clean_stop_not_noted", reason=reason_of(error), consequence="the next doubts what was in flight")
             return
+        self._noted.update(noted)
         self._committed_offset.update(noted)  # a later commit of the same offset would take the note away
 
     def _clean_at(self, tp: TP) -> int | None:
@@ -411,6 +416,7 @@ class BatchConsumer(driver.Consumer):
         await self.leave_cleanly(revoked)
         for tp in revoked:
             self._clean.pop(tp, None)
+            self._noted.pop(tp, None)
             self._outstanding.pop(tp, None)
             self._next.pop(tp, None)
             self._settled_before.pop(tp, None)

@@ -31,6 +31,14 @@ async def test_where_nothing_beyond_the_settled_was_begun_the_commit_says_so(rig
     assert await left(rig) == {PLACE: (2, NOTE)}
 
 
+async def test_a_note_is_left_once(rig: Rig) -> None:
+    """A worker that stops leaves its notes, and then the group, which takes its partitions."""
+    await rig.consumer.leave_cleanly([PLACE])
+    commits = len(rig.broker.commits)
+    await rig.consumer.leave_cleanly([PLACE])
+    assert len(rig.broker.commits) == commits
+
+
 async def test_what_was_begun_and_not_settled_leaves_no_note(rig: Rig) -> None:
     rig.begun[PLACE] = 4
     assert await left(rig) == {PLACE: (2, "")}
