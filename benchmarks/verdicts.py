@@ -180,13 +180,14 @@ def at_once(lab: Lab, model: str, sizes: list[int]) -> dict[str, Any]:
 
 
 def as_expected(verdict: Mapping[str, Any], size: int) -> None:
-    """Raises Failed where this gate is not the one that is to be measured. A small one may be too small to pass."""
+    """Raises Failed where this gate is not the one that is to be measured. A small one may be too small to pass,
+    and no gate of a pull request came before."""
     sample, judges = verdict["sample"], verdict["per_judge_scores"]
     if sample is None or sample["size"] != size or len(judges) != JUDGES:
         raise Failed(
             f"a gate of {size} traces and {JUDGES} judges had {sample}, {sorted(judges)}: {verdict['reasons']}"
         )
-    allowed = {"insufficient_sample"} if size <= SMALL else set()
+    allowed = {"gate_missing"} | ({"insufficient_sample"} if size <= SMALL else set())
     if not {reason["code"] for reason in verdict["reasons"]} <= allowed:
         raise Failed(f"a gate that should pass did not: {verdict['reasons']}")
 

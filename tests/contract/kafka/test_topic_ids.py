@@ -11,7 +11,7 @@ from aiokafka.protocol.metadata import MetadataRequest_v5
 from rampgate.local.services.kafka import KafkaCluster
 from rampgate.local.services.topics import with_admin
 from schemas.settings import KafkaAccess
-from streams.kafka import topic_ids
+from streams.kafka import offsets as asking
 from streams.kafka.offsets import KafkaOffsets
 
 
@@ -42,6 +42,6 @@ async def test_a_broker_before_kafka_2_8_tells_none(
     kafka: KafkaCluster, topic_prefix: str, offsets: KafkaOffsets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kafka.create_topics([topic_prefix + "one"])
-    beyond = type("FarVersion", (topic_ids.TopicsByName,), {"API_VERSION": MetadataRequest_v5.API_VERSION + 100})
-    monkeypatch.setattr(topic_ids.TopicIds, "_CLASSES", (beyond,))
+    beyond = type("FarVersion", (asking.TopicsByName,), {"API_VERSION": MetadataRequest_v5.API_VERSION + 100})
+    monkeypatch.setattr(asking.TopicIds, "_CLASSES", (beyond,))
     assert await offsets.topic_ids([topic_prefix + "one"]) == {}

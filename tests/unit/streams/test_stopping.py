@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agents.ports import Unavailable
+from evalcore.gates.regression import WatchLimits
 from rampgate.worker.feed import FeedHealth
 from schemas.settings import KafkaAccess
 from streams.alerts.regression_watch import RegressionWatch
@@ -186,8 +187,8 @@ class Deaf:
 def watch_of_regressions(client: Deaf) -> Coroutine[Any, Any, object]:
     store = MemoryStore(ManualClock())
     watch = RegressionWatch(
-        store, ManualClock(), lambda: None, client, window_seconds=1.0, minimum=1, ramping=False, every=0.0
-    )  # fmt: skip
+        store, ManualClock(), lambda: None, client, window_seconds=1.0, limits=WatchLimits(), every=0.0
+    )
     watch.once = client  # type: ignore[method-assign]
     return watch.run()
 

@@ -53,14 +53,14 @@ BAD = [
     Bad(RULE, "model: gpt-5-mini", "model: 5", "wrong-type", "model", "put it in quotes: '5'"),
     Bad(RULE, "model: gpt-5-mini", "model: [gpt-5-mini]", "wrong-type", "model", "must be text, not a list"),
     Bad(RULE, "model: gpt-5-mini", "model: 2026-08-22", "wrong-type", "model", "put it in quotes"),
-    Bad(RULE, "temperature: 1.0", "temperature: '1.0'", "wrong-type", "temperature", "without quotes"),
-    Bad(RULE, "temperature: 1.0", "temperature: warm", "wrong-type", "temperature", "must be a number"),
-    Bad(RULE, "temperature: 1.0", "temperature: 1,0", "wrong-type", "temperature", "plain decimal number"),
-    Bad(RULE, "temperature: 1.0", "temperature: true", "wrong-type", "temperature", "must be a number, not true"),
-    Bad(RULE, "temperature: 1.0", "temperature: 01.0", "wrong-type", "temperature", "leading zeros"),
-    Bad(RULE, "temperature: 1.0", "temperature: 1_0", "wrong-type", "temperature", "underscores"),
-    Bad(RULE, "temperature: 1.0", "temperature: 0x1", "wrong-type", "temperature", "plain decimal number"),
-    Bad(RULE, "temperature: 1.0", "temperature: 1:30", "wrong-type", "temperature", "plain decimal number"),
+    Bad(RULE, "temperature: 0\n", "temperature: '1.0'\n", "wrong-type", "temperature", "without quotes"),
+    Bad(RULE, "temperature: 0\n", "temperature: warm\n", "wrong-type", "temperature", "must be a number"),
+    Bad(RULE, "temperature: 0\n", "temperature: 1,0\n", "wrong-type", "temperature", "plain decimal number"),
+    Bad(RULE, "temperature: 0\n", "temperature: true\n", "wrong-type", "temperature", "must be a number, not true"),
+    Bad(RULE, "temperature: 0\n", "temperature: 01.0\n", "wrong-type", "temperature", "leading zeros"),
+    Bad(RULE, "temperature: 0\n", "temperature: 1_0\n", "wrong-type", "temperature", "underscores"),
+    Bad(RULE, "temperature: 0\n", "temperature: 0x1\n", "wrong-type", "temperature", "plain decimal number"),
+    Bad(RULE, "temperature: 0\n", "temperature: 1:30\n", "wrong-type", "temperature", "plain decimal number"),
     Bad(RULE, "enabled: true", "enabled: yes", "wrong-type", "enabled", "write true, without quotes"),
     Bad(RULE, "enabled: true", "enabled: off", "wrong-type", "enabled", "write false, without quotes"),
     Bad(RULE, "enabled: true", "enabled: 1", "wrong-type", "enabled", "true or false"),
@@ -84,7 +84,7 @@ BAD = [
     Bad(RULE, "pre_merge: warn", "premerge: warn", "unknown-key", "enforcement.premerge", "did you mean 'pre_merge'?"),
     Bad(RULE, "pre_full: block", "post_full: block", "unknown-key", "enforcement.post_full", "pre_merge, pre_ramp"),
     # A number out of its range, a day that is none, a text without the form it must have.
-    Bad(RULE, "temperature: 1.0", "temperature: 2.1", "out-of-range", "temperature", "at most 2"),
+    Bad(RULE, "temperature: 0\n", "temperature: 2.1\n", "out-of-range", "temperature", "at most 2"),
     Bad(RULE, "sampling_rate: 1.0", "sampling_rate: 100", "out-of-range", "sampling_rate", "at most 1"),
     Bad(RULE, "sampling_rate: 1.0", "sampling_rate: -0.1", "out-of-range", "sampling_rate", "at least 0"),
     Bad(RULE, "tolerance: 0.05", "tolerance: -0.05", "out-of-range", "tolerance", "at least 0"),
@@ -230,7 +230,7 @@ def test_faults_of_the_text_of_the_fields_and_of_their_values_are_told_together(
     """YAML, model and linter each find something in one file, and none hides the others."""
     text = SHIPPED.files[NAMES["rule"]].decode()
     for old, new in [
-        ("temperature: 1.0", "temperature: &t 1.0"),
+        ("temperature: 0\n", "temperature: &t 1.0\n"),
         ("enabled: true", "enabled: yes"),
         ("2027-02-18", "2028-02-18"),
     ]:
