@@ -11,6 +11,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from schemas.events import Time
+from schemas.judges import Milestone
 from schemas.outcomes import Cause
 from schemas.verdicts import Verdict
 
@@ -101,6 +102,33 @@ RampCommandHeaders = TypedDict(
     "RampCommandHeaders",
     {"rampgate.breach": Annotated[str, Field(description="The same for the same judge and agent version.")]},
 )
+
+
+class ScoreEvent(TypedDict):
+    """What a judge says of one trace or item, for the store of traces (PC5 §9.4). A repeat has the same `event_id`;
+    where a judge gave no score and does so later, both are sent."""
+
+    event_id: str
+    trace_id: Annotated[str | None, Field(description="Null where no trace was judged; `item_id` is there then.")]
+    item_id: NotRequired[
+        Annotated[str, Field(description="Of a gate: an item of a dataset, or the candidate's own answer.")]
+    ]
+    response_id: str | None
+    agent_id: str | None
+    agent_version: str | None
+    vertical: str | None
+    judge_id: str
+    judge_version: str
+    dimension: NotRequired[Annotated[str, Field(description="Only where the score is a dimension's.")]]
+    score: Annotated[
+        float | None, Field(description="On the judge's own scale, 1.0 and 0.0 for true and false; null without one.")
+    ]
+    unscored: NotRequired[Annotated[Literal[True], Field(description="The judge could not answer.")]]
+    na: NotRequired[Annotated[Literal[True], Field(description="The judge's answer is that it does not apply.")]]
+    source: Literal["live", "gate"]
+    request_id: NotRequired[Annotated[str, Field(description="Of a gate: the request it decides.")]]
+    milestone: NotRequired[Annotated[Milestone, Field(description="Of a gate: which one.")]]
+    at: Annotated[Time, Field(description="When it was sent, a little after the judge answered.")]
 
 
 class GateOverride(TypedDict):

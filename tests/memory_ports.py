@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.codec import TraceFacts
-from agents.ports import Change, Refusal, Write
+from agents.ports import Change, Refusal, Unavailable, Write
 from schemas.dead_letters import DeadLetter, Record
+from schemas.wire_forms import ScoreEvent
 
 
 @dataclass
@@ -153,6 +154,23 @@ class MemoryDeadLetters:
 
     async def put(self, letters: Sequence[DeadLetter]) -> None:
         self.letters.extend(letters)
+
+
+@dataclass
+class MemoryScoreEvents:
+    """A topic of judges' scores. While `down` it takes nothing."""
+
+    events: list[ScoreEvent] = field(default_factory=list)
+    down: bool = False
+
+    async def put(self, events: Iterable[ScoreEvent]) -> None:
+        if self.down:
+            raise Unavailable("the topic is out of reach")
+        self.events += events
+
+    def distinct(self) -> dict[str, ScoreEvent]:
+        """What a reader has that takes each event once."""
+        return {event["event_id"]: event for event in self.events}
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 This file knows no Kafka: `streams.kafka.delayed_consumer` hands a record in when its time has come, and again until it
 is done. A repetition is harmless: judged traces are marked, answers are cached, and a score written twice is one score
-in Opik.
+in Opik, as its event is one event by its id.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import orjson
 from agents import thumbs, traces
 from agents.codec import SignalEvent, TraceFacts
 from agents.join.turn import Turn, decode_turn
+from agents.judge_scores import ScoreEvents, live_events
 from agents.keys import turn_keys
 from agents.live.scores import Mark, keep, mark_key, note_judged, read_marks
 from agents.own_calls import claimed, is_own
@@ -126,12 +127,13 @@ class LiveJudging:
         whole: Callable[[str], Awaitable[dict[str, Any] | None]],
         left: frozenset[str],
         traces_topic: str,
+        events: ScoreEvents,
         observe: Callable[[Judged], None] = lambda judged: None,
         escapes: Callable[[Escape], None] = lambda escape: None,
     ) -> None:
         self._ports, self._policy, self._scorer, self._registry = ports, policy, scorer, registry
         self._whole, self._left, self._topic, self._observe = whole, left, traces_topic, observe
-        self._escapes = escapes
+        self._escapes, self._events = escapes, events
 
     async def traces(self, records: Sequence[Record]) -> list[Record]:
         """Judge the traces that sampling rates choose, and those voted down by now. Returns []; raises Unavailable."""
@@ -202,8 +204,8 @@ class LiveJudging:
         return waiting
 
     async def _judge(self, todo: Sequence[Todo]) -> None:
-        """Ask judges, write scores, send dead letters, mark what is done; in this order, so that nothing marked is
-        lost."""
+        """Ask judges, send and write their scores, send dead letters, mark what is done; in this order, so that nothing
+        marked is lost."""
         for one in todo:
             if one.judges and not _whole(one.source):
                 read = await self._whole(one.turn.trace_id) or {}
@@ -217,6 +219,12 @@ class LiveJudging:
         ]
         answers = iter(await self._scorer.score(NAME, tasks) if tasks else [])
         judged = [Judged([(judge, next(answers)) for judge in one.judges]) for one in todo]
+        at = self._ports.clock.now_ms()
+        await self._events.put(
+            event
+            for one, said in zip(todo, judged, strict=True)
+            for event in live_events(one.turn.trace_id, one.response_id, one.source.get("metadata"), said.said, at)
+        )
         writes: list[Write] = []
         owners: list[int] = []
         for place, (one, said) in enumerate(zip(todo, judged, strict=True)):

@@ -21,6 +21,7 @@ make() {
 for topic in thumbs rerolls traces ramp-steps; do make "rampgate.$topic" 4 8; done
 make rampgate.verdicts 4 400
 make rampgate.dead-letters 4 14
+make rampgate.judge-scores 4 14
 make rampgate.ramp-commands 1 30
 make rampgate.gate-overrides 1 400
 make rampgate.judge-standing 1 compact

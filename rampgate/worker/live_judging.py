@@ -23,6 +23,7 @@ from streams.alerts.ramp_commands import RampCommands
 from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import RegressionWatch
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.kafka.judge_scores import JudgeScoresTopic
 
 log = structlog.get_logger(__name__)
 GROUP = "-live"
@@ -133,6 +134,7 @@ class LiveJudges:
             parts.opik.traces.get,
             frozenset(name for name, vertical in parts.verticals.items() if vertical.live_judge == "opik"),
             parts.topics["traces"],
+            JudgeScoresTopic(parts.producer, parts.topics["judge-scores"]),
             self._observe,
             lambda escape: parts.metrics.live_escapes.labels(escape).inc(),
         )

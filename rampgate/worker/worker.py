@@ -28,7 +28,7 @@ from streams.redis.fitness import Evicting, refuse_evicting
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
-GATE_TOPICS = ("ramp-steps", "verdicts", "judge-standing")
+GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", "judge-standing")
 
 
 class Worker:

@@ -66,6 +66,13 @@ CHANNELS: Final[dict[str, Channel]] = {
         ("ramp-command",),
         headers="ramp-command-headers",
     ),
+    "judge-scores": Channel(
+        "send",
+        "trace_id, or item_id",
+        "What judges say of live traces and in gates, for the store of traces. At least once: a repeat has the same "
+        "`event_id`. A mark or a verdict that rests on a score comes after its event.",
+        ("judge-score",),
+    ),
     "gate-overrides": Channel(
         "send",
         "repository",

@@ -16,6 +16,7 @@ from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.sampling import share
 from schemas.outcomes import Kind
+from tests.memory_ports import MemoryScoreEvents
 from tests.unit.agents.builders import MINUTE
 from tests.unit.agents.builders import trace as trace_event
 from tests.unit.agents.join.world import World
@@ -42,6 +43,7 @@ class Rig:
         self.world = World()
         self.world.policy = replace(self.world.policy, own_key=own_key)
         self.escapes: list[str] = []
+        self.events = MemoryScoreEvents()
         self.registry: Registry | None = REGISTRY if registry is None else registry
         self.model = Model(**model) if model else Willing()
         self.cache = MemoryScoreCache()
@@ -57,7 +59,7 @@ class Rig:
 
         topic, ours = world.topics["traces"], scorer(self.model, self.cache)
         return LiveJudging(
-            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic,
+            world.ports, world.policy, ours, lambda: self.registry, whole, self.left, topic, self.events,
             escapes=self.escapes.append,
         )  # fmt: skip
 

@@ -1,0 +1,102 @@
+"""What every ScoreEvents promises: the topic of judges' scores on a real Kafka, beside its twin (PC5 §9.4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from agents.judge_scores import live_events
+from agents.ports import Unavailable
+from evalcore.scoring.answers import Judgement, Scored
+from rampgate.local.services.kafka import KafkaCluster
+from schemas.settings import KafkaAccess
+from schemas.wire_forms import ScoreEvent
+from streams.kafka.client import Producer
+from streams.kafka.judge_scores import AT_ONCE, JudgeScoresTopic
+from tests.memory_ports import MemoryScoreEvents
+from tests.unit.evalcore.registry.registry_disk import built
+
+PARTITIONS = 2
+JUDGES = built().all()
+TRACES = 2 * AT_ONCE // len(JUDGES) + 1
+
+
+def events(traces: int = TRACES) -> Iterator[ScoreEvent]:
+    said = [(judge, Judgement(Scored(judge.score_range[1]))) for judge in JUDGES]
+    for number in range(traces):
+        yield from live_events(f"trace-{number}", f"r-{number}", {"agent_id": "a"}, said, 1_800_000_000_000)
+
+
+@dataclass
+class Rig:
+    port: JudgeScoresTopic | MemoryScoreEvents
+    kafka: KafkaCluster
+    topic: str
+
+    async def lying(self) -> dict[bytes, list[ScoreEvent]]:
+        """All that a new reader finds, by key, in the order it lies there."""
+        found: dict[bytes, list[ScoreEvent]] = {}
+        if isinstance(self.port, MemoryScoreEvents):
+            for event in self.port.events:
+                found.setdefault((event["trace_id"] or "").encode(), []).append(event)
+            return found
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.kafka.bootstrap, isolation_level="read_committed")
+        await consumer.start()
+        try:
+            places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+            consumer.assign(places)
+            await consumer.seek_to_beginning()
+            ends = await consumer.end_offsets(places)
+            while any([await consumer.position(place) < ends[place] for place in places]):
+                for records in (await consumer.getmany(timeout_ms=1_000)).values():
+                    for record in records:
+                        found.setdefault(record.key, []).append(json.loads(record.value))
+        finally:
+            await consumer.stop()
+        return found
+
+
+@pytest.fixture(params=["kafka", "memory"])
+async def rig(request: pytest.FixtureRequest, kafka: KafkaCluster, topic_prefix: str) -> AsyncIterator[Rig]:
+    if request.param == "memory":
+        yield Rig(MemoryScoreEvents(), kafka, "")
+        return
+    topic = topic_prefix + "judge-scores"
+    kafka.create_topics([topic], PARTITIONS)
+    producer = Producer(KafkaAccess((kafka.bootstrap,)))
+    yield Rig(JudgeScoresTopic(producer, topic), kafka, topic)
+    await producer.close()
+
+
+async def test_pc5_9_4_what_was_put_is_there_for_a_new_reader_each_trace_in_order_under_its_id(rig: Rig) -> None:
+    """More than are in flight at once."""
+    await rig.port.put(events())
+    found = await rig.lying()
+    assert len(found) == TRACES
+    for key, lying in found.items():
+        assert {event["trace_id"] for event in lying} == {key.decode()}
+        assert [event["judge_id"] for event in lying] == [judge.id for judge in JUDGES]
+
+
+async def test_what_is_put_again_lies_there_twice_under_the_ids_it_had(rig: Rig) -> None:
+    await rig.port.put(events(3))
+    await rig.port.put(events(3))
+    ids = [event["event_id"] for lying in (await rig.lying()).values() for event in lying]
+    assert len(ids) == 2 * len(set(ids)) == 6 * len(JUDGES)
+
+
+async def test_nothing_to_put_is_done_at_once(rig: Rig) -> None:
+    await rig.port.put(())
+    assert await rig.lying() == {}
+
+
+async def test_a_topic_that_takes_nothing_is_unavailable_and_never_half_done_in_silence() -> None:
+    """Nobody listens at this address."""
+    producer = Producer(KafkaAccess(("127.0.0.1:1",)))
+    for port in (JudgeScoresTopic(producer, "judge-scores"), MemoryScoreEvents(down=True)):
+        with pytest.raises(Unavailable):
+            await port.put(events(1))
