@@ -243,6 +243,14 @@ REGRESSION_LEASE = KeyFamily(
     owner="streams.alerts.regression_watch",
     holds="the worker that looks for regressions now",
 )
+TRIAGE_LEASE = KeyFamily(
+    "triage-changed",
+    type="string",
+    life="its lease",
+    growth="one",
+    owner="streams.alerts.triage_log",
+    holds="the process that changes triage items now",
+)
 ADOPTED = KeyFamily(
     "adopted",
     type="string",

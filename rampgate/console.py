@@ -6,6 +6,7 @@ because every command loads it, `rampgate --help` too.
 
 from __future__ import annotations
 
+import getpass
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from enum import StrEnum
@@ -50,6 +51,14 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     return asyncio.run(job())
+
+
+def user() -> str:
+    """The name of the user who runs this command, for what is audited."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def print_json(document: Any) -> None:

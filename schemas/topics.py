@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from schemas.outcomes import Kind
 from schemas.signals import DECLARED
 
-PRODUCED = ("verdicts", "dead-letters", "judge-scores", "ramp-commands", "gate-overrides", "judge-standing")
+PRODUCED = ("verdicts", "dead-letters", "judge-scores", "ramp-commands", "gate-overrides", "judge-standing", "triage")
 
 
 def consumed() -> tuple[str, ...]:

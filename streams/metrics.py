@@ -45,6 +45,7 @@ from streams.metric_set import (
     STATES,
     SWEEP_OUTCOMES,
     TIERS,
+    TRIAGE,
     VERDICTS,
     WAITS,
     MetricSet,
@@ -212,6 +213,12 @@ class Metrics(MetricSet):
             tier=TIERS,
             event=REGRESSIONS,
         )
+        self.triage_items = self._gauge(
+            "rampgate_triage_items", "Triage items that nobody has closed, by state (PC5 §5.7).", state=TRIAGE
+        )
+        self.triage_overdue = self._gauge(
+            "rampgate_triage_overdue", "Triage items that nobody has closed within a day of the breach."
+        )
         self.notifications = self._counter(
             "rampgate_notifications_total",
             "Messages to PagerDuty, Slack and Grafana; failed is one that none of its tries delivered.",
@@ -260,6 +267,12 @@ class Metrics(MetricSet):
         self.inverted_judges = self._gauge(
             "eval_inverted_judge_count", "Judges whose scores run against the human ones (FR-10).", vertical=OPEN
         )
+
+    def observe_triage(self, states: Sequence[str], overdue: int) -> None:
+        """`states`: of every triage item, the closed ones too."""
+        for state in TRIAGE:
+            self.triage_items.labels(state).set(states.count(state))
+        self.triage_overdue.set(overdue)
 
     def observe_canary_passes(self, passed_at: Mapping[str, float], days: float) -> None:
         """`passed_at`: when each judge last passed its canaries, as a time of Unix."""

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from evalcore.gates.regression import Breach, Event, Kind, Response, Step
+from evalcore.gates.regression import SOURCE, Breach, Event, Kind, Response, Step
 from schemas.dead_letters import clean
 from schemas.verdicts import GateVerdict, Reason, Verdict, VerdictLevel
 from schemas.wire_forms import RampCommand
 
-SOURCE = "rampgate"
 HEADER = (
     "| at | event | tier | judge | vertical | agent | version | score | floor | n | response | triage due |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"

@@ -19,6 +19,8 @@ from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answers
 from schemas.judges import ScoreType
 
+SOURCE = "rampgate"
+"""Who says it, in messages and in triage items."""
 TRIAGE_HOURS = 24
 LAPSED = 0.5
 """Share of the scores that begin a breach; with fewer left in the window the breach ends. It is far enough below 1 that

@@ -10,7 +10,19 @@ import sys
 
 import typer
 
-from rampgate.cli import check, dead_letters, gate, local, manifest, overrides, processes, queries, rules, vertical
+from rampgate.cli import (
+    check,
+    dead_letters,
+    gate,
+    local,
+    manifest,
+    overrides,
+    processes,
+    queries,
+    rules,
+    triage,
+    vertical,
+)
 from rampgate.console import Failure
 
 app = typer.Typer(
@@ -28,7 +40,7 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-for group in (local, processes, dead_letters, queries, rules, manifest, vertical, gate, overrides, check):
+for group in (local, processes, dead_letters, queries, rules, manifest, vertical, gate, overrides, check, triage):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.
 app.info.context_settings = {

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rampgate.cli.options import JsonOption, OpikOption, RedisOption
-from rampgate.console import print_json
+from rampgate.console import print_json, user
 
 WindowOption = Annotated[str | None, typer.Option("--window", help="90, 15m, 24h or 7d; default: the lookback window")]
 AuditKafkaOption = Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")]
@@ -64,7 +64,7 @@ def turn(
     from rampgate.cli.jobs import queries
 
     flags = {"redis": redis, "opik": opik, "kafka": kafka}
-    found = queries.run_query(flags, lambda state: state.turn(response_id, purpose, f"cli:{queries.user()}"))
+    found = queries.run_query(flags, lambda state: state.turn(response_id, purpose, f"cli:{user()}"))
     print_json(found.model_dump()) if as_json else queries.show_turn(found)
 
 

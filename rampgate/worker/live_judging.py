@@ -22,6 +22,7 @@ from streams.alerts.notifiers import Address, Notifier, grafana
 from streams.alerts.ramp_commands import RampCommands
 from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import RegressionWatch
+from streams.alerts.triage_log import TriageLog
 from streams.kafka.delayed_consumer import DelayedConsumer
 from streams.kafka.judge_scores import JudgeScoresTopic
 
@@ -68,6 +69,10 @@ def make_notifier(parts: Parts, client: AlertClient) -> Notifier:
     return Notifier(client, observe=observe)
 
 
+def triage_log(parts: Parts) -> TriageLog:
+    return TriageLog(parts.access, parts.producer, parts.topics["triage"], parts.store)
+
+
 def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool]) -> RegressionWatch:
     """The watch over live scores. The caller closes the notifiers' `client`."""
     settings = parts.settings
@@ -76,6 +81,7 @@ def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool])
         make_notifier(parts, client),
         channels_of(settings),
         TrendLog(settings.regressions_log),
+        triage_log(parts),
     )
     return RegressionWatch(
         parts.store,

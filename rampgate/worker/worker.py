@@ -28,7 +28,8 @@ from streams.redis.fitness import Evicting, refuse_evicting
 from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
-GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", "judge-standing")
+COMPACTED = ("judge-standing", "triage")
+GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", *COMPACTED)
 
 
 class Worker:
@@ -148,7 +149,8 @@ class Worker:
         with suppress(Unavailable):
             await refuse_evicting(self.parts.store)
         keep = {topic: time for topic, time in self.parts.kept.items() if topic in topics}
-        await wait_for_topics(self.parts.access, topics, keep=keep, compacted=[self.parts.topics["judge-standing"]])
+        compacted = [self.parts.topics[name] for name in COMPACTED]
+        await wait_for_topics(self.parts.access, topics, keep=keep, compacted=compacted)
 
     async def _unless_stopped(self, job: Coroutine[Any, Any, Any]) -> bool:
         """Tells whether the job ended before a stop was requested."""

@@ -86,6 +86,13 @@ CHANNELS: Final[dict[str, Channel]] = {
         "decides nothing until it passes.",
         ("judge-standing",),
     ),
+    "triage": Channel(
+        "send",
+        "item_id",
+        "A quality judge's floor breach that somebody has to look at within a day, with all that was done about it. "
+        "Compacted: of each item the record with the longest `history` counts.",
+        ("triage",),
+    ),
     "dead-letters": Channel(
         "send",
         "as received",

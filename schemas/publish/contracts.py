@@ -18,6 +18,7 @@ from pydantic_core import core_schema
 
 from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, TurnView
 from schemas.checks.standing import StandingRecord
+from schemas.checks.triage import TriageItem
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
 from schemas.publish import file_schemas
 from schemas.publish.asyncapi import asyncapi
@@ -61,6 +62,7 @@ FORMS: Final[dict[str, Form]] = {
     "judge-score": Form("What a judge says of a trace or an item", ScoreEvent, "serialization"),
     "gate-override": Form("An override of a gate that held", GateOverride, "serialization"),
     "judge-standing": Form("What a check found of a judge", StandingRecord, "serialization"),
+    "triage": Form("A floor breach that somebody has to look at", TriageItem, "serialization"),
     "dead-letter-headers": Form("Headers of a dead letter", DeadLetterHeaders, "serialization"),
     "query-audit": Form("A read for evaluation", QueryAudit, "serialization"),
     "coverage": Form("Answer of GET /coverage and rampgate coverage", CoverageAnswer, "serialization"),

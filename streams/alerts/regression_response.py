@@ -1,4 +1,4 @@
-"""Carries out the response to a regression: command, page, message, annotation, and the trend log (PC5 §5.7)."""
+"""Carries out the response to a regression: command, page, message, annotation, triage item, trend log (PC5 §5.7)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from schemas.dead_letters import clean
 from streams.alerts.notifiers import PAGERDUTY, Address, Notifier, Undelivered
 from streams.alerts.ramp_commands import RampCommands
 from streams.alerts.regression_watch import PendingResponse
+from streams.alerts.triage_log import TriageLog
 
 log = structlog.get_logger(__name__)
 TITLE = "# Post-deploy regressions\n\nAppended to by Rampgate, never rewritten (PC5 §5.7).\n\n"
@@ -60,8 +61,11 @@ class Unconfigured(Exception):
 class Responder:
     """Takes the steps of a response."""
 
-    def __init__(self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog) -> None:
+    def __init__(
+        self, commands: RampCommands, notifier: Notifier, channels: Channels, trend: TrendLog, triage: TriageLog
+    ) -> None:
         self._commands, self._notifier, self._channels, self._trend = commands, notifier, channels, trend
+        self._triage = triage
 
     async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
         """Take every step that is left, whether or not another fails; returns those that failed, to be tried again.
@@ -75,12 +79,13 @@ class Responder:
             Step.RESOLVE_PAGE: self._page,
             Step.MESSAGE: self._message,
             Step.ANNOTATION: self._annotate,
+            Step.TRIAGE: lambda response: self._triage.open(response, pending.since),
             Step.LOG: self._log,
         }
         for step in pending.left:
             act = steps.get(step)
             if act is None:
-                continue  # people do it, and a page or a row says so: a ramp-down by hand, a triage
+                continue  # people do it, and the page says so: a ramp-down by hand
             try:
                 await act(response)
             except Unconfigured as error:

@@ -114,7 +114,7 @@ async def _tell_of_deleting(admin: AIOKafkaAdminClient, names: list[str]) -> Non
                 "topic_forgets",
                 topic=name,
                 cleanup_policy=entries.get(CLEANUP),
-                consequence="a judge that a check suspended counts as sound once the record is deleted",
+                consequence="what counts until somebody says otherwise, as a suspension does, ends with its record",
                 remedy=f"{CLEANUP}=compact",
             )
 

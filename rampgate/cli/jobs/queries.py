@@ -5,7 +5,6 @@ Text that came from outside is escaped: it can neither mark up nor control the t
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeVar
 
@@ -47,14 +46,6 @@ def run_query(flags: dict[str, Any], query: Callable[[Queries], Awaitable[Answer
         raise Failure(error.as_option()) from error
     except (TurnNotFound, Unavailable, Unauthorized) as error:
         raise Failure(str(error)) from error
-
-
-def user() -> str:
-    """The name of the user who runs this command, for the audit."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
 
 
 def show_coverage(answer: CoverageAnswer) -> None:

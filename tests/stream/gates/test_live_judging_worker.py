@@ -22,6 +22,7 @@ from rampgate.local.demo.registry import seeded
 from rampgate.local.dev import DevStack
 from rampgate.local.services.process import ServiceUnavailable
 from tests.giving_up import give_up
+from tests.stream.commands import Ran, in_process_of_its_own
 from tests.stream.gates.ramp_rig import thumb, trace
 from tests.stream.local.dev_rig import calls, calls_at_rest, judged, post, send, waiting
 from tests.waiting import until
@@ -174,3 +175,28 @@ def test_pc5_5_7_what_was_commanded_is_not_commanded_again_after_redis_was_empti
     until(lambda: breached.log.read_text().count("| breach | safety | jailbreaking |") == before + 1)
     time.sleep(LOOKS)
     assert [one["judge_id"] for one in commands(dev)].count("jailbreaking") == 1
+
+
+def triage(dev: DevStack, *arguments: str) -> Ran:
+    environment = {"RAMPGATE_KAFKA": str(dev.addresses["kafka"]), "RAMPGATE_REDIS": str(dev.addresses["redis"])}
+    return in_process_of_its_own({**os.environ, **environment}, "triage", *arguments, "--json")
+
+
+def test_pc5_5_7_a_quality_judge_below_its_floor_is_a_triage_item_that_a_person_takes_and_closes(
+    dev: DevStack, breached: Breached
+) -> None:
+    """One for the breach, also after Redis was emptied, and nothing but a person closes it."""
+    until(lambda: "| breach | quality |" in breached.log.read_text())
+    (item, *others) = triage(dev, "list").json["items"]
+    assert item["state"] == "open"
+    assert item["agent_version"] == "v-bad"
+    assert item["judge_id"] not in [one["judge_id"] for one in others]
+    refused = triage(dev, "close", item["item_id"], "--decision", "agent", "--note", "rolled back")
+    assert refused.code == 2
+    assert "has no owner" in refused.err
+    assert triage(dev, "take", item["item_id"], "--owner", "dana").json["owner"] == "dana"
+    redis.Redis.from_url(str(dev.addresses["redis"])).flushall()
+    done = triage(dev, "close", item["item_id"], "--decision", "agent", "--note", "rolled back")
+    assert (done.code, done.json["state"], len(done.json["history"])) == (0, "closed", 3)
+    assert item["item_id"] not in [one["item_id"] for one in triage(dev, "list").json["items"]]
+    assert item["item_id"] in [one["item_id"] for one in triage(dev, "list", "--all").json["items"]]

@@ -35,9 +35,23 @@ class Commands:
 
 
 @dataclass
+class Triage:
+    """Stands for the topic of triage items."""
+
+    opened: list[tuple[str, int]] = field(default_factory=list)
+    away: bool = False
+
+    async def open(self, response: Response, since: int) -> None:
+        if self.away:
+            raise Unavailable("Kafka producer")
+        self.opened.append((response.breach.judge_id, since))
+
+
+@dataclass
 class Rig:
     server: Server
     commands: Commands
+    triage: Triage
     file: Path
     responder: Responder
 
@@ -59,10 +73,12 @@ def pending_response(response: Response) -> PendingResponse:
 
 @pytest.fixture
 async def rig(server: Server, client: httpx.AsyncClient, tmp_path: Path) -> Rig:
-    url, commands, file = server.url, Commands(), tmp_path / "docs" / "post-deploy-regressions.md"
+    url, commands, triage, file = server.url, Commands(), Triage(), tmp_path / "docs" / "post-deploy-regressions.md"
     channels = Channels("routing", Address(url + "/slack"), grafana(url, "t"), Address(url + "/v2/enqueue"))
     topic: Any = commands
-    return Rig(server, commands, file, Responder(topic, notifier(client), channels, TrendLog(file)))
+    items: Any = triage
+    responder = Responder(topic, notifier(client), channels, TrendLog(file), items)
+    return Rig(server, commands, triage, file, responder)
 
 
 async def test_a_safety_breach_sends_one_command_to_zero_and_one_page_and_is_logged(rig: Rig) -> None:
@@ -84,6 +100,19 @@ async def test_a_quality_breach_goes_to_slack_and_grafana_and_the_log_and_ramps_
     assert rig.commands.sent == []
     assert "triage" in rig.rows()[0]
     assert "2026-11-22T03:00" in rig.rows()[0]
+
+
+async def test_pc5_5_7_a_quality_breach_opens_a_triage_item_and_a_safety_breach_none(rig: Rig) -> None:
+    assert await rig.carry_out(only(seen(bad("helpfulness")))) == ()
+    assert await rig.carry_out(only(seen(bad("refusal")))) == ()
+    assert rig.triage.opened == [("helpfulness", NOW)]
+
+
+async def test_a_triage_item_that_could_not_be_written_is_left_and_the_rest_is_done(rig: Rig) -> None:
+    rig.triage.away = True
+    assert await rig.carry_out(only(seen(bad("helpfulness")))) == (Step.TRIAGE,)
+    assert rig.paths() == ["/slack", "/api/annotations"]
+    assert len(rig.rows()) == 1
 
 
 async def test_where_ramping_is_off_the_page_alone_goes_out(rig: Rig) -> None:
@@ -111,7 +140,8 @@ async def test_no_step_is_hindered_by_one_that_fails_and_that_one_alone_is_left(
 
 async def test_what_is_not_configured_is_said_once_and_the_rest_is_done(rig: Rig, client: httpx.AsyncClient) -> None:
     topic: Any = rig.commands
-    bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file))
+    items: Any = rig.triage
+    bare = Responder(topic, notifier(client), Channels(), TrendLog(rig.file), items)
     with capture_logs() as logs:
         assert await bare.carry_out(pending_response(only(seen(bad("refusal"))))) is None
         assert await bare.carry_out(pending_response(only(seen(bad("helpfulness"))))) is None

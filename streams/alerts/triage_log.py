@@ -1,0 +1,94 @@
+"""Keeps triage items on their topic, which is compacted: an item has an owner and an end whatever becomes of Redis.
+
+One process changes items at a time, by a lease, and reads the topic to its end before it does. What is in the topic is
+whole: each record has all that ever happened to its item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+from aiokafka import TopicPartition
+from pydantic import ValidationError
+
+from agents.keys import TRIAGE_LEASE
+from agents.ports import Unavailable
+from evalcore.gates.regression import Response
+from evalcore.triage import newer, opened
+from schemas.checks.triage import TriageItem
+from schemas.settings import KafkaAccess
+from streams.kafka.client import Producer, make_consumer, started
+from streams.kafka.reading import partitions_of, records_of, spans_of
+from streams.kafka.transport import KAFKA_ERRORS
+from streams.redis.lease import Leasing
+from streams.retry import Retry, TryAgain, reason_of
+
+log = structlog.get_logger(__name__)
+LEASE_MS = 120_000
+"""Longer than a message may take, so that no two workers send the same reminder."""
+WAIT_SECONDS = 10.0
+
+
+class TriageLog:
+    """The topic of triage items."""
+
+    def __init__(self, access: KafkaAccess, producer: Producer, topic: str, leasing: Leasing) -> None:
+        self._access, self._producer, self._topic, self._leasing = access, producer, topic, leasing
+
+    async def items(self) -> dict[str, TriageItem]:
+        """Return every item as it stands, by its id. Raises Unavailable, also where there is no such topic."""
+        count = (await partitions_of(self._access, [self._topic])).get(self._topic)
+        if count is None:
+            raise Unavailable(f"Kafka has no topic {self._topic}")
+        found: dict[str, TriageItem] = {}
+        try:
+            async with started(make_consumer(self._access)) as consumer:
+                partitions = [TopicPartition(self._topic, number) for number in range(count)]
+                async for _, records in records_of(consumer, await spans_of(consumer, partitions, None)):
+                    for record in records:
+                        item = self._item(record.value)
+                        if item is not None and newer(item, found.get(item.item_id)):
+                            found[item.item_id] = item
+        except (TimeoutError, *KAFKA_ERRORS) as error:
+            raise Unavailable(f"Kafka: {self._topic}: {reason_of(error)}") from error
+        return found
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[dict[str, TriageItem]]:
+        """Give the items as they stand; while inside, nobody else changes any. Raises Unavailable, also where somebody
+        else does for long."""
+        lease = self._leasing.lease(TRIAGE_LEASE.key(), LEASE_MS)
+
+        async def acquire() -> None:
+            if not await lease.acquire():
+                raise TryAgain("somebody else changes triage items; try again")
+
+        try:
+            await Retry(first=0.1, longest=0.5, seconds=WAIT_SECONDS).call(acquire, TryAgain)
+        except TryAgain as error:
+            raise Unavailable(str(error)) from error
+        try:
+            yield await self.items()
+        finally:
+            await lease.release()
+
+    async def write(self, item: TriageItem) -> None:
+        """Return once the item is durable. Called within `alone`. Raises Unavailable."""
+        await self._producer.send([(self._topic, item.item_id.encode(), item.model_dump_json().encode(), ())])
+
+    async def open(self, response: Response, since: int) -> None:
+        """Return once an item answers the breach: a new one, or one that is there. Raises Unavailable."""
+        async with self.alone() as items:
+            item = opened(items, response, since)
+            if item is not None:
+                await self.write(item)
+                log.warning("triage_opened", item=item.item_id, judge=item.judge_id, due=item.due.isoformat())
+
+    def _item(self, value: bytes | None) -> TriageItem | None:
+        try:
+            return TriageItem.model_validate_json(value) if value is not None else None
+        except ValidationError:
+            log.warning("no_triage_item", topic=self._topic)
+            return None
