@@ -38,6 +38,7 @@ from evalcore.gates.requests import (
     of_step,
     preceding,
 )
+from evalcore.gates.skips import SkippedGate
 from evalcore.gates.verdict import Moment, invalid, of_gates, refused
 from evalcore.registry.registry import Judge, Registry
 from schemas.dead_letters import Record, UnreadableRecord
@@ -152,7 +153,11 @@ async def _gate(
     """Bring one gate to its verdict. `ends`: when the deadline passes, on the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
     sample = await ports.samples.frozen(asked, milestone, registry)
-    gate = prepare(milestone, sample.items, names, registry, asked.step.vertical)
+    skip = await ports.skips(asked, milestone)
+    about = SkippedGate(milestone, asked.step.agent_id, asked.step.agent_version)
+    if skip is not None and not skip.holds(about, today):
+        skip = None
+    gate = prepare(milestone, sample.items, names, registry, asked.step.vertical, skip)
     window = registry.gates.window_seconds.get(milestone)
     # Read with the sample: the gate must not see counts that change while its judges work.
     rate = await ports.coverage.rate(gate.vertical, window) if window is not None else None

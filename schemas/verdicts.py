@@ -32,6 +32,7 @@ class Code(StrEnum):
     COVERAGE_TOO_LOW = "coverage_too_low"
     TOO_FEW_APPLICABLE = "too_few_applicable"
     GATE_MISSING = "gate_missing"
+    GATE_SKIPPED = "gate_skipped"
     PROVISIONAL_OVERDUE = "provisional_overdue"
     JUDGE_SUSPENDED = "judge_suspended"
     DATASET_MISMATCH = "dataset_mismatch"

@@ -1,4 +1,4 @@
-"""Forms on the wire that our code does not check: what we write, and what producers may send besides.
+"""Forms on the wire that have no model: what we write, and what producers may send besides.
 
 They are published with the others (`schemas.publish.contracts`); a test compares them with what is really written.
 """
@@ -146,6 +146,10 @@ class GateOverride(TypedDict):
     expires: Annotated[str, Field(description="The last day on which it holds.")]
     milestone: NotRequired[Annotated[str, Field(description="Of a gate_skip: the gate.")]]
     label: NotRequired[str]
+    agent_id: NotRequired[
+        Annotated[str, Field(description="With agent_version: of whose rollout's gate a gate_skip is.")]
+    ]
+    agent_version: NotRequired[str]
     judges: NotRequired[Annotated[list[str], Field(description="Of a baseline_shift: who warns.")]]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import RampRequest
+from evalcore.gates.skips import GateSkip
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer
 from evalcore.scoring.items import Item
@@ -73,6 +74,11 @@ def _nobody(milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> No
     """Looks at no score."""
 
 
+async def _none(asked: RampRequest, milestone: Milestone) -> GateSkip | None:
+    """Skips no gate."""
+    return None
+
+
 @dataclass(frozen=True)
 class GatePorts:
     samples: Samples
@@ -83,3 +89,5 @@ class GatePorts:
     """Limits how many gates hold their sample at once; waiting for room takes from the deadline."""
     scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = _nobody
     """Is told what judges answered at a gate, by judge or judge.dimension."""
+    skips: Callable[[RampRequest, Milestone], Awaitable[GateSkip | None]] = _none
+    """Returns the override that is known of a request's gate; None where none is, or nobody knows."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from evalcore import reloading
 from evalcore.gates.gate import Gate, prepare, wrong_vertical
 from evalcore.gates.requests import named
+from evalcore.gates.skips import SkippedGate, Skips
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Judgement, by_name
@@ -67,6 +68,9 @@ async def aevaluate_gate(
     history: Mapping[str, Sequence[float]] | None = None,
     coverage: float | None = None,
     suspended: Mapping[str, str] | None = None,
+    skips: Skips | None = None,
+    agent_id: str = "",
+    agent_version: str = "",
     registry: Registry | None = None,
     today: date | None = None,
 ) -> GateVerdict:
@@ -76,8 +80,9 @@ async def aevaluate_gate(
     filter and sampling rate say. An item without an output is unscored. `model` judges; without one it is the endpoint
     of RAMPGATE_MODEL_URL (key: RAMPGATE_MODEL_KEY, or what the file RAMPGATE_MODEL_KEY_FILE holds), asked through
     `client`, if given. `history`: aggregates of each judge on main, oldest first. `coverage`: the join's rate, held
-    against the manifest's floor where it is given. `suspended`: why a judge is suspended, by its id. `within` seconds
-    are all there is; what is not scored by then is unscored.
+    against the manifest's floor where it is given. `suspended`: why a judge is suspended, by its id. `skips`:
+    overrides; one about this gate of `agent_id` and `agent_version` leaves only the safety judges. `within` seconds are
+    all there is; what is not scored by then is unscored.
 
     The same item counts once, however often it is given. Without `vertical` the limits are those of the vertical that
     all traces are of. An unknown judge or vertical, or an empty list, makes a `fail` with `invalid_request`. Raises
@@ -93,11 +98,13 @@ async def aevaluate_gate(
     if wrong:
         return GateVerdict({}, VerdictLevel.FAIL, [], at, [Reason(Code.INVALID_REQUEST, why) for why in wrong])
     items = items_of(traces_or_dataset, at, registry.manifest.get("schema", {}))
-    gate = prepare(at, items, names, registry, vertical)
+    today = today or disk.today()
+    skip = skips.of(SkippedGate(at, agent_id, agent_version), today) if skips is not None else None
+    gate = prepare(at, items, names, registry, vertical, skip)
     floor = registry.gates.coverage_floor if coverage is not None else None
     async with scorer_for(model, client, cache, limits) as scorer:
         scored = await score_gate(
-            scorer, gate, today or disk.today(), spend=spend, within=within,
+            scorer, gate, today, spend=spend, within=within,
             history=history, coverage=coverage, coverage_floor=floor, suspended=suspended,
         )  # fmt: skip
     return scored.verdict

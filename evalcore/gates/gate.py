@@ -14,13 +14,13 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from evalcore.gates.adjudication import adjudicated
 from evalcore.gates.decision import Evidence, Judged, decide
 from evalcore.gates.golden import firing_on, judges_of
 from evalcore.gates.limits import Limits
+from evalcore.gates.skips import GateSkip, skipped
 from evalcore.registry.judge import overdue, standing
 from evalcore.registry.registry import Judge, Registry
-from evalcore.scoring.answers import Answer, collect
+from evalcore.scoring.answers import Answer, Scored, collect
 from evalcore.scoring.assignments import Assignment, assign
 from evalcore.scoring.items import Item, distinct, served, vertical_named
 from evalcore.yaml.suggestions import UnknownVertical
@@ -46,6 +46,8 @@ class Gate:
     defaults: GateDefaults
     mismatches: tuple[str, ...] = ()
     """What of the sample can't be evidence for this gate."""
+    skip: GateSkip | None = None
+    """The override that leaves the judges of quality out."""
 
     @cached_property
     def assignments(self) -> list[Assignment]:
@@ -85,11 +87,17 @@ class Gate:
         production = sum(item.context == "online" for item in self.items) if traffic else None
         sample["mismatches"] = (*self.mismatches, *sample.get("mismatches", ()))
         evidence = Evidence.at(self.milestone, self.defaults, len(self.items), production=production, **sample)
-        return decide(self.milestone, beside, evidence)
+        made = decide(self.milestone, beside, evidence)
+        return skipped(made, self.skip) if self.skip is not None else made
 
 
 def prepare(
-    milestone: Milestone, items: Iterable[Item], names: Iterable[str] | None, registry: Registry, vertical: str | None
+    milestone: Milestone,
+    items: Iterable[Item],
+    names: Iterable[str] | None,
+    registry: Registry,
+    vertical: str | None,
+    skip: GateSkip | None = None,
 ) -> Gate:
     """Make a gate of a sample as it came.
 
@@ -97,7 +105,8 @@ def prepare(
     of a dataset is scored by those of them that fire on its category. `vertical` is the
     one that was named; without one it is the vertical that the items agree on. A vertical that is not registered has
     the platform's limits, as its signals are joined like any other's: who lets people type it asks `wrong_vertical`
-    first, and a ramp step that mistypes it finds no trace in that vertical's pools. Raises UnknownJudge.
+    first, and a ramp step that mistypes it finds no trace in that vertical's pools. `skip` is an override that holds
+    for this gate: only the safety judges are left. Raises UnknownJudge.
     """
     once = distinct(items)
     limits_of = vertical or served(once, registry.verticals)
@@ -106,7 +115,10 @@ def prepare(
         once, names = _by_category(once, registry, limits_of)
     elif milestone is not Milestone.PRE_MERGE:
         once = [_of_its_judges(item, registry, limits_of) for item in once]
-    return Gate(milestone, limits_of, once, deciding(names, registry, limits_of), registry.gates, strangers)
+    judges = deciding(names, registry, limits_of)
+    if skip is not None:
+        judges = {name: judge for name, judge in judges.items() if judge.safety}
+    return Gate(milestone, limits_of, once, judges, registry.gates, strangers, skip)
 
 
 def _of_its_judges(item: Item, registry: Registry, vertical: str | None) -> Item:
@@ -199,3 +211,16 @@ def judged(
         noise=None if dimension else judge.noise,
         confirmation=judge.rule.confirmation,
     )
+
+
+def adjudicated(answers: Sequence[Answer], judge: Judge, today: date) -> list[Answer]:
+    """Returns the answers, those replaced about which a person says today what they count as: the last entry about an
+    item. It is bound to all that the judge read of the item, by its hash, and to the judge's version, so that it is of
+    no other output and of no other rubric; and it never scores what the judge did not."""
+    held = {one.item: one for one in judge.adjudications if one.adjudicated_on <= today <= one.expires}
+    out = []
+    for answer in answers:
+        if isinstance(answer, Scored) and answer.about is not None and (said := held.get(answer.about.digest)):
+            answer = Scored(float(said.score), answer.weight, replace(answer.about, adjudication=said))
+        out.append(answer)
+    return out

@@ -98,6 +98,9 @@ class FairMemory(Generic[ValueT]):
         self._room = room
         self._values: dict[Hashable, tuple[tuple[str, str], ValueT]] = {}
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def get(self, key: Hashable) -> ValueT | None:
         held = self._values.get(key)
         return held[1] if held is not None else None

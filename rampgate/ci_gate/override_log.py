@@ -14,9 +14,11 @@ import orjson
 from aiokafka import TopicPartition
 
 from agents.ports import Unavailable
+from evalcore.gates.skips import Skips
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
 from schemas.topics import Topics
+from streams.gates.gate_skips import skips_now
 from streams.kafka.client import Producer, make_consumer, started
 from streams.kafka.reading import partitions_of, records_of, spans_of
 from streams.kafka.transport import KAFKA_ERRORS
@@ -26,6 +28,7 @@ TOPIC: Final = "gate-overrides"
 KINDS: Final = ("gate_skip", "baseline_shift")
 NAMESPACE: Final = uuid.UUID("6f1d1a52-3c0b-5b5e-9a53-5a1e0c2b7d11")
 _QUARTER: Final = re.compile(r"(\d{4})-?Q([1-4])", re.ASCII | re.IGNORECASE)
+_DEFINITION: Final = ("agent_id", "agent_version")
 _SAME: Final = ("kind", "repository", "pull_request", "head", "milestone", "judges", "approved_by", "expires")
 
 
@@ -57,7 +60,8 @@ class Quarter:
 
 def event_id(entry: Mapping[str, Any]) -> str:
     """Returns the id of an override: the same for each run of the same commit of its pull request."""
-    text = orjson.dumps([entry.get(name) for name in _SAME]).decode()
+    about = [entry.get(name) for name in _SAME] + [entry[name] for name in _DEFINITION if name in entry]
+    text = orjson.dumps(about).decode()
     return str(uuid.uuid5(NAMESPACE, text))
 
 
@@ -70,6 +74,11 @@ async def publish(settings: Settings, entries: Sequence[Mapping[str, Any]]) -> N
         await producer.send([(topic, str(one["repository"]).encode(), orjson.dumps(one), ()) for one in records])
     finally:
         await producer.close()
+
+
+async def read_skips(settings: Settings) -> Skips:
+    """Return the overrides that skip gates of rollouts. Raises Unavailable."""
+    return await skips_now(make_access(settings), Topics(settings.topic_prefix, settings.audit_topic)[TOPIC])
 
 
 async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:

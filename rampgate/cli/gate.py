@@ -42,6 +42,10 @@ def plan_command(
     pull_request: Annotated[str, typer.Option(help="its number")] = "",
     audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each override is appended")] = None,
     publish: Annotated[bool, typer.Option("--publish", help="send each override to the central log, too")] = False,
+    agent_id: Annotated[
+        str | None, typer.Option(help="whose rollout's gate a skip is, as ramp steps name the agent")
+    ] = None,
+    agent_version: Annotated[str | None, typer.Option(help="and its version")] = None,
     kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
@@ -50,6 +54,8 @@ def plan_command(
 
     With --base the files are those that git finds changed, a renamed one under both its names, and the table of paths
     (configs/gate-paths.yaml) is that branch's.
+
+    With --agent-id and --agent-version a published skip is honoured by that gate of the version's rollout.
 
     An override needs a label (eval-skip-pre-ramp, eval-skip-pre-full), a filled-in block eval-skip-justification, the
     reviewer's tick and approval, as --repository tells, and an entry in the audit; otherwise its gate runs. Exit code 1
@@ -66,6 +72,9 @@ def plan_command(
     from rampgate.settings import load_settings
     from schemas.dead_letters import clean
 
+    if (agent_id is None) != (agent_version is None):
+        raise Failure("an agent definition is both: --agent-id ID --agent-version VERSION")
+    definition = {"agent_id": agent_id, "agent_version": agent_version} if agent_id else {}
     names: list[str | Renamed] = [*(changed or []), *(files or [])]
     if not names and base is None:
         raise Failure("say what changed: rampgate gate plan --base REF, or --changed FILE [FILE]...")
@@ -76,7 +85,8 @@ def plan_command(
     labels, said = (pull.labels, pull.description) if pull else (label or (), read_description(description))
     made = plan(names, labels, said, today=today, table=table.paths, pull=pull)
     if made.skipped and pull is not None:
-        append(audit, "gate_skip", pull, [asdict(skip) for skip in made.skipped], settings if publish else None)
+        entries = [asdict(skip) | definition for skip in made.skipped]
+        append(audit, "gate_skip", pull, entries, settings if publish else None)
     for wrong in made.wrong:
         sys.stderr.write(f"override refused: {clean(wrong, 500)}\n")
     print_json(_document(made, table.source)) if as_json else _show(made)
@@ -201,6 +211,9 @@ def run_command(
         str | None,
         typer.Option(help="what checks found of judges, so that a suspended one decides nothing: a file, or `topic`"),
     ] = None,
+    skips: Annotated[
+        bool, typer.Option("--skips", help="with --traces: honour the override on the topic that skips this gate")
+    ] = False,
     baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
     record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
     commit: Annotated[str, typer.Option(help="the commit that --record notes")] = "",
@@ -216,8 +229,8 @@ def run_command(
     publish: Annotated[
         bool, typer.Option("--publish", help="at pre_merge: to the verdicts' topic, for the version's first step")
     ] = False,
-    agent_id: Annotated[str | None, typer.Option(help="with --publish: the agent, as its ramp steps name it")] = None,
-    agent_version: Annotated[str | None, typer.Option(help="with --publish: its version; else --commit")] = None,
+    agent_id: Annotated[str | None, typer.Option(help="the agent, as its ramp steps name it")] = None,
+    agent_version: Annotated[str | None, typer.Option(help="its version; else --commit")] = None,
     kafka: KafkaOption = None,
     within: Annotated[float | None, typer.Option(min=1, help="most seconds for all judges together")] = None,
     junit: Annotated[Path | None, typer.Option(help="write a JUnit report to this file")] = None,

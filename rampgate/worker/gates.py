@@ -28,6 +28,7 @@ from schemas.dead_letters import Sealing as InstallationSealing
 from schemas.settings import is_loopback
 from streams.app import Consumption
 from streams.gates.candidate import CandidateAnswers, Sealing
+from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
@@ -104,6 +105,7 @@ class Gates:
             scoring = self._by_settings()
         topic = parts.topics["judge-standing"]
         self.standings = JudgeStandings(parts.access, topic, parts.clock, _versions, self._checks_read)
+        self.skips = GateSkips(parts.access, parts.topics["gate-overrides"])
         self.verdicts = VerdictLog(
             parts.access,
             parts.producer,
@@ -112,6 +114,7 @@ class Gates:
             parts.kept[parts.topics["verdicts"]],
             parts.store,
             self.standings,
+            self.skips,
         )
         ports = parts.ports
         joined = [parts.topics[name] for name in ("thumbs", "rerolls", "traces")]
@@ -119,7 +122,8 @@ class Gates:
         samples = self._samples(ports)
         coverage = WindowCoverage(ports.store, parts.clock, sorted(parts.verticals), self._state.guard)
         room = asyncio.Semaphore(parts.settings.gates_at_once)
-        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, partial(scores_given, parts.metrics))
+        scores = partial(scores_given, parts.metrics)
+        self._ports = GatePorts(samples, scoring, self.verdicts, coverage, room, scores, self.verdicts.skip)
 
     def _samples(self, ports: Ports) -> FrozenSamples:
         settings, policy, clock = self.parts.settings, self.parts.policy, self.parts.clock
@@ -163,10 +167,12 @@ class Gates:
     async def start(self) -> None:
         await self.verdicts.start()
         self.standings.start()
+        self.skips.start()
 
     async def close(self) -> None:
         await self.verdicts.close()
         await self.standings.close()
+        await self.skips.close()
         await self._state.close()
         await self._candidates.aclose()
         if self._client is not None:

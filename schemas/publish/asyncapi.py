@@ -76,7 +76,8 @@ CHANNELS: Final[dict[str, Channel]] = {
     "gate-overrides": Channel(
         "send",
         "repository",
-        "The central log of overrides of gates, from the CI of all repositories. Kept for more than a year.",
+        "The central log of overrides of gates, from the CI of all repositories. Kept for more than a year. A "
+        "rollout's gate reads those that skip it.",
         ("gate-override",),
     ),
     "judge-standing": Channel(

@@ -31,10 +31,12 @@ from agents.keys import PUBLISH_LEASE
 from agents.ports import Clock, Unavailable
 from evalcore.gates.history import NO_VERDICT, STEP, Asked, FairMemory, History, Line, Stand, digest
 from evalcore.gates.requests import RampRequest
+from evalcore.gates.skips import GateSkip, SkippedGate
 from evalcore.gates.verdict import as_json
 from schemas.judges import Milestone
 from schemas.settings import KafkaAccess
 from schemas.verdicts import Verdict
+from streams.gates.gate_skips import GateSkips
 from streams.gates.judge_standing import JudgeStandings
 from streams.kafka.client import FencedProducer, Producer, make_consumer, started
 from streams.kafka.offsets import KafkaOffsets
@@ -108,10 +110,11 @@ class VerdictLog:
         lookback_ms: int,
         leases: Leasing,
         standings: JudgeStandings | None = None,
+        skips: GateSkips | None = None,
     ) -> None:
         """`producer` writes where brokers do not fence: before Kafka 2.8, and librdkafka's in memory."""
         self._access, self._producer, self._topic = access, producer, topic
-        self._clock, self._lookback, self._standings = clock, lookback_ms, standings
+        self._clock, self._lookback, self._standings, self._skips = clock, lookback_ms, standings, skips
         self._lease = leases.lease(PUBLISH_LEASE.key(), LEASE_MS, uuid.uuid4().hex)
         self._fenced: FencedProducer | None = FencedProducer(access, topic, topic, producer.max_bytes)
         self._partitions, self._topic_id = 0, ""
@@ -165,6 +168,16 @@ class VerdictLog:
         if self._standings.suspended is None:
             raise Unavailable("Kafka: nobody knows yet which judges are suspended")
         return self._standings.suspended.get(judge, "")
+
+    async def skip(self, request: RampRequest, milestone: Milestone) -> GateSkip | None:
+        """The override about this gate of the request's agent definition; None also while the topic of overrides can't
+        be read."""
+        if self._skips is None:
+            return None
+        await self._skips.tried.wait()
+        if self._skips.skips is None:
+            return None
+        return self._skips.skips.known.get(SkippedGate(milestone, request.step.agent_id, request.step.agent_version))
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""

@@ -17,6 +17,7 @@ from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import CandidateAnswer, GoldenSet, vertical_of
 from evalcore.gates.overrides import Shift, accepted
 from evalcore.gates.requests import named
+from evalcore.gates.skips import GateSkip, SkippedGate
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
@@ -29,6 +30,7 @@ from rampgate.ci_gate import report_texts
 from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
+from rampgate.ci_gate.override_log import read_skips
 from rampgate.ci_gate.publish import publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.run import GateRequest, GateRun
@@ -68,6 +70,7 @@ class Options:
     judges: str | None
     coverage: float | None
     standing: str | None
+    skips: bool
     baselines: Path | None
     record: bool
     commit: str
@@ -103,7 +106,8 @@ def decide(options: Options) -> int:
         )
         given = read_outputs(options.outputs) if options.outputs else None
         suspended = suspended_judges(options.standing, settings, registry.all(), today) if options.standing else {}
-        gate = _gate_on_traces(options.traces, options, at, registry) if options.traces else None
+        skip = _skip(options, at, settings, today) if options.skips else None
+        gate = _gate_on_traces(options.traces, options, at, registry, skip) if options.traces else None
     except BadFile as error:
         raise Failure(str(error)) from error
     shift = _shift(options, registry, today, settings if options.publish else None)
@@ -181,7 +185,20 @@ async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awai
         return await judge(scorer)
 
 
-def _gate_on_traces(traces: Path, options: Options, at: Milestone, registry: Registry) -> Gate:
+def _skip(options: Options, at: Milestone, settings: Settings, today: date) -> GateSkip | None:
+    """The override on its topic that skips the gate; None also where nobody can tell: then the gate runs whole."""
+    version = options.agent_version or options.commit
+    try:
+        known = run(partial(read_skips, settings))
+    except Unavailable as error:
+        sys.stderr.write(f"--skips: no override is honoured: {clean(str(error), 500)}\n")
+        return None
+    return known.of(SkippedGate(at, str(options.agent_id), version), today)
+
+
+def _gate_on_traces(
+    traces: Path, options: Options, at: Milestone, registry: Registry, skip: GateSkip | None = None
+) -> Gate:
     """The gate on a file's traces, by the listed judges or by those of their categories. Raises Failure, BadFile."""
     items = items_of(read_traces(traces), at, registry.manifest.get("schema", {}))
     names = None
@@ -190,7 +207,7 @@ def _gate_on_traces(traces: Path, options: Options, at: Milestone, registry: Reg
         names, wrong = named(listed, "--judges", registry, options.vertical)
         if wrong:
             raise Failure("; ".join(wrong))
-    gate = prepare(at, items, names, registry, options.vertical)
+    gate = prepare(at, items, names, registry, options.vertical, skip)
     if not gate.judges:
         raise Failure("no trace has a metadata.category that the manifest has: name the judges, --judges a,b")
     return gate
@@ -252,7 +269,10 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure("--candidate: no name or password may stand on a command line: set RAMPGATE_CANDIDATE_KEY")
     if options.publish and not merging:
         raise Failure(f"--publish: not at {at}: a rollout's own gates stand in the history already")
-    if options.publish and not (options.agent_id and (options.agent_version or options.commit)):
-        raise Failure("--publish: say of which agent definition: --agent-id ID --agent-version VERSION")
+    if options.skips and merging:
+        raise Failure("--skips: not at pre_merge, which no override skips")
+    if (options.publish or options.skips) and not (options.agent_id and (options.agent_version or options.commit)):
+        which = "--publish" if options.publish else "--skips"
+        raise Failure(f"{which}: say of which agent definition: --agent-id ID --agent-version VERSION")
     if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

@@ -16,6 +16,7 @@ from agents.gates.ports import GatePorts, Item, Sample
 from agents.ramp_steps import answer
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
+from evalcore.gates.skips import GateSkip
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.scoring.answers import Answer, Scored, Unscored
@@ -58,6 +59,7 @@ class Scripted:
     past: list[float] = field(default_factory=list)
     verticals: tuple[str, ...] = ()
     stands: Stand = PASSED
+    skip: GateSkip | None = None
     lines: list[Line] = field(default_factory=list)
     before: list[Milestone] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -90,6 +92,9 @@ class Scripted:
     async def suspended(self, judge: str) -> str:
         return ""
 
+    async def skips(self, asked: RampRequest, milestone: Milestone) -> GateSkip | None:
+        return self.skip
+
     async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:
         return self.rate
 
@@ -108,7 +113,7 @@ def verdict(
     scripted = scripted or Scripted()
     request = read(json.dumps({**REQUEST, **changes}).encode())
     assert isinstance(request, (RampRequest, InvalidRequest))
-    ports = GatePorts(scripted, scripted, scripted, Coverage(scripted))
+    ports = GatePorts(scripted, scripted, scripted, Coverage(scripted), skips=scripted.skips)
     ports = replace(ports, scores=scores) if scores is not None else ports
     return asyncio.run(answer(request, known or registry(), ports, NOW))
 

@@ -13,8 +13,10 @@ from typer.testing import CliRunner, Result
 
 from agents.ports import Unavailable
 from evalcore.gates.planning import Renamed, plan
+from evalcore.gates.skips import read_skip
 from evalcore.registry.gate_paths import ANYTHING_ELSE, DEFAULT, triggered
 from evalcore.yaml.models import read_as
+from rampgate.ci_gate.override_log import event_id
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.settings import Settings
@@ -214,6 +216,13 @@ def test_an_override_that_the_central_log_can_not_take_does_not_hold(
     assert refused.stdout == ""
     assert planned(*asked, "--kafka", "127.0.0.1:7").exit_code == 0
     assert [(one["kind"], one["milestone"], one["head"]) for one in sent] == [("gate_skip", "pre_ramp", HEAD)]
+    assert "agent_id" not in sent.pop(), "it is about CI alone"
+    definition = ("--agent-id", "receipts-agent", "--agent-version", "abc")
+    assert planned(*asked, "--kafka", "127.0.0.1:7", *definition).exit_code == 0
+    skip = read_skip({"event_id": event_id(sent[0]), **sent[0]})
+    assert skip is not None, "what is published is what a rollout's gate reads"
+    assert skip.gate == ("pre_ramp", "receipts-agent", "abc")
+    assert "both" in str(planned(*asked, *definition[:2]).exception)
 
 
 def test_what_the_command_line_says_of_a_pull_request_overrides_nothing(tmp_path: Path) -> None:

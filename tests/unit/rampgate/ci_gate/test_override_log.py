@@ -57,6 +57,8 @@ def test_a_run_that_is_repeated_is_no_second_override() -> None:
     again = entry("2026-11-20T10:00:00+00:00")
     pushed = entry("2026-11-20T11:00:00+00:00", head="b2c3")
     assert event_id(again) == event_id(entry()) != event_id(pushed)
+    versions = {event_id(entry(agent_id="a", agent_version=version)) for version in ("v1", "v2")}
+    assert len(versions | {event_id(entry())}) == 3, "a skip of another version is another override"
     assert report([entry(), again, pushed], Quarter.of("2026Q4"))["count"] == 2
 
 

@@ -1,0 +1,113 @@
+"""Follows a small topic from its start, for as long as a worker runs: what it says is in memory, and nothing in Redis.
+
+Who needs it knows nothing before the topic has been read to its end, nor while it can't be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from agents.ports import Unavailable
+from schemas.settings import KafkaAccess
+from streams.kafka.client import Reconnecting, make_consumer
+from streams.kafka.reading import partitions_of
+from streams.kafka.transport import KAFKA_ERRORS
+from streams.retry import Retry, reason_of
+from streams.stopping import heed_cancel
+
+log = structlog.get_logger(__name__)
+LOOK_SECONDS = 1.0
+"""Time from one look at the topic's end to the next: what is written holds so much later."""
+READ_SECONDS = 20.0
+TOLD_EVERY = 60
+"""Failures in a row, some five seconds apart, of which one is logged."""
+
+
+class FollowedTopic(ABC):
+    """Follows the topic from `start` to `close`. `what` names it in errors."""
+
+    what = "a topic"
+
+    def __init__(self, access: KafkaAccess, topic: str) -> None:
+        self._access, self._topic = access, topic
+        self._consumer = Reconnecting(lambda: make_consumer(access))
+        self._places = dict[TopicPartition, int]()
+        self._follower: asyncio.Task[None] | None = None
+        self.tried = asyncio.Event()
+        """Set once the topic has been read to its end for the first time, or could not be."""
+
+    @abstractmethod
+    def take_in(self, value: bytes) -> None:
+        """Take a record's value. Never raises: what is none of its records is passed over."""
+
+    @abstractmethod
+    def caught_up(self) -> None:
+        """Every record has been taken in that stood on the topic when the reading began."""
+
+    @abstractmethod
+    def lost(self) -> None:
+        """The topic can't be read: from now on nobody knows what it says."""
+
+    def start(self) -> None:
+        self._follower = asyncio.create_task(self._follow(), name=f"follow {self._topic}")
+
+    async def close(self) -> None:
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
+        await self._consumer.drop()
+
+    async def read_on(self) -> None:
+        """Read what has come since the last time. Raises Unavailable, also where there is no such topic."""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._to_the_end()
+        except (Unavailable, TimeoutError, *KAFKA_ERRORS) as error:
+            self.lost()
+            await self._consumer.drop()
+            why = str(error) if isinstance(error, Unavailable) else reason_of(error)
+            raise Unavailable(f"Kafka: {self.what} can't be read: {why}") from error
+        finally:
+            self.tried.set()
+        self.caught_up()
+
+    async def _to_the_end(self) -> None:
+        consumer = await self._consumer.get()
+        partitions = await self._assigned(consumer)
+        ends = await consumer.end_offsets(partitions)
+        while behind := [one for one in partitions if self._places[one] < ends[one]]:
+            heed_cancel()
+            for records in (await consumer.getmany(*behind, timeout_ms=250)).values():
+                for record in records:
+                    if record.value is not None:
+                        self.take_in(record.value)
+            for one in behind:
+                self._places[one] = await consumer.position(one)
+
+    async def _follow(self) -> None:
+        """Read until cancelled."""
+
+        def noticed(error: BaseException, failures: int, pause: float) -> None:
+            if failures % TOLD_EVERY == 1:
+                log.warning("waiting_for_a_topic", topic=self._topic, reason=str(error))
+
+        while True:
+            heed_cancel()
+            await Retry(first=1.0, longest=5.0).call(self.read_on, Unavailable, noticed=noticed)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _assigned(self, consumer: AIOKafkaConsumer) -> list[TopicPartition]:
+        """The topic's partitions, assigned from where the last reading ended."""
+        if not consumer.assignment() and not await partitions_of(self._access, [self._topic]):
+            raise Unavailable(f"there is no topic {self._topic}")
+        numbers = await consumer._client._wait_on_metadata(self._topic)
+        partitions = [TopicPartition(self._topic, number) for number in sorted(numbers)]
+        if consumer.assignment() != set(partitions):
+            consumer.assign(partitions)
+            for one in partitions:
+                consumer.seek(one, self._places.setdefault(one, 0))
+        return partitions

@@ -1,0 +1,48 @@
+"""Follows the topic of overrides for those that skip a gate of a rollout (PC5 §5.5).
+
+A skip lets judges out of a gate, so it fails closed: while the topic can't be read, or where there is none, every gate
+runs whole.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from evalcore.gates.skips import Skips
+from schemas.settings import KafkaAccess
+from streams.gates.followed_topic import FollowedTopic
+
+
+class GateSkips(FollowedTopic):
+    """Knows the overrides that skip gates, `Skips`; None while nobody knows them."""
+
+    what = "the topic of overrides"
+
+    def __init__(self, access: KafkaAccess, topic: str) -> None:
+        super().__init__(access, topic)
+        self._read = Skips()
+        self.skips: Skips | None = None
+
+    def take_in(self, value: bytes) -> None:
+        try:
+            record = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return
+        if isinstance(record, dict):
+            self._read.add(record)
+
+    def caught_up(self) -> None:
+        self.skips = self._read
+
+    def lost(self) -> None:
+        self.skips = None
+
+
+async def skips_now(access: KafkaAccess, topic: str) -> Skips:
+    """Return the overrides that skip gates. Raises Unavailable, also where there is no such topic."""
+    followed = GateSkips(access, topic)
+    try:
+        await followed.read_on()
+    finally:
+        await followed.close()
+    return followed.skips if followed.skips is not None else Skips()

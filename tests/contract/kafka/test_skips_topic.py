@@ -1,0 +1,127 @@
+"""Overrides that skip gates, on a real Kafka: read whole by whoever decides, honoured only while they can be read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from agents.ports import Unavailable
+from evalcore.gates.requests import RampRequest
+from evalcore.gates.skips import GateSkip, SkippedGate
+from rampgate.ci_gate.override_log import event_id, publish, read_skips
+from rampgate.local.services.kafka import KafkaCluster
+from rampgate.settings import Settings
+from schemas.judges import Milestone
+from schemas.publish.examples import EXAMPLES
+from schemas.ramp_steps import RampStep
+from schemas.settings import KafkaAccess
+from streams.gates.gate_skips import GateSkips
+from streams.gates.verdict_log import VerdictLog
+from streams.kafka.client import Producer
+from tests.memory_ports import ManualClock, MemoryStore
+
+TODAY = date(2026, 3, 2)
+
+
+@pytest.fixture
+def settings(kafka: KafkaCluster, topic_prefix: str) -> Settings:
+    kafka.create_topics([f"{topic_prefix}gate-overrides"], 2)
+    return Settings(kafka=kafka.bootstrap, topic_prefix=topic_prefix)
+
+
+@pytest.fixture
+def access(kafka: KafkaCluster) -> KafkaAccess:
+    return KafkaAccess((kafka.bootstrap,))
+
+
+@pytest.fixture
+async def skips(access: KafkaAccess, settings: Settings) -> AsyncIterator[GateSkips]:
+    made = GateSkips(access, f"{settings.topic_prefix}gate-overrides")
+    yield made
+    await made.close()
+
+
+def entry(version: str = "abc") -> Mapping[str, Any]:
+    (example,) = EXAMPLES["gate-override"]
+    whole = {name: value for name, value in example.items() if name != "event_id"}
+    return {**whole, "agent_version": version}
+
+
+def about(version: str = "abc", milestone: str = "pre_ramp") -> SkippedGate:
+    return SkippedGate(milestone, entry()["agent_id"], version)
+
+
+async def told(skips: GateSkips | None, version: str = "abc") -> GateSkip | None:
+    """What a gate of this version is told by the memory of verdicts, which has it at hand."""
+    access = KafkaAccess(("127.0.0.1:9",))
+    log = VerdictLog(access, Producer(access), "v", ManualClock(), 1, MemoryStore(ManualClock()), skips=skips)
+    step = RampStep.model_validate({
+        "request_id": "r", "experiment_id": "e", "agent_id": entry()["agent_id"], "agent_version": version,
+        "from_percent": 0, "to_percent": 5, "eval_gates": {"pre_ramp": ["tone"]}, "requested_at": datetime.now(UTC),
+    })  # fmt: skip
+    return await log.skip(RampRequest(step, ""), Milestone.PRE_RAMP)
+
+
+async def test_what_ci_publishes_is_known_to_the_gate_of_that_version_and_to_no_other(
+    settings: Settings, skips: GateSkips
+) -> None:
+    await publish(settings, [entry(), {**entry("b"), "kind": "baseline_shift"}, {**entry("c"), "agent_version": ""}])
+    await skips.read_on()
+    found = await told(skips)
+    assert found is not None
+    assert (found.gate, found.event_id) == (about(), event_id(entry()))
+    for version in ("abd", "b", "c", ""):
+        assert skips.skips is not None
+        assert skips.skips.of(about(version), TODAY) is None
+    await publish(settings, [entry("d"), entry()])
+    await skips.read_on()
+    assert await told(skips, "d") is not None, "one that comes later is known at the next look"
+    assert (await read_skips(settings)).of(about("d"), TODAY) is not None, "and to a command"
+
+
+async def test_what_is_no_override_is_passed_over(settings: Settings, access: KafkaAccess, skips: GateSkips) -> None:
+    topic, producer = f"{settings.topic_prefix}gate-overrides", Producer(access)
+    odd = [b"no json", b"{}", b"[]", b"null", b'{"kind": "gate_skip"}', b"\xff", None]
+    await producer.send([(topic, b"k", value, ()) for value in odd])
+    await producer.close()
+    await publish(settings, [entry()])
+    await skips.read_on()
+    assert await told(skips) is not None
+
+
+async def test_while_the_topic_can_not_be_read_no_skip_is_honoured(
+    settings: Settings, skips: GateSkips, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await publish(settings, [entry()])
+    await skips.read_on()
+    assert await told(skips) is not None
+
+    async def away(self: object, partitions: object) -> None:
+        raise KafkaConnectionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr("aiokafka.AIOKafkaConsumer.end_offsets", away)
+        with pytest.raises(Unavailable, match="the topic of overrides can't be read"):
+            await skips.read_on()
+        assert await told(skips) is None
+        with pytest.raises(Unavailable):
+            await read_skips(settings)
+    await skips.read_on()
+    assert await told(skips) is not None, "what was known is known again"
+
+
+async def test_without_the_topic_gates_run_whole_and_wait_for_nothing(access: KafkaAccess, topic_prefix: str) -> None:
+    """An older installation has none; the first look ends at once, and with it the waiting of a gate."""
+    absent = GateSkips(access, f"{topic_prefix}nothing")
+    absent.start()
+    try:
+        assert await told(absent) is None
+        with pytest.raises(Unavailable, match="there is no topic"):
+            await absent.read_on()
+    finally:
+        await absent.close()
+    assert await told(None) is None

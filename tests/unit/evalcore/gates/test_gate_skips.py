@@ -1,0 +1,187 @@
+"""A skip is honoured and cited by the gate that it skips, whichever way that is decided, and never for safety (PC5
+§5.5)."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from evalcore.gates.evaluate import evaluate_gate
+from evalcore.gates.history import History
+from evalcore.gates.skips import GateSkip, SkippedGate, Skips, read_skip
+from evalcore.gates.verdict import as_json
+from schemas.judges import Milestone
+from schemas.manifests import LONGEST_OVERRIDE
+from schemas.publish.examples import EXAMPLES
+from schemas.verdicts import Action, Code, GateVerdict, Verdict, VerdictLevel
+from tests.unit.agents.gates.ramp_answers_rig import NOW, SAFETY, Scripted, codes, registry, verdict
+from tests.unit.evalcore.gates.gate_items import Model
+
+TODAY = NOW.date()
+PRE_RAMP, PRE_FULL = Milestone.PRE_RAMP, Milestone.PRE_FULL
+LOW = {"ux_quality": 0.1}
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    (example,) = EXAMPLES["gate-override"]
+    about = {"agent_id": "receipts-agent", "agent_version": "abc123", "expires": "2026-11-30"}
+    return {**example, **about, **changes}
+
+
+def skip(**changes: Any) -> GateSkip:
+    made = read_skip(record(**changes))
+    assert made is not None
+    return made
+
+
+def stepped(scores: dict[str, float] | None = None, scripted: Scripted | None = None, **changes: Any) -> Verdict:
+    made = scripted or Scripted(scores=scores or {})
+    made.skip = skip(**changes)
+    return verdict(made)
+
+
+def evaluated(says: Any, **changes: Any) -> GateVerdict:
+    known = Skips()
+    known.add(record(**changes))
+    said = {"input": {"messages": [{"content": "hi"}]}, "output": {"messages": [{"content": [{"text": "ho"}]}]}}
+    traces = [{"trace_id": f"t{number}", **said} for number in range(400)]
+    return evaluate_gate(
+        "pre_ramp", traces, ["ux_quality"], registry=registry(), model=Model(says), today=TODAY, skips=known,
+        agent_id="receipts-agent", agent_version="abc123",
+    )  # fmt: skip
+
+
+def test_pc5_5_5_a_skipped_gate_cites_its_override_and_the_quality_judges_are_not_asked() -> None:
+    scripted = Scripted(scores=LOW)
+    assert verdict(Scripted(scores=LOW)).verdict is VerdictLevel.FAIL, "it fails where nothing skips it"
+    found = stepped(scripted=scripted)
+    assert (found.verdict, found.action, codes(found)) == (VerdictLevel.WARN, Action.PROCEED, {Code.GATE_SKIPPED})
+    assert set(scripted.asked) == set(found.per_judge_scores) == SAFETY
+    for told in (record()["event_id"], "writer", "owner", "example/agents#12", "2026-11-30", "pre_ramp"):
+        assert told in found.reasons[0].message, told
+    assert as_json(found)["reasons"][0]["code"] == "gate_skipped"
+
+
+@pytest.mark.parametrize("judge", sorted(SAFETY))
+def test_no_skip_is_for_safety(judge: str) -> None:
+    found = stepped({judge: 0.0})
+    assert (found.verdict, found.action, found.failing_judges) == (VerdictLevel.FAIL, Action.HALT, [judge])
+    assert Code.GATE_SKIPPED in codes(found), "it is cited all the same"
+    assert found.reasons[0].code is not Code.GATE_SKIPPED, "what failed comes first"
+
+
+@pytest.mark.parametrize(
+    ("scripted", "code"),
+    [
+        (Scripted(down=True), Code.JUDGE_UNAVAILABLE),
+        (Scripted(size=3), Code.INSUFFICIENT_SAMPLE),
+        (Scripted(rate=None), Code.COVERAGE_TOO_LOW),
+        (Scripted(verticals=("travel",)), Code.DATASET_MISMATCH),
+    ],
+    ids=["no model", "too few traces", "no coverage", "another vertical's traces"],
+)
+def test_a_skip_makes_no_evidence_of_none(scripted: Scripted, code: Code) -> None:
+    """The safety judges that decide need the sample that the gate needs."""
+    found = stepped(scripted=scripted)
+    assert found.verdict is VerdictLevel.FAIL
+    assert codes(found) == {code, Code.GATE_SKIPPED}
+
+
+OTHERS = {
+    "another agent": {"agent_id": "receipts-agent-2"},
+    "another version": {"agent_version": "abc1234"},
+    "another gate": {"milestone": "pre_full"},
+    "expired": {"expires": (TODAY - timedelta(days=1)).isoformat()},
+    "longer than any override may": {"expires": (TODAY + LONGEST_OVERRIDE + timedelta(days=1)).isoformat()},
+}
+
+
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
+def test_a_skip_of_anything_else_skips_nothing_on_the_stream(changes: dict[str, Any]) -> None:
+    """Also where what remembers overrides hands out a wrong one."""
+    found = stepped(LOW, **changes)
+    assert found.verdict is VerdictLevel.FAIL
+    assert codes(found) == {Code.FLOOR_BREACH}
+
+
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
+def test_a_skip_of_anything_else_skips_nothing_in_evaluate_gate(changes: dict[str, Any]) -> None:
+    assert Code.GATE_SKIPPED not in [reason.code for reason in evaluated(_low, **changes).reasons]
+
+
+def _low(asked: Any) -> Any:
+    """The worst of every number, and true."""
+    kinds = [one["type"] for one in asked.schema["properties"]["score"]["anyOf"]]
+    return True if "boolean" in kinds else 1 if "integer" in kinds else 0.0
+
+
+def test_evaluate_gate_honours_a_skip_as_the_stream_does() -> None:
+    found = evaluated(_low)
+    assert (found.verdict, [reason.code for reason in found.reasons]) == (VerdictLevel.WARN, [Code.GATE_SKIPPED])
+    assert set(found.per_judge_scores) == SAFETY
+
+
+@pytest.mark.parametrize("day", [TODAY, TODAY + LONGEST_OVERRIDE])
+def test_a_skip_holds_to_the_end_of_its_day_and_for_as_long_as_an_override_may(day: date) -> None:
+    assert stepped(LOW, expires=day.isoformat()).verdict is VerdictLevel.WARN
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "baseline_shift", "judges": ["ux_quality"]},
+        {"milestone": "pre_merge"},
+        {"milestone": "pre_rampant"},
+        {"agent_id": ""},
+        {"agent_version": ""},
+        {"approved_by": ""},
+        {"approved_by": "@Writer"},
+        {"author": ""},
+        {"expires": "soon"},
+        {"expires": 20261130},
+        {"event_id": ""},
+    ],
+    ids=str,
+)
+def test_what_is_no_whole_skip_of_a_rollouts_gate_is_none(changes: dict[str, Any]) -> None:
+    assert read_skip(record(**changes)) is None
+
+
+@pytest.mark.parametrize("left", ["agent_id", "agent_version", "milestone", "event_id"])
+def test_a_skip_that_does_not_say_of_whom_is_one_of_ci_alone(left: str) -> None:
+    assert read_skip({name: value for name, value in record().items() if name != left}) is None
+
+
+def test_of_several_overrides_the_last_to_expire_counts_in_any_order() -> None:
+    first, last = record(expires="2026-11-25"), record(expires="2026-12-02", event_id="later")
+    about = SkippedGate("pre_ramp", "receipts-agent", "abc123")
+    for order in ([first, last], [last, first], [first, last, first, {"kind": "gate_skip"}, {}]):
+        known = Skips()
+        for one in order:
+            known.add(one)
+        for day, event_id in ((TODAY, "later"), (date(2026, 12, 2), "later"), (date(2026, 12, 3), None)):
+            found = known.of(about, day)
+            assert (found.event_id if found is not None else None) == event_id
+
+
+def test_a_text_in_an_override_stays_one_short_line_of_the_verdict() -> None:
+    found = stepped(event_id="e\n" * 500, author="w\x1b[31m" * 500, repository="r" * 5000)
+    assert found.reasons[0].message.isprintable()
+    assert len(found.reasons[0].message) < 600
+
+
+def test_the_step_after_a_skipped_gate_finds_it_and_a_failed_one_stands_in_its_way() -> None:
+    """A warning stands like any other: a skip of `pre_ramp` is no obstacle at the next step, and no pass either."""
+    for scores, stands in (({}, True), ({"jailbreaking": 0.0}, False)):
+        history = History()
+        history.add(as_json(stepped(scores)))
+        assert history.stand("receipts-agent", "abc123", PRE_RAMP).passes is stands
+
+
+def test_a_jump_to_100_skips_only_the_gate_that_the_override_names() -> None:
+    scripted = Scripted(scores=LOW, skip=skip())
+    found = verdict(scripted, to_percent=100)
+    ramp, full = found.gates
+    assert (ramp.verdict, full.verdict, found.milestone) == (VerdictLevel.WARN, VerdictLevel.FAIL, PRE_FULL)
