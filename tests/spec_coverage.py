@@ -13,14 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.spec_clauses import CLAUSES, Clause, Due
+from tests.mutants.declared import Mutant, mutants
+from tests.spec_clauses import CLAUSES, NOT_YET, Clause, Due
 
 TESTS: Final = Path(__file__).parent
 PAGE: Final = TESTS.parent / "docs" / "spec-coverage.md"
 HEAD: Final = """# Which tests hold which clause
 
 Made by `make docs` from the names and docstrings of the tests. A test fails where one of them is gone, or where a
-clause that is due has none (PF-9 NFR-5)."""
+clause that is due has none (PF-9 NFR-5). The last column says how a clause was broken on purpose (`tests/mutants/`,
+`make mutants`): each time the tests beside it fail."""
 _DOCUMENT: Final = re.compile(r"\b(PC|PF)-?(5|9)\b")
 _NEXT: Final = re.compile(
     r"(?:[\s,;/]|\band\b|\bor\b)*(§\d+(?:\.\d+)?|N?FR-\d+|AC-\d+|R-\d+|Decisions? \d+|\d+(?![\d.]))"
@@ -101,17 +103,30 @@ def held() -> dict[str, list[str]]:
     }
 
 
+@cache
+def broken() -> dict[str, list[Mutant]]:
+    """Clause -> the mutants that break it."""
+    found: dict[str, list[Mutant]] = {}
+    for mutant in mutants():
+        for clause in mutant.clauses:
+            found.setdefault(clause, []).append(mutant)
+    return found
+
+
 def page() -> str:
     by, lines = held(), [HEAD]
     for document in ("PC5", "PF-9"):
-        lines += ["", f"## {document}", "", "| clause | demands | held by |", "| --- | --- | --- |"]
+        lines += ["", f"## {document}", "", "| clause | demands | held by | broken by |", "| --- | --- | --- | --- |"]
         lines += [_row(clause, by) for clause in CLAUSES if clause.document == document]
     return "\n".join([*lines, ""])
 
 
 def _row(clause: Clause, by: dict[str, list[str]]) -> str:
     tests = "<br>".join(f"`{test}`" for test in by.get(clause.title, []))
-    return f"| {clause.name} | {clause.words} | {tests or ('not yet' if clause.due is Due.LATER else 'nothing')} |"
+    held_by = tests or ("not yet" if clause.due is Due.LATER else "nothing")
+    words = clause.words + (f"<br>not yet: {NOT_YET[clause.title]}" if clause.title in NOT_YET else "")
+    tried = "<br>".join(mutant.what for mutant in broken().get(clause.title, []))
+    return f"| {clause.name} | {words} | {held_by} | {tried} |"
 
 
 if __name__ == "__main__":

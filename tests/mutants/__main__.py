@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.declared import Mutant, mutants, subjects
+from tests.mutants.declared import Mutant, must_compile, mutants, subjects
 from tests.root import ROOT
 
 PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-o", "timeout=120", "--tb=line"]
@@ -193,7 +193,7 @@ def copied(folder: Path) -> Path:
 
 def change(path: Path, text: str) -> None:
     """Write it, with a time that no compiled file can have been made from. Raises SyntaxError for what is no Python."""
-    compile(text, str(path), "exec")
+    must_compile(str(path), text)
     path.write_text(text)
     moment = next(_moments)
     os.utime(path, (moment, moment))

@@ -1,7 +1,8 @@
 """The mutants: small changes of the product, each with the tests that must notice it.
 
-A subject is a TOML file in this folder. `tests` at its head serves every mutant that names none of its own; so does
-`file`. A mutant replaces `from`, which occurs once in `file`, by `to`.
+A subject is a TOML file in this folder. `tests` at its head serves every mutant that names none of its own; so do
+`file` and `clauses`. A mutant replaces `from`, which occurs once in `file`, by `to`. `clauses` are those of PC5 and
+PF-9 that the product breaks with the change; `docs/spec-coverage.md` lists it beside them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Mutant:
     old: str
     new: str
     tests: tuple[str, ...]
+    clauses: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -38,6 +40,12 @@ class Mutant:
         return text.replace(self.old, self.new)
 
 
+def must_compile(path: str, text: str) -> None:
+    """Raises SyntaxError for what is no Python, in a file that is to be some."""
+    if path.endswith(".py"):
+        compile(text, path, "exec")
+
+
 def subjects() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
@@ -50,5 +58,6 @@ def mutants(wanted: Sequence[str] = ()) -> list[Mutant]:
         for one in page["mutant"]:
             tests = one.get("tests") or page["tests"]
             file = one.get("file") or page["file"]
-            found.append(Mutant(subject, one["what"], file, one["from"], one["to"], tuple(tests)))
+            clauses = one.get("clauses") or page.get("clauses", ())
+            found.append(Mutant(subject, one["what"], file, one["from"], one["to"], tuple(tests), tuple(clauses)))
     return found

@@ -59,7 +59,8 @@ async def bad_in_opik(rig: Rig) -> bool:
 
 
 async def test_pc5_ac7_a_rollback_restores_files_and_opik_and_times_itself(rig: Rig, tmp_path: Path) -> None:
-    """By default to the version before the last commit about the judge; other judges stay as they are in both."""
+    """By default to the version before the last commit about the judge; other judges stay as they are in both. Its
+    duration is a metric (PC5 §10.2)."""
     good, left = git(rig.configs, "rev-parse", "HEAD~2").strip(), tmp_path / ".git/rollback.prom"
     head = git(rig.configs, "rev-parse", "HEAD")
     assert await bad_in_opik(rig)

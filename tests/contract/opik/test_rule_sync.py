@@ -1,4 +1,4 @@
-"""`rampgate rules sync` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.7."""
+"""`rampgate rules sync` on a local Opik: PC5 FR-7, FR-9, AC-7, AC-8, §5.6, §5.7."""
 
 from __future__ import annotations
 

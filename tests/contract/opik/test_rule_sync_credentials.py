@@ -1,4 +1,5 @@
-"""A sync with each vertical's key to Opik: what a key may not do is told with the setting to change (PC5 FR-7)."""
+"""A sync with each vertical's key to Opik: what a key may not do is told with the setting to change (PC5 FR-7, AC-8,
+§5.6)."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 import evalcore
 from evalcore import get_metric_by_id, get_metrics_for_category, get_threshold, reloading
 from evalcore.registry import disk
+from schemas.judges import Enforcement, Milestone
+from schemas.verdicts import GateVerdict, JudgeScore, VerdictLevel
 from tests.root import ROOT
 
 SHIPPED = ROOT / "configs"
@@ -35,7 +38,7 @@ def python(code: str, root: Path, env: dict[str, str] | None = None) -> subproce
 
 
 def test_the_functions_have_the_specifications_signatures() -> None:
-    """PC5 §5.4, contracts §3: positional parameters, their names and defaults; `vertical` by name only."""
+    """PC5 §5.4, §9.4, §10.1, contracts §3: positional parameters, their names and defaults; `vertical` by name only."""
     wanted = {
         "get_metrics_for_category": ["category"],
         "get_metric_by_id": ["judge_id"],
@@ -54,6 +57,26 @@ def test_the_functions_have_the_specifications_signatures() -> None:
         if name in ("get_metrics_for_category", "get_metric_by_id", "get_threshold"):
             assert [p.name for p in others] == ["vertical"]
     assert inspect.signature(evalcore.get_threshold).parameters["milestone"].default is None
+
+
+def test_pc5_5_4_a_verdict_and_a_judges_score_are_as_the_document_has_them() -> None:
+    """Frozen, with its fields in its order; ours follow. The words are texts, as PC6 compares them."""
+    wanted = {
+        GateVerdict: ["per_judge_scores", "verdict", "failing_judges", "milestone"],
+        JudgeScore: ["score", "threshold", "passed", "enforcement"],
+    }
+    for kind, names in wanted.items():
+        found = dataclasses.fields(kind)
+        assert [one.name for one in found][: len(names)] == names
+        assert all(one.default is not one.default_factory for one in found[len(names) :]), "ours can be left out"
+    score = JudgeScore(4.5, 4.0, True, Enforcement.WARN)
+    verdict = GateVerdict({"ux_quality": score}, VerdictLevel.PASS, [], Milestone.PRE_RAMP)
+    for one, name in ((verdict, "verdict"), (score, "passed")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(one, name, False)
+    assert (verdict.verdict, verdict.milestone, score.enforcement) == ("pass", "pre_ramp", "warn")
+    assert [*VerdictLevel] == ["pass", "warn", "fail"]
+    assert [*Milestone] == ["pre_merge", "pre_ramp", "pre_full"]
 
 
 def test_what_the_library_does_not_have_is_an_attribute_error() -> None:
@@ -117,8 +140,8 @@ for credentials in ({}, {"OPIK_API_KEY": "reads-only", "OPIK_URL_OVERRIDE": "htt
 
 
 def test_lookups_need_no_opik_and_never_write_to_it(root: Path) -> None:
-    """PC5 AC-8, FR-7: a vertical's own project needs to grant nothing, and no more than reading. The process has no
-    connection at all: first without credentials, then with a key that may only read."""
+    """PC5 AC-8, FR-7, §5.6: a vertical's own project needs to grant nothing, and no more than reading. The process has
+    no connection at all: first without credentials, then with a key that may only read."""
     key = root.parent / "read-only.key"
     key.write_text("reads-only")
     (root / "verticals/shop.yaml").write_text(f"{{name: shop, project: shop-eval, api_key_file: {key}}}")

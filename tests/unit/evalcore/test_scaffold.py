@@ -5,6 +5,7 @@ PF-9 FR-8, §5.5, §5.10, AC-5, AC-8; PC5 AC-2.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -68,6 +69,25 @@ def test_pf9_ac5_the_scaffold_is_valid_before_anything_is_filled_in(configs: Pat
     assert {"response_quality", "jailbreaking", "safety_restricted", "sensitive_topics"} <= {
         one["id"] for one in shown["judges"]
     }
+
+
+@pytest.mark.usefixtures("serving")
+def test_pc5_10_1_the_guide_to_onboard_a_vertical_works_as_it_is_written(configs: Path) -> None:
+    """Phase 6: the commands of docs/registry.md one after the other, and then the call that it ends with. What
+    `manifest sync` does with the vertical's Opik project is held by tests/contract/opik/test_manifest_sync.py."""
+    guide = (HERE / "docs/registry.md").read_text().partition("## Onboard a vertical")[2].partition("\n## ")[0]
+    commands = re.findall(r"^ +rampgate (.+)$", guide, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["vertical", "manifest", "manifest", "manifest"]
+    for command in commands:
+        done = run(configs, *command.split())
+        assert done.code == 0, (command, done.err)
+    evalcore.use(configs, ttl=None)
+    own = evalcore.get_metrics_for_category("basket_questions", vertical="shopping")
+    assert {"response_quality", "jailbreaking"} <= {metric.id for metric in own}
+    steps = re.findall(r"^\d\. \*\*([\w ]+)", guide, re.MULTILINE)
+    assert [step.split()[0] for step in steps] == [
+        "Scaffold", "Opik", "Categories", "Judges", "Seeds", "Owner", "Resolve", "Opik",
+    ]  # fmt: skip
 
 
 def test_the_files_are_those_of_pf9s_walkthrough(configs: Path, tmp_path: Path) -> None:

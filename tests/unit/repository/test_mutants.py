@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.mutants.declared import Mutant, mutants
+from tests.mutants.declared import Mutant, must_compile, mutants
 from tests.root import ROOT
 
 ALL = mutants()
@@ -16,7 +16,7 @@ ALL = mutants()
 def test_what_a_mutant_changes_is_there_once_and_the_change_can_be_compiled(mutant: Mutant) -> None:
     text = mutant.applied()
     assert text != (ROOT / mutant.file).read_text()
-    compile(text, mutant.file, "exec")
+    must_compile(mutant.file, text)
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)

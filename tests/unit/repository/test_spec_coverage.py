@@ -8,12 +8,12 @@ import re
 import pytest
 
 from tests.root import ROOT
-from tests.spec_clauses import CLAUSES, Clause, Due
-from tests.spec_coverage import PAGE, clauses_in, clauses_in_name, held
+from tests.spec_clauses import CLAUSES, NOT_YET, TRIED, Clause, Due
+from tests.spec_coverage import PAGE, broken, clauses_in, clauses_in_name, held
 
 TESTS = ROOT / "tests"
 
-ROW = re.compile(r"^\| (\S+(?: \d+)?) \| (.+?) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (\S+(?: \d+)?) \| (.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
 CRITERIA = [
     *(f"PC5 AC-{number}" for number in (1, 2, 5, 6, 8, 10)),
     *(f"PF-9 AC-{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 11, 15)),
@@ -21,11 +21,11 @@ CRITERIA = [
 
 
 def rows() -> dict[str, str]:
-    """Clause -> its last column on the committed page."""
+    """Clause -> what holds it, on the committed page."""
     found: dict[str, str] = {}
     for part in PAGE.read_text().split("\n## ")[1:]:
         document = part.split("\n", 1)[0]
-        found |= {f"{document} {name}": cell for name, _, cell in ROW.findall(part) if name not in ("clause", "---")}
+        found |= {f"{document} {name}": cell for name, _, cell, _ in ROW.findall(part) if name not in ("clause", "---")}
     return found
 
 
@@ -69,6 +69,25 @@ def test_what_is_not_there_yet_is_said() -> None:
     late = [clause.title for clause in CLAUSES if clause.due is Due.LATER and not held().get(clause.title)]
     assert [rows()[title] for title in late] == ["not yet"] * len(late)
     assert "nothing" not in rows().values()
+
+
+@pytest.mark.parametrize("clause", sorted(TRIED))
+def test_a_clause_was_broken_and_the_tests_that_hold_it_noticed(clause: str) -> None:
+    """`make mutants` sees them fail; here stands that it looks at the tests which the page names."""
+    assert broken().get(clause), f"no mutant breaks {clause}"
+    holding = held()[clause]
+    files = {test.partition("::")[0] for test in holding}
+    for mutant in broken()[clause]:
+        named = [test.removeprefix("tests/") for test in mutant.tests]
+        hold = [test for test in named if test in holding or test in files or test.partition("::")[0] in holding]
+        assert hold, f"{clause}: none of the tests of {mutant.name!r} names the clause"
+
+
+def test_what_a_mutant_breaks_is_a_clause() -> None:
+    titles = {clause.title for clause in CLAUSES}
+    assert set(broken()) <= titles
+    assert set(NOT_YET) <= titles
+    assert titles >= TRIED
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_they_follow_the_schema_of_github() -> None:
 
 
 def test_every_pull_request_is_validated() -> None:
-    """PC5 FR-14: rules and manifest; PF-9 §5.6: the manifest is what its sources give."""
+    """PC5 FR-14, §10.1: rules and manifest; PF-9 §5.6: the manifest is what its sources give."""
     workflow = load(ROOT / ".github" / "workflows" / "registry.yml")
     assert workflow["on"]["pull_request"] == "", "without a filter of paths or branches"
     job = workflow["jobs"]["validate"]
@@ -147,8 +147,8 @@ def test_a_job_uses_githubs_own_actions_and_leaves_no_token_behind(
 
 
 def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_branchs_action() -> None:
-    """PC5 FR-2. An edited description and a label run it again; the event is the one whose workflow and code are the
-    target branch's, and keys are for pull requests of this repository alone."""
+    """PC5 FR-2, §5.5, §10.1. An edited description and a label run it again; the event is the one whose workflow and
+    code are the target branch's, and keys are for pull requests of this repository alone."""
     workflow = load(ROOT / ".github" / "workflows" / "gate.yml")
     (event,) = workflow["on"]
     assert event == "pull_request_target"

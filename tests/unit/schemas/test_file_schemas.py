@@ -80,7 +80,7 @@ def as_json(value: Any) -> Any:
 
 
 def test_what_the_scaffold_writes_names_its_schemas_and_fits_them() -> None:
-    """PF-9 §5.5: so do the files of the next vertical."""
+    """PF-9 §5.5, PC5 §9.4: so do the files of the next vertical."""
     registry = build(checked(read_tree(CONFIGS), date(2026, 11, 21))[0])
     judges = [registry.judge(name) for name in ("response_quality", "fetch_legal")]
     begun = Start("shopping", "p", "default", ("shopping",), "conversation", ("a",), (), "general_qa", (), "PLT-1")

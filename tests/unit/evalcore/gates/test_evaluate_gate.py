@@ -53,6 +53,7 @@ def test_the_named_judges_and_the_inherited_safety_judges_decide() -> None:
 
 
 def test_the_signature_is_pc5s_with_vertical_beside() -> None:
+    """PC5 §5.4, §9.4: as PC6 calls it."""
     for function in (evaluate_gate, aevaluate_gate):
         parameters = inspect.signature(function).parameters
         assert list(parameters)[:3] == ["milestone", "traces_or_dataset", "judge_ids"]

@@ -53,6 +53,7 @@ OWN = {"name": "shop-eval", "version": 2, "items": 40, "adversarial": {"name": "
 
 
 def test_pc5_fr7_a_verticals_sample_has_its_own_golden_set_and_its_edge_cases_beside_the_platforms() -> None:
+    """PC5 §5.6: the dataset is the vertical's, in its project."""
     known = registry({"candidate": CANDIDATE, "adversarial": RED_TEAM}, datasets={"shop": OWN})
     of_shop, of_others = parts(known, FULL, "shop"), parts(known, FULL, "travel")
     assert dataset_version(of_shop) == "shop-eval v2 + red-team v3 + edges v1"

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from evalcore.gates.decision import Evidence
 from schemas.judges import Milestone
-from schemas.manifests import GateDefaults
+from schemas.manifests import GateDefaults, SampleSection
 
 MERGE, RAMP, FULL = Milestone
 
@@ -16,6 +16,14 @@ def test_a_milestone_that_is_left_out_keeps_its_default() -> None:
     gates = GateDefaults.model_validate({"minimum_sample": {"pre_ramp": 7}, "window_seconds": {"pre_full": 3600}})
     assert gates.minimum_sample == {MERGE: 20, RAMP: 7, FULL: 300}
     assert gates.window_seconds == {RAMP: 86_400, FULL: 3600}
+
+
+def test_pc5_fr2_5_5_pre_full_looks_at_more_traces_of_a_longer_time_than_pre_ramp() -> None:
+    """A day and a week, about 200 items and 500 to 1,000."""
+    assert GateDefaults().window_seconds == {RAMP: 86_400, FULL: 604_800}
+    size = SampleSection().size
+    assert size[RAMP] == 200
+    assert 500 <= size[FULL] <= 1_000
 
 
 def test_no_judge_needs_more_items_of_its_own_than_the_sample_has() -> None:

@@ -61,6 +61,7 @@ def test_no_call_touches_a_file_once_the_registry_is_loaded(root: Path) -> None:
 
 
 def test_the_manifest_is_a_dict_as_its_file_has_it(root: Path) -> None:
+    """PC5 §5.4."""
     assert evalcore.load_manifest() == yaml.safe_load((root / MANIFEST).read_text())
     assert type(evalcore.load_manifest()) is dict
 

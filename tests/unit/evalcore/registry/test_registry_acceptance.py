@@ -162,6 +162,16 @@ def test_pf9_ac15_an_id_with_the_reserved_prefix_fails_and_names_the_way(name: s
     assert "not through the judge registry" in found[0].fix
 
 
+@pytest.mark.parametrize("name", CENTRAL)
+def test_pc5_10_1_every_shipped_judge_has_its_threshold_in_the_manifest(name: str) -> None:
+    """Phase 5: who asks what gates a promotion finds it in one place, on the judge's scale."""
+    stated = plain(MANIFEST)["thresholds"]
+    assert isinstance(stated, dict)
+    said = stated[Path(name).stem]
+    judge = build(assemble(SHIPPED, TODAY)[0]).judge(Path(name).stem)
+    assert judge.thresholds == (said if isinstance(said, dict) else dict.fromkeys(judge.thresholds, said))
+
+
 def test_pc5_ac1_a_new_rule_file_passes_and_its_judge_is_there_the_next_time_files_are_read() -> None:
     """PC5 AC-1."""
     text = SHIPPED.files["rules/ux_quality.yaml"].decode()

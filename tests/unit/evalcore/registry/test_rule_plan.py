@@ -115,6 +115,7 @@ def test_a_rule_switched_on_by_hand_is_switched_off_again() -> None:
 
 
 def test_what_is_not_ours_is_left_alone_and_said() -> None:
+    """PC5 FR-7, §5.6: a project is its vertical's, and so is what lies there and no sync has made."""
     (ours,) = applied(planned([judge()], []), [])
     by_hand = replace(ours, id="h", variables={"input": "input"})
     shared = replace(ours, id="s", projects=(PROJECT, "p-2"))

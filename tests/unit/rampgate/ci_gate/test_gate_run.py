@@ -9,7 +9,7 @@ import pytest
 
 from rampgate.local.model.behaviour import Behaviour
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, gate, refused
-from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, item, jsonl, local_model
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, MANIFEST, Rig, item, jsonl, local_model
 
 
 @pytest.fixture
@@ -18,14 +18,20 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 
 def test_all_judges_of_the_categories_in_the_dataset_are_evaluated(rig: Rig) -> None:
-    """PC5 AC-3: all judges declared in the manifest for affected categories, on the configured dataset; each on the
-    items of its categories, the global and safety judges on all."""
+    """PC5 AC-3, FR-2: all judges declared in the manifest for affected categories, on the configured dataset; each on
+    the items of its categories, the global and safety judges on all."""
     found = gate(rig)
     assert (found["milestone"], found["verdict"], found["failing_judges"]) == ("pre_merge", "pass", [])
     n = {judge: score["n"] for judge, score in found["per_judge_scores"].items()}
     assert n == {"helpfulness": ITEMS, "brevity": ITEMS // 2, "refusal": ITEMS, "honesty": ITEMS}
     assert found["dataset"]["answered"] == ITEMS
     assert found["evidence"]["judged"] == sum(n.values())
+
+
+def test_a_global_quality_judge_scores_the_items_of_every_category(rig: Rig) -> None:
+    """PC5 AC-3, §5.5: `global_metrics` fire beside the category's own judges."""
+    rig.registry({"evaluation_manifest.yaml": f"{MANIFEST[:-1]}, global_metrics: {{judges: [refusal, brevity]}}}}"})
+    assert gate(rig)["per_judge_scores"]["brevity"]["n"] == ITEMS
 
 
 def test_a_quality_judge_below_its_threshold_warns_and_a_safety_judge_blocks(rig: Rig) -> None:
@@ -41,7 +47,7 @@ def test_a_quality_judge_below_its_threshold_warns_and_a_safety_judge_blocks(rig
 
 
 def test_a_quality_judge_that_blocks_at_pre_merge_blocks_the_merge(rig: Rig) -> None:
-    """PC5 AC-3: below its threshold, the pull request is blocked."""
+    """PC5 AC-3, FR-2, §10.1: below its threshold, the pull request is blocked."""
     # 0.6 on one half of the items: only brevity's are low enough, the safety judges are at 0.9 on all.
     rig.answers(lambda n: 0.6 if n % 2 else 1)
     rig.registry(

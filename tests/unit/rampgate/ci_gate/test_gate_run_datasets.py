@@ -35,6 +35,7 @@ def test_a_dataset_that_is_not_the_manifests_does_not_match(rig: Rig) -> None:
 
 
 def test_an_empty_category_and_an_unknown_one_do_not_match(rig: Rig) -> None:
+    """PC5 §9.3: every category of the manifest has at least one item."""
     jsonl(rig.dataset, *(item(n, category="elsewhere") for n in range(ITEMS)))
     found = gate(rig, code=1)
     assert codes(found) >= {"dataset_mismatch"}
@@ -75,6 +76,7 @@ def test_pc5_fr7_a_vertical_passes_on_its_own_dataset(rig: Rig) -> None:
 
 
 def test_a_verticals_own_dataset_is_held_to_what_its_extension_says(rig: Rig) -> None:
+    """PC5 §9.3: a vertical covers the categories that it declares."""
     of_shop(rig)
     named = ("--vertical", "shop", "--dataset-name", "golden", "--dataset-version", 7)
     jsonl(rig.dataset, *(item(n, category="general_qa") for n in range(ITEMS + 1)))

@@ -35,7 +35,10 @@ def reported(*arguments: object) -> Result:
 
 
 def test_a_quarter_shows_who_asked_for_and_allowed_how_many_overrides(tmp_path: Path) -> None:
+    """PC5 §5.5: audited quarterly, of each quarter from its first moment to its last."""
     later = entry(pull_request="#13", at="2026-12-31T23:59:59+00:00")
+    first = entry(pull_request="#1", at="2026-10-01T00:00:00+00:00")
+    assert report([first, later], Quarter.of("2026-Q4"))["count"] == 2
     outside = [entry(at="2026-09-30T23:00:00+00:00", head="a"), entry(at="2027-01-01T00:00:00+00:00", head="b")]
     lines = [entry(), SHIFT, *outside, {"at": "2026-11-20T09:00:00+00:00", "kind": "skip", "topic": "x"}]
     files = jsonl(tmp_path / "one.jsonl", *lines), jsonl(tmp_path / "two.jsonl", later)

@@ -19,7 +19,8 @@ async def world(tmp_path: Path) -> World:
 
 
 async def test_a_refresh_serves_the_new_version_at_once(world: World) -> None:
-    """PC5 AC-7, the refresh: a changed file is served without a restart, and the one before it again after a revert."""
+    """PC5 AC-7, §5.7, the refresh: a changed file is served without a restart, and the one before it again after a
+    revert."""
     old, new = registry(), registry(thresholds={"response_quality": 5})
     async with world.client() as client:
         for now, before in ((new, old), (old, new)):
@@ -37,6 +38,7 @@ async def test_a_refresh_serves_the_new_version_at_once(world: World) -> None:
 
 
 async def test_a_broken_version_leaves_the_last_good_one_and_says_so_everywhere(world: World) -> None:
+    """PC5 §10.2: also in the metrics of what validation finds, and of drift."""
     good = world.files.serving
     assert good is not None
     world.files.next = [BROKEN, DRIFT, LATE]
