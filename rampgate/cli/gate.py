@@ -72,7 +72,7 @@ def plan_command(
     from rampgate.settings import load_settings
     from schemas.dead_letters import clean
 
-    if (agent_id is None) != (agent_version is None):
+    if bool(agent_id) != bool(agent_version):
         raise Failure("an agent definition is both: --agent-id ID --agent-version VERSION")
     definition = {"agent_id": agent_id, "agent_version": agent_version} if agent_id else {}
     names: list[str | Renamed] = [*(changed or []), *(files or [])]

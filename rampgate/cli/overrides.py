@@ -1,4 +1,4 @@
-"""`rampgate overrides report`: the central log of overrides of gates, by quarter (PC5 §5.5; contracts §5)."""
+"""`rampgate overrides report` and `publish`: the central log of overrides of gates (PC5 §5.5; contracts §5)."""
 
 from __future__ import annotations
 
@@ -32,3 +32,23 @@ def report_command(
     from rampgate.cli.jobs.override_report import show
 
     show(quarter, audit or [], kafka, as_json=as_json)
+
+
+@group.command("publish")
+def publish_command(
+    audit: Annotated[Path, typer.Argument(metavar="FILE", help="an audit: overrides, JSON Lines")],
+    kafka: KafkaOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send the overrides of an audit to the central log; one that it has already counts once.
+
+    So that the step with Kafka's password is another than the one that reads a pull request. Exit code 2 if the log
+    does not have them all: none of them holds then.
+
+    Example: rampgate overrides publish audit.jsonl
+    """
+    from rampgate.cli.jobs.override_audit import publish_file
+    from rampgate.console import print_json
+
+    count = publish_file(audit, kafka)
+    print_json({"published": count}) if as_json else typer.echo(f"{count} overrides are in the central log")

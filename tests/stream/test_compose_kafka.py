@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,11 +16,20 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from evalcore.gates.verdict import Moment, of_pull_request
+from rampgate.ci_gate.publish import publish
 from rampgate.local.services.process import ServiceUnavailable
 from rampgate.local.services.redis import RedisServer
+from rampgate.settings import KafkaSecurity, Settings
+from schemas.judges import Milestone
+from schemas.publish.examples import EXAMPLES
+from schemas.topics import Topics
+from schemas.verdicts import GateVerdict, VerdictLevel
+from tests.action_program import action_beside_a_program
 from tests.fault.faulty_opik import FaultyOpik
 from tests.fault.worker_process import WorkerProcess, environment
 from tests.giving_up import give_up
+from tests.root import ROOT
 from tests.stream.commands import in_process_of_its_own
 from tests.stream.compose_kafka import SERVICES, ComposeKafka, refusal
 from tests.stream.plain_events import PROJECT, thumb, trace_event
@@ -186,6 +198,49 @@ def test_who_writes_a_topic_does_not_read_it(compose_kafka: ComposeKafka, user: 
     with pytest.raises(KafkaException) as refused:
         read(compose_kafka.login(user), topic)
     assert refusal(refused.value) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_ci_publishes_overrides_and_verdicts_by_the_action_and_may_do_nothing_else(
+    compose_kafka: ComposeKafka, tmp_path: Path
+) -> None:
+    """The action's own step, with the password that it is handed; what it sends a worker may read."""
+    (example,) = EXAMPLES["gate-override"]
+    made, target = tmp_path / "rampgate-gate", tmp_path / "target"
+    made.mkdir()
+    target.mkdir()
+    audited = {name: value for name, value in example.items() if name != "event_id"}
+    noise = {"kind": "skip", "topic": "rampgate.thumbs"}
+    (made / "audit.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in (noise, audited)))
+    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}
+    told = {
+        "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(tmp_path), "TARGET": str(target),
+        "ACTION": str(action_beside_a_program(tmp_path / "program")), "KAFKA": compose_kafka.address,
+        "KAFKA_SECURITY": json.dumps(security), "KAFKA_PASSWORD": compose_kafka.login("ci")["sasl.password"],
+    }  # fmt: skip
+    command = ["bash", str(Path(told["ACTION"]) / "publish.sh")]
+    done = subprocess.run(command, env=told, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, json.loads(done.stdout or "null")) == (0, {"published": 1}), done.stderr
+    (entry,) = read(compose_kafka.login("worker"), "rampgate.gate-overrides", 1)
+    assert entry.items() > audited.items()
+    assert not list(tmp_path.glob("kafka.*")), "the password's file is gone"
+
+    secret = tmp_path / "secret"
+    secret.write_text(told["KAFKA_PASSWORD"])
+    access = Settings(kafka=compose_kafka.address, kafka_security=KafkaSecurity(**security, secret_file=secret))
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    gate = GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE)
+    verdict = of_pull_request("shop-agent", "v2", gate, Moment(now, 1.0), request_id="gate-run-of-ci")
+    asyncio.run(publish(access, verdict))
+    found = read(compose_kafka.login("worker"), "rampgate.verdicts")
+    assert "gate-run-of-ci" in [one["request_id"] for one in found]
+
+    ci = compose_kafka.login("ci")
+    written = {"rampgate.verdicts", "rampgate.gate-overrides"}
+    assert {topic for topic in Topics().all if not hidden(ci, topic)} == written
+    for topic in written:
+        with pytest.raises(KafkaException) as refused:
+            read(ci, topic, 1)
+        assert refusal(refused.value) == "TOPIC_AUTHORIZATION_FAILED"
 
 
 @pytest.mark.parametrize("how", ["a wrong password", "no password"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs pre_merge on the registry that plan.sh wrote. The only step with keys.
+# Runs pre_merge on the registry that plan.sh wrote. The only step with the model's and Opik's keys.
 set -euo pipefail
 rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
 folder=$RUNNER_TEMP/rampgate-gate

@@ -14,8 +14,10 @@ import orjson
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
 from rampgate.ci_gate.github import REPOSITORY, read_pull_request
-from rampgate.ci_gate.override_log import publish
+from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.ci_gate.override_log import KINDS, publish
 from rampgate.console import Failure, run
+from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings, revealed
 
 LONGEST = 256 * 1024
@@ -89,6 +91,25 @@ def write(audit: Path | None, kind: str, entries: Sequence[Mapping[str, Any]]) -
     except OSError as error:
         raise Failure(f"{audit}: the audit can't be written, so no override holds: {error}") from error
     return written
+
+
+def publish_file(audit: Path, kafka: str | None) -> int:
+    """Send the overrides of an audit's file to the central log, and return how many they are. Raises Failure."""
+    try:
+        entries = [entry for _, entry in lines(audit) if entry.get("kind") in KINDS]
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    for number, entry in enumerate(entries, start=1):
+        if not entry.get("repository"):
+            raise Failure(f"{audit}: override {number} names no repository")
+    settings = load_settings({"kafka": kafka})
+    configure_logs("error", "console")
+    try:
+        if entries:
+            run(lambda: publish(settings, entries))
+    except Unavailable as error:
+        raise Failure(f"no override holds that the central log does not have: {error}") from error
+    return len(entries)
 
 
 def plain_entry(entry: Mapping[str, Any]) -> dict[str, Any]:

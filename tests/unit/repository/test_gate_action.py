@@ -19,17 +19,18 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.action_program import ACTION as FOLDER
+from tests.action_program import action_beside_a_program
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
 from tests.unit.rampgate.registry.git_folders import git
 
-FOLDER = ROOT / ".github" / "actions" / "gate"
 ACTION: Any = yaml.load((FOLDER / "action.yml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506 # makes text of all
 STEPS = ACTION["runs"]["steps"]
-KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY")
-SECRET = "the-key-of-the-model"
+KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY", "KAFKA_PASSWORD")
+SECRET, PASSWORD = "the-key-of-the-model", "the-password-of-ci"
 KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
 CONDITION = re.compile(r"steps\.plan\.outputs\.(\w+) == '(\w+)'")
 EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
@@ -44,16 +45,9 @@ class Runner:
         self.temp, self.target, self.proposed = folder / "temp", folder / "target", folder / "proposed"
         self.made = self.temp / "rampgate-gate"
         self.environments: list[dict[str, str]] = []
-        program = folder / "program"
-        binaries, self.action = program / ".venv" / "bin", program / ".github" / "actions" / "gate"
-        for one in (binaries, self.action, self.temp, self.target):
+        for one in (self.temp, self.target):
             one.mkdir(parents=True)
-        (program / "Makefile").write_text("setup: ;\n")
-        for name, call in (("python", ""), ("rampgate", "-m rampgate")):
-            (binaries / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
-            (binaries / name).chmod(0o755)
-        for file in FOLDER.iterdir():
-            (self.action / file.name).write_bytes(file.read_bytes())
+        self.action = action_beside_a_program(folder / "program")
         self.rig = Rig(self.target, model)
         (self.target / "baselines.json").write_text('{"runs": []}')
         git(self.target, "init", "--quiet", "--initial-branch=main")
@@ -94,6 +88,8 @@ class Runner:
         for step in STEPS:
             asked = CONDITION.fullmatch(step.get("if", ""))
             if asked and f"{asked[1]}={asked[2]}" not in output.read_text().splitlines():
+                continue
+            if step.get("if") == "inputs.kafka != ''" and not known["inputs.kafka"]:
                 continue
             environment = {name: value for name, value in os.environ.items() if name in KEPT}
             environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(output)}
@@ -198,7 +194,46 @@ def test_only_the_step_that_judges_has_keys(runner: Runner) -> None:
     assert len(before) == 2
     assert last["MODEL_KEY"] == SECRET
     assert not any(SECRET in environment.values() for environment in before)
-    assert not [name for step in STEPS[:-1] for name in step["env"] if name.endswith(KEYS)]
+    held = [[name for name in step.get("env", ()) if name.endswith(KEYS)] for step in STEPS]
+    assert held == [[], [], ["MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY"], ["KAFKA_PASSWORD"]]
+
+
+def test_an_override_that_the_central_log_can_not_take_fails_the_job_and_only_its_step_has_the_password(
+    runner: Runner,
+) -> None:
+    theirs = runner.propose()
+    rewritten(theirs / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
+    head = runner.commit(theirs)
+    log = {
+        "kafka": "127.0.0.1:9", "kafka-password": PASSWORD, "agent-id": "shop-agent", "agent-version": "v2",
+        "kafka-security": '{"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}',
+    }  # fmt: skip
+    done = runner.run(**log)
+    assert done.returncode == 0, "without an override nothing is sent: " + done.stderr
+
+    runner.host.says(skipping("pre_full"), "eval-skip-pre-full")
+    runner.host.pull["headRefOid"] = head
+    for review in runner.host.pull["latestOpinionatedReviews"]["nodes"]:
+        review["commit"]["oid"] = head
+    assert runner.run().returncode == 0, "nobody named a central log"
+    assert "agent_id" not in runner.read("audit.jsonl")
+    done = runner.run(**log)
+    assert done.returncode == 2
+    assert "no override holds that the central log does not have" in done.stderr
+    entry = runner.read("audit.jsonl")
+    assert (entry["milestone"], entry["agent_id"], entry["agent_version"]) == ("pre_full", "shop-agent", "v2")
+    *before, last = runner.environments
+    assert (len(before), last["KAFKA_PASSWORD"]) == (3, PASSWORD)
+    assert not any(PASSWORD in environment.values() for environment in before)
+    assert not list(runner.temp.glob("kafka.*")), "the password's file is gone"
+    assert PASSWORD not in done.stdout + done.stderr
+
+
+def skipping(milestone: str) -> str:
+    """A description with a skip that is filled in and ticked."""
+    soon = (datetime.now(UTC) + timedelta(days=30)).date()
+    block = f"milestones: [{milestone}]\napproved_by: '@owner'\njustification: calibrated anew\nexpires: {soon}\n"
+    return f"```eval-skip-justification\n{block}```\n\n- [x] The reviewer agrees to every override above\n"
 
 
 def test_a_change_that_triggers_no_gate_runs_none_and_without_a_model_none_passes(runner: Runner) -> None:

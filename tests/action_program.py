@@ -1,0 +1,24 @@
+"""The gate's action beside a program, as a workflow's runner has them: the program is this repository's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.root import ROOT
+
+ACTION = ROOT / ".github" / "actions" / "gate"
+
+
+def action_beside_a_program(folder: Path) -> Path:
+    """Returns the folder of the action, whose program runs with this interpreter and what PYTHONPATH names."""
+    binaries, action = folder / ".venv" / "bin", folder / ".github" / "actions" / "gate"
+    for one in (binaries, action):
+        one.mkdir(parents=True)
+    (folder / "Makefile").write_text("setup: ;\n")
+    for name, call in (("python", ""), ("rampgate", "-m rampgate")):
+        (binaries / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
+        (binaries / name).chmod(0o755)
+    for file in ACTION.iterdir():
+        (action / file.name).write_bytes(file.read_bytes())
+    return action
