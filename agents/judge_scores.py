@@ -63,7 +63,7 @@ def live_events(
         "source": "live",
     }
     for judge, found in said:
-        yield from _events([trace_id], subject, judge, found, at_ms)
+        yield from events_of([trace_id], subject, judge, found, at_ms)
 
 
 def name_of(value: Any) -> str | None:
@@ -71,7 +71,9 @@ def name_of(value: Any) -> str | None:
     return clean(value, LONGEST) if isinstance(value, str) and value else None
 
 
-def _events(place: Sequence[str], subject: Subject, judge: Judge, found: Judgement, at_ms: int) -> Iterator[ScoreEvent]:
+def events_of(
+    place: Sequence[str], subject: Subject, judge: Judge, found: Judgement, at_ms: int
+) -> Iterator[ScoreEvent]:
     """Yield the event of the judge's answer, and one of each dimension's. `place`: where the judge was asked, which no
     two answers of one judge's version share."""
     at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")

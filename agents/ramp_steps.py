@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from agents.gates.ports import GatePorts, OutOfTime, Sample
+from agents.gates.ports import AskingGate, GatePorts, OutOfTime, Sample
 from agents.join.counting import CONSUMED, HOUR, arrival, count_tallies
 from agents.join.step import Batch, until_recorded
 from agents.join.step_data import Report
@@ -161,7 +161,9 @@ async def _gate(
     window = registry.gates.window_seconds.get(milestone)
     # Read with the sample: the gate must not see counts that change while its judges work.
     rate = await ports.coverage.rate(gate.vertical, window) if window is not None else None
-    answers = await ports.scoring.score(asked.request_id, list(gate.judges.values()), gate.items, _within(ends))
+    step = asked.step
+    asking = AskingGate(asked.request_id, milestone, step.agent_id, step.agent_version, gate.vertical or step.vertical)
+    answers = await ports.scoring.score(asking, list(gate.judges.values()), gate.items, _within(ends))
     ports.scores(milestone, answers)
     history = {
         name: await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))

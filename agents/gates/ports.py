@@ -16,7 +16,7 @@ from evalcore.scoring.items import Item
 from schemas.judges import Milestone
 from schemas.verdicts import SampleFacts
 
-__all__ = ["GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample", "Samples", "Scoring"]
+__all__ = ["AskingGate", "GatePorts", "History", "Item", "JoinCoverage", "OutOfTime", "Sample", "Samples", "Scoring"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,18 @@ class Sample:
     facts: SampleFacts
     mismatches: tuple[str, ...] = ()
     shortage: str = ""
+
+
+@dataclass(frozen=True)
+class AskingGate:
+    """The gate that has items scored: of which request, and about which agent version. `vertical` is the one whose
+    limits hold."""
+
+    request_id: str
+    milestone: Milestone
+    agent_id: str
+    agent_version: str
+    vertical: str | None = None
 
 
 class OutOfTime(Exception):
@@ -42,9 +54,10 @@ class Samples(Protocol):
 
 class Scoring(Protocol):
     async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
         """Return each judge's answers for its items, by judge id, and by `judge.dimension` where it has dimensions.
+        Each is an event by then (PC5 §9.4).
 
         Never raises for a judge or an item. Answers from before cost nothing. After `within` seconds the rest is
         unscored where the model answers no call at all; where it answers and was too slow, raises OutOfTime.

@@ -1,48 +1,92 @@
-"""Scores gates' samples: each judge on its items, through one scorer for the process."""
+"""Scores gates' samples: each judge on its items, through one scorer for the process. Each answer is an event before a
+gate is decided by it (PC5 §9.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from uuid import UUID
 
-from agents.gates.ports import Item, OutOfTime
+from agents.gates.ports import AskingGate, Item, OutOfTime
+from agents.judge_scores import ScoreEvents, Subject, events_of, name_of
+from agents.ports import Clock
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Judgement, by_name
-from evalcore.scoring.assignments import NO_MODEL, Assignment, assign, score_assignments
+from evalcore.scoring.assignments import Assignment, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
+from evalcore.scoring.items import turn_of, vertical_named
 from evalcore.scoring.runner import Scorer
+from schemas.wire_forms import ScoreEvent
 
-__all__ = ["NO_MODEL", "JudgeScoring", "NoScoring", "answers_of"]
+EVENT_SECONDS = 0.0002
+"""Kept for sending an event, of the time that judges have."""
 
 
 class JudgeScoring:
     """Scores with the judges' model. A judge's filter, sub-agents and sampling rate choose its items; others get no
     answer."""
 
-    def __init__(self, scorer: Scorer, calls: int | None = None, tokens: int | None = None) -> None:
-        """`calls` and `tokens` are what one gate may spend; None is no limit."""
-        self._scorer, self._calls, self._tokens = scorer, calls, tokens
+    def __init__(
+        self,
+        scorer: Scorer | None,
+        events: ScoreEvents,
+        clock: Clock,
+        calls: int | None = None,
+        tokens: int | None = None,
+    ) -> None:
+        """Without a scorer what a model would have to say is missing, so that every gate fails closed and says why.
+        `calls` and `tokens` are what one gate may spend; None is no limit."""
+        self._scorer, self._events, self._clock, self._calls, self._tokens = scorer, events, clock, calls, tokens
 
     async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
         pairs = assign(judges, items)
         spend = Spend(self._calls, self._tokens)
-        found = await score_assignments(self._scorer, request_id, pairs, spend=spend, within=within)
+        if within is not None:
+            within -= min(len(pairs) * EVENT_SECONDS, within / 10)
+        found = await score_assignments(self._scorer, gate.request_id, pairs, spend=spend, within=within)
+        await self._events.put(gate_events(gate, pairs, found, self._clock.now_ms()))
         if any(one.failure is Failure.OUT_OF_TIME for one in found):
             raise OutOfTime
-        return answers_of(pairs, found)
+        return by_name((judge for judge, _ in pairs), found)
 
 
-class NoScoring:
-    """Scores nothing, because no model is configured: every answer is missing, so every gate fails closed and says
-    why."""
+def gate_events(
+    gate: AskingGate, pairs: Sequence[Assignment], found: Sequence[Judgement], at_ms: int
+) -> Iterator[ScoreEvent]:
+    """Yield the events of a gate's answers: one for each item and judge, and each of the judge's dimensions."""
+    by_item = groupby(zip(pairs, found, strict=True), lambda answered: answered[0][1])
+    for item, answers in by_item:
+        place, subject = [gate.request_id, gate.milestone, item.context, item.id], _subject(gate, item)
+        for (judge, _), said in answers:
+            yield from events_of(place, subject, judge, said, at_ms)
 
-    async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
-    ) -> dict[str, list[Answer]]:
-        pairs = assign(judges, items)
-        return answers_of(pairs, await score_assignments(None, request_id, pairs))
+
+def _subject(gate: AskingGate, item: Item) -> Subject:
+    """A trace says itself whose it is; an item of a dataset was answered by whom the gate is about. The candidate's
+    answer to a production input is no trace, and must not count as that input's."""
+    traced = item.context == "online"
+    metadata = item.source.get("metadata") if traced else None
+    known = metadata if isinstance(metadata, dict) else {}
+    trace = _trace(item.id) if traced else None
+    subject: Subject = {
+        "trace_id": trace,
+        "response_id": name_of(turn_of(item.source)) if trace is not None else None,
+        "agent_id": name_of(known.get("agent_id")) or name_of(gate.agent_id),
+        "agent_version": name_of(known.get("agent_version")) or name_of(gate.agent_version),
+        "vertical": name_of(vertical_named(item.source)) or name_of(gate.vertical),
+        "source": "gate",
+        "request_id": gate.request_id,
+        "milestone": gate.milestone,
+    }
+    if trace is None:
+        subject["item_id"] = name_of(item.id) or ""
+    return subject
 
 
-def answers_of(pairs: Sequence[Assignment], found: Sequence[Judgement]) -> dict[str, list[Answer]]:
-    return by_name((judge for judge, _ in pairs), found)
+def _trace(identity: str) -> str | None:
+    try:
+        return str(UUID(identity))
+    except ValueError:
+        return None

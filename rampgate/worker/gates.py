@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from agents.gates.ports import GatePorts, Scoring
-from agents.gates.scoring import JudgeScoring, NoScoring
+from agents.gates.scoring import JudgeScoring
 from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
@@ -34,6 +34,7 @@ from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
+from streams.kafka.judge_scores import JudgeScoresTopic
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import AnswerSeal, RedisScoreCache
@@ -143,8 +144,9 @@ class Gates:
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
+        events = JudgeScoresTopic(self.parts.producer, self.parts.topics["judge-scores"])
         if settings.model_url is None:
-            return NoScoring()
+            return JudgeScoring(None, events, self.parts.clock)
         key = revealed(settings.model_key)
         limits = call_limits(settings)
         self._client = ModelClient(limits.at_once, limits.call_seconds)
@@ -162,7 +164,7 @@ class Gates:
             look=answers.look,
             key=nonce_key(revealed(settings.seal_key or settings.model_key)),
         )
-        return JudgeScoring(self.scorer, settings.gate_calls, settings.gate_tokens)
+        return JudgeScoring(self.scorer, events, self.parts.clock, settings.gate_calls, settings.gate_tokens)
 
     async def start(self) -> None:
         await self.verdicts.start()

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaConsumer
 from redis.asyncio import Redis
 from uuid6 import uuid7
 
-from agents.gates.ports import Item
+from agents.gates.ports import AskingGate, Item
 from evalcore import reloading
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Scored, Unscored
@@ -42,10 +42,10 @@ class ScriptedScoring:
     began: list[str] = field(default_factory=list)
 
     async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
-        self.began.append(request_id)
-        if self.hold is not None and request_id.startswith("long"):
+        self.began.append(gate.request_id)
+        if self.hold is not None and gate.request_id.startswith("long"):
             await self.hold.wait()
         if self.down:
             return {judge.id: [Unscored("refused")] * len(items) for judge in judges}

@@ -40,7 +40,7 @@ async def rig(
 
 
 async def test_a_ramp_step_passes_the_files_of_its_page_and_no_other(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With judges that call a model, so that all of both ways runs: the ramp step's, and its judgements'."""
+    """With judges that call a model, so that three ways run: the step's, its judgements', and their events'."""
     # The operators' news read the verdicts' topic as a consumer of their own, after the way's end.
     monkeypatch.setattr("rampgate.worker.operators.Operators.start", lambda self: None)
     await rig.start()
@@ -53,5 +53,6 @@ async def test_a_ramp_step_passes_the_files_of_its_page_and_no_other(rig: Rig, m
         found = by_request(await rig.verdicts(1))
         await asyncio.sleep(COMMITTED_SECONDS)
     assert [reason["code"] for reason in found["one"]["reasons"]] == ["gate_missing"], found
-    told = [*files_of("A ramp step's way"), *files_of("A judgement's way")]
+    ways = "A ramp step's way", "A judgement's way", "A score's way to the store of traces"
+    told = [file for way in ways for file in files_of(way)]
     assert sorted(product_files(tracer.ran)) == sorted(told)

@@ -12,7 +12,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from agents.gates.ports import GatePorts, Item, Sample
+from agents.gates.ports import AskingGate, GatePorts, Item, Sample
 from agents.ramp_steps import answer
 from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import InvalidRequest, RampRequest, read
@@ -73,7 +73,7 @@ class Scripted:
         return Sample(items, facts)
 
     async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
         await asyncio.sleep(self.seconds)
         self.asked += [judge.id for judge in judges]

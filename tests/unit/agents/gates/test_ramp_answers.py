@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.gates.ports import Item, OutOfTime
+from agents.gates.ports import AskingGate, Item, OutOfTime
 from evalcore.gates.history import Line
 from evalcore.gates.verdict import as_json, from_json
 from evalcore.registry.registry import Judge
@@ -136,7 +136,7 @@ def test_judges_that_would_have_needed_longer_are_told_their_time_and_are_no_out
 
     class Slow(Scripted):
         async def score(
-            self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+            self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
         ) -> dict[str, list[Answer]]:
             given.append(within)
             raise OutOfTime

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from agents.gates.ports import Item
+from agents.gates.ports import AskingGate, Item
 from agents.ramp_steps import in_time
 from evalcore.gates.requests import RampRequest, read
 from evalcore.registry.registry import Judge
@@ -28,11 +28,11 @@ class Timed(Scripted):
     given: list[float] = field(default_factory=list)
 
     async def score(
-        self, request_id: str, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
+        self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
         assert within is not None
         self.given.append(within)
-        return await super().score(request_id, judges, items, within)
+        return await super().score(gate, judges, items, within)
 
 
 def test_a_request_whose_time_is_over_when_deciding_begins_asks_no_judge() -> None:

@@ -36,6 +36,15 @@ class Willing(Model):
         return Reply(json.dumps({"score": True if boolean else 1, "reason": "fine"}), 10)
 
 
+class Otherwise(Willing):
+    """Gives every judge another answer than Willing does."""
+
+    async def complete(self, asked: Prompt) -> Reply:
+        await super().complete(asked)
+        scale = asked.schema["properties"]["score"]["anyOf"][0]["type"]
+        return Reply(json.dumps({"score": {"boolean": False, "integer": 2}.get(scale, 0.5), "reason": "otherwise"}), 10)
+
+
 class Rig:
     """A world whose turns have live judges. `model`: what it answers instead of a score on each judge's scale."""
 

@@ -11,25 +11,15 @@ from jsonschema import Draft202012Validator
 
 from agents.keys import LIVE_MARK
 from agents.ports import Refusal, Unavailable
-from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.cache import MemoryScoreCache
-from evalcore.scoring.calls import Failure, Reply
+from evalcore.scoring.calls import Failure
 from schemas.outcomes import Cause
 from schemas.publish.contracts import schema
 from schemas.wire_forms import ScoreEvent
 from tests.unit.agents.builders import thumb
-from tests.unit.agents.live.live_rig import REGISTRY, Rig, Willing, live_trace
+from tests.unit.agents.live.live_rig import REGISTRY, Otherwise, Rig, Willing, live_trace
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.scoring.scoring_rig import down
-
-
-class Otherwise(Willing):
-    """Gives every judge another answer than Willing does."""
-
-    async def complete(self, asked: Prompt) -> Reply:
-        await super().complete(asked)
-        scale = asked.schema["properties"]["score"]["anyOf"][0]["type"]
-        return Reply(json.dumps({"score": {"boolean": False, "integer": 2}.get(scale, 0.5), "reason": "otherwise"}), 10)
 
 
 def by_judge(rig: Rig) -> dict[str, ScoreEvent]:

@@ -34,6 +34,7 @@ from evalcore.scoring.runner import Scorer
 from rampgate.cli.jobs import gate_run
 from schemas.judges import Milestone
 from schemas.verdicts import Composition, SampleFacts
+from tests.memory_ports import ManualClock, MemoryScoreEvents
 from tests.unit.evalcore.registry.registry_disk import built, written
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
@@ -133,7 +134,7 @@ def by_stream(
     ports = Ports()
 
     async def decided() -> Any:
-        scoring = JudgeScoring(Scorer(model, MemoryScoreCache()))
+        scoring = JudgeScoring(Scorer(model, MemoryScoreCache()), MemoryScoreEvents(), ManualClock())
         gate_ports = GatePorts(ports, scoring, ports, ports)
         return await answer(
             read(json.dumps(request).encode()), registry, gate_ports, datetime(2026, 11, 21, 12, tzinfo=UTC)

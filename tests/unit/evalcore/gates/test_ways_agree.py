@@ -44,6 +44,7 @@ from rampgate.cli.jobs import gate_run
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint
 from schemas.ramp_steps import RampStep
+from tests.memory_ports import ManualClock, MemoryScoreEvents
 from tests.unit.evalcore.registry.registry_disk import built, written
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
@@ -199,7 +200,7 @@ def by_stream(drawn: Drawn, registry: Registry) -> Verdict:
 
     async def decided() -> Any:
         await world.publish()
-        scoring = JudgeScoring(Scorer(GateModel(), MemoryScoreCache()))
+        scoring = JudgeScoring(Scorer(GateModel(), MemoryScoreCache()), MemoryScoreEvents(), ManualClock())
         ports: Any = GatePorts(world.samples, scoring, beside, beside)  # type: ignore[arg-type]  # the part that is asked
         return await answer(request, registry, ports, datetime(2026, 11, 21, 12, tzinfo=UTC))
 

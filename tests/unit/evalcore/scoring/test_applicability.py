@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from agents.gates.ports import Item
-from agents.gates.scoring import NO_MODEL, NoScoring
+from agents.gates.ports import AskingGate, Item
+from agents.gates.scoring import JudgeScoring
 from evalcore.registry.disk import read_tree
 from evalcore.registry.registry import Judge, Registry, build
 from evalcore.scoring.answers import Unscored
 from evalcore.scoring.applicability import matches, scores
-from evalcore.scoring.assignments import assign
+from evalcore.scoring.assignments import NO_MODEL, assign
 from evalcore.validation import checked
-from schemas.judges import Filter
+from schemas.judges import Filter, Milestone
+from tests.memory_ports import ManualClock, MemoryScoreEvents
 
 TRACE: dict[str, Any] = {
     "input": {"messages": [{"content": "hello receipts"}]},
@@ -110,9 +111,11 @@ def test_a_vertical_filter_is_the_verticals() -> None:
 
 async def test_without_a_model_every_answer_is_missing_and_says_what_to_set() -> None:
     items = [Item(str(n), "online", TRACE) for n in range(3)]
-    found = await NoScoring().score("r", [registry().judge("ux_quality")], items)
+    asking, events = AskingGate("r", Milestone.PRE_RAMP, "a", "v"), MemoryScoreEvents()
+    found = await JudgeScoring(None, events, ManualClock()).score(asking, [registry().judge("ux_quality")], items)
     assert found == {"ux_quality": [Unscored(NO_MODEL)] * 3}
     assert "RAMPGATE_MODEL_URL" in NO_MODEL
+    assert [event.get("unscored") for event in events.events] == [True] * 3
 
 
 def test_an_item_of_a_dataset_is_scored_whatever_the_rate() -> None:
