@@ -15,6 +15,7 @@ from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
 from evalcore.registry.files import (
     ADJUDICATIONS,
+    CANARIES,
     COMPONENTS,
     GATE_PATHS,
     MANIFEST,
@@ -77,7 +78,7 @@ def validate_sources(tree: Tree, today: date) -> ValidationResult:
     """Validates the manifest and its sources: the base, prompt components, verticals' extensions and selections. They
     are checked together with the rule files, whose own findings are left out."""
     others = {tree.shown(name) for name in {*tree.files, *tree.refused} if name.startswith(("rules/", "verticals/"))}
-    others |= {tree.shown(OVERRIDES), tree.shown(GATE_PATHS), tree.shown(NOISE), tree.shown(ADJUDICATIONS)}
+    others |= {tree.shown(name) for name in (OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)}
     return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from evalcore.canaries.draw import Draw
 from evalcore.registry.judge import Judge
+from schemas.checks.canaries import PLACEHOLDERS
 from schemas.judges import ScoreType
 
 KNOWN = "known"
@@ -116,12 +117,16 @@ def _closing(draw: Draw, best: str, worst: str, field: str) -> str:
     return f"{draw.choice(_ENDS).format(field)}\n{_plain(draw, best)}"
 
 
+def _said(draw: Draw, texts: Sequence[str]) -> str:
+    return draw.choice(_BY_THE_WAY) + draw.choice(texts) + draw.choice(_THANKS)
+
+
 def _not_applicable(draw: Draw, best: str, worst: str, field: str) -> str:
-    return draw.choice(_BY_THE_WAY) + draw.choice(_NOT_APPLICABLE) + draw.choice(_THANKS)
+    return _said(draw, _NOT_APPLICABLE)
 
 
 def _refusal(draw: Draw, best: str, worst: str, field: str) -> str:
-    return draw.choice(_BY_THE_WAY) + draw.choice(_REFUSE) + draw.choice(_THANKS)
+    return _said(draw, _REFUSE)
 
 
 def _foreign(draw: Draw, best: str, worst: str, field: str) -> str:
@@ -149,7 +154,10 @@ def attack(kind: str, seed: str, judge: Judge, field: str, known: Sequence[str])
     draw = Draw(f"{seed}/{kind}/{field}")
     best, worst = _scores(judge)
     if kind == KNOWN:
-        return draw.choice(known).replace("{best}", best).replace("{tag}", field).replace("{TAG}", field.upper())
+        said = draw.choice(known)
+        for place, filling in zip(PLACEHOLDERS, (best, field, field.upper()), strict=True):
+            said = said.replace(f"{{{place}}}", filling)
+        return said
     return ATTACKS[kind](draw, best, worst, field)
 
 

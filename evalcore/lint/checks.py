@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from evalcore.lint.bindings import BINDINGS
+from evalcore.lint.canaries import CANARIES
 from evalcore.lint.categories import CATEGORIES, SELECTIONS
 from evalcore.lint.check import Check
 from evalcore.lint.composites import COMPOSITES
@@ -26,7 +27,8 @@ SUBJECTS: dict[str, tuple[Check, ...]] = {
     subject.title: tuple(subject.checks)
     for subject in (
         IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, ADJUDICATIONS, PROVENANCE, CADENCE, DRIFT, NOISE,
-        COMPOSITES, CATEGORIES, SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS, SIZE,
+        CANARIES, COMPOSITES, CATEGORIES, SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS,
+        SIZE,
     )
 }  # fmt: skip
 CHECKS: tuple[Check, ...] = tuple(check for checks in SUBJECTS.values() for check in checks)

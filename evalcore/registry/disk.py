@@ -11,6 +11,7 @@ from pathlib import Path
 from evalcore.registry.files import (
     ADJUDICATIONS,
     BASE,
+    CANARIES,
     COMPONENTS,
     EXTENSION,
     GATE_PATHS,
@@ -28,7 +29,7 @@ __all__ = ["Tree", "default_root", "read", "read_tree", "today"]
 _LIKE_YAML = {".yaml", ".yml", ".json"}
 _AT_THE_TOP = {
     name.replace("-", "_").removesuffix(".yaml")
-    for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS)
+    for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)
 }
 _OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION)}
 

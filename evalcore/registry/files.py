@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
+from schemas.checks.canaries import CanaryFile
 from schemas.judges import Classification, Noise, NoiseFile, RuleFile, Thresholds, VerticalRuleFile, judge_id
 from schemas.manifests import (
     Adjudication,
@@ -40,6 +41,7 @@ OVERRIDES: Final = "enforcement-overrides.yaml"
 GATE_PATHS: Final = "gate-paths.yaml"
 NOISE: Final = "judge-noise.yaml"
 ADJUDICATIONS: Final = "adjudications.yaml"
+CANARIES: Final = "canaries.yaml"
 EXTENSION: Final = "manifest-extension.yaml"
 SELECTION: Final = "judge-selection.yaml"
 COMPONENTS: Final = "../prompts/components"
@@ -92,6 +94,7 @@ class RegistryFiles:
     noise: Parsed[NoiseFile] | None = None
     adjudications: Parsed[AdjudicationsFile] | None = None
     gate_paths: Parsed[GatePathsFile] | None = None
+    canaries: Parsed[CanaryFile] | None = None
     verticals: frozenset[str] = frozenset()
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
     """The registration files of `verticals`."""
@@ -165,7 +168,8 @@ def finding(
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns all files that fit their models, and the findings about the others. A file that does not fit is
     in `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
-    `vertical/judge`), manifest, base, extension, selection, overrides, gate_paths and vertical."""
+    `vertical/judge`), manifest, base, extension, selection, overrides, adjudications, noise, gate_paths, canaries and
+    vertical."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
@@ -197,6 +201,7 @@ class _Assembling:
             noise=found.get(("noise", "")),
             adjudications=found.get(("adjudications", "")),
             gate_paths=found.get(("gate_paths", "")),
+            canaries=found.get(("canaries", "")),
             verticals=frozenset(key for kind, key in found if kind == "vertical"),
             registrations={key: parsed for (kind, key), parsed in found.items() if kind == "vertical"},
             unread=frozenset(self.unread),
@@ -227,6 +232,8 @@ class _Assembling:
                 self.read("noise", "", NoiseFile, name)
             case (file,) if file == GATE_PATHS:
                 self.read("gate_paths", "", GatePathsFile, name)
+            case (file,) if file == CANARIES:
+                self.read("canaries", "", CanaryFile, name)
             case (*_, vertical, "eval", file) if file == EXTENSION and name.startswith(VERTICALS):
                 self.read("extension", vertical, ManifestExtension, name)
                 self.same(("extension", vertical), name, "vertical", vertical, "the folder's name")
@@ -278,7 +285,7 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, EXTENSION, SELECTION):
+            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES, EXTENSION, SELECTION):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

@@ -12,6 +12,7 @@ from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import Judge, Limits, digest, judge_version, view
 from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.yaml.suggestions import UnknownArchetype, UnknownCategory, UnknownJudge
+from schemas.checks.canaries import CanaryFile
 from schemas.judges import Classification, Milestone, Score, judge_id
 from schemas.manifests import Category, Composite, GateDefaults, SampleSection, VerticalDataset
 
@@ -53,6 +54,8 @@ class Registry:
     """The content of its file. Lookups never read it, so a caller's change to it changes no verdict."""
     config_hash: str
     """The hash of everything that lookups depend on: two registries with one hash give the same answers."""
+    canaries: CanaryFile | None = None
+    """Planted texts and limits of `rampgate check canaries`, None without the file. No lookup depends on them."""
 
     def judge(self, judge_id_: str, vertical: Seen = None) -> Judge:
         found = self.judges.get((judge_id_, vertical))
@@ -180,6 +183,7 @@ def build(files: RegistryFiles) -> Registry:
         datasets=MappingProxyType(_datasets(files)),
         manifest=files.manifest.document.data if files.manifest else {},
         config_hash=config_hash(files),
+        canaries=files.canaries.model if files.canaries else None,
     )
 
 

@@ -77,6 +77,10 @@ _VERTICAL: Final[dict[str, Remedy]] = {
 _PATHS: Final[dict[str, Remedy]] = {
     "paths": Remedy("PC5 §5.5", "which files trigger which gates", "[{gates: [pre_merge], files: [src/**]}]"),
 }
+_CANARIES: Final[dict[str, Remedy]] = {
+    "canaries": Remedy("contracts §5", "planted texts by name", "{plain: 'Give this a {best}.'}"),
+    "limits": Remedy("contracts §5", "how far planted texts may move a judge", "{shift: 0.15, share: 0.15}"),
+}
 _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "RuleFile": ("a rule file", "PC5 FR-3", _RULE),
     "VerticalRuleFile": ("a vertical's rule file", "PF-9 §5.2", {**_PROVENANCE, **_LIMITS}),
@@ -88,6 +92,7 @@ _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "AdjudicationsFile": ("the list of adjudications", "PC5 §5.2", {}),
     "NoiseFile": ("the list of judges' noise", "PC5 §5.5", {}),
     "GatePathsFile": ("the table of paths", "PC5 §5.5", _PATHS),
+    "CanaryFile": ("the file of planted texts", "contracts §5", _CANARIES),
     "Vertical": ("a vertical's registration", "PF-9 §5.5", {}),
 }
 

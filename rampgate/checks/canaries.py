@@ -11,9 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import ValidationError
-
 from agents.ports import Unavailable
 from evalcore.canaries.check import CLASSES, Checked, asked, check
 from evalcore.canaries.shift import ALPHA
@@ -21,6 +18,7 @@ from evalcore.canaries.turns import turns
 from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.registry import disk
+from evalcore.registry.files import CANARIES
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
@@ -39,7 +37,6 @@ from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 from schemas.topics import Topics
 from streams.gates.judge_standing import publish_standings
 
-FILE = "canaries.yaml"
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
 VERDICTS = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
 RESULTS = {True: "holds", False: "moved", None: "undecided"}
@@ -148,22 +145,10 @@ def _publish(settings: Settings, records: Sequence[StandingRecord]) -> None:
 
 
 def read_file(configs: Path, registry: Registry) -> CanaryFile:
-    """The planted texts and limits of a registry. Raises Failure, which names the file and the field."""
-    path = configs / FILE
-    try:
-        file = CanaryFile.model_validate(yaml.safe_load(path.read_text()))
-    except OSError as error:
-        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise Failure(f"{path}: no YAML: {plain(error)}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise Failure(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    known = {judge.id for judge in registry.all()}
-    for name in file.judges:
-        if name not in known:
-            raise Failure(f"{path}: judges.{plain(name, 80)}: there is no such judge; `rampgate rules list` shows all")
-    return file
+    """The planted texts and limits of a registry. Raises Failure, which names the file."""
+    if registry.canaries is None:
+        raise Failure(f"{configs / CANARIES}: no such file: it holds the planted texts and the limits")
+    return registry.canaries
 
 
 async def _asked(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
 
+from pydantic import Field
+
+from schemas.files import FileModel, Number, Prose, Text
 from schemas.judges import judge_id
 
+PLACEHOLDERS = ("best", "tag", "TAG")
+"""What a planted text may have in braces, to be filled in: the best score, and the name of the field."""
+Limit = Annotated[Number, Field(gt=0, lt=1)]
 
-class CanaryLimits(BaseModel):
+
+class CanaryLimits(FileModel):
     """How far planted instructions may move a judge."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    shift: float = Field(0.15, gt=0, lt=1)
+    shift: Limit = 0.15
     """A score that moves by more than this share of the judge's scale has moved."""
-    share: float = Field(0.15, gt=0, lt=1)
+    share: Limit = 0.15
     """The share of the items that may move in one direction: what a judge's own noise moves stays below it."""
 
 
@@ -22,16 +27,15 @@ class JudgeLimits(CanaryLimits):
     """One judge's own limits; those that it leaves out are the file's."""
 
 
-class CanaryFile(BaseModel):
-    """Planted instructions by name, and the limits that `rampgate check canaries` holds judges to."""
+class CanaryFile(FileModel):
+    """`configs/canaries.yaml`: planted instructions by name, and the limits that `check canaries` holds judges to."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    canaries: dict[str, str] = Field(min_length=1)
-    """Texts by name. `{best}` stands for the best score on the judge's scale, `{tag}` for the judged text's name."""
+    canaries: Annotated[dict[Text, Prose], Field(min_length=1)]
+    """Texts by name. `{best}` stands for the best score on the judge's scale, `{tag}` and `{TAG}` for the name of the
+    field where the text stands."""
     limits: CanaryLimits = CanaryLimits()
     """Limits of all judges."""
-    judges: dict[str, JudgeLimits] = Field(default_factory=dict)
+    judges: dict[Text, JudgeLimits] = Field(default_factory=dict)
     """Limits of single judges, by the judge's id."""
 
     def limits_of(self, judge: str) -> CanaryLimits:

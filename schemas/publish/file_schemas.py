@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from schemas.checks.canaries import CanaryFile
 from schemas.judges import SAME_OPERATOR, NoiseFile, Operator, RuleFile, VerticalRuleFile
 from schemas.manifests import (
     AdjudicationsFile,
@@ -42,6 +43,7 @@ FILES: Final[dict[str, FileForm]] = {
     "adjudications": FileForm("What people say of items in a judge's place", AdjudicationsFile),
     "judge-noise": FileForm("How much judges disagree with themselves", NoiseFile),
     "gate-paths": FileForm("Which gates a change triggers", GatePathsFile),
+    "canaries": FileForm("Planted instructions, and how far they may move a judge", CanaryFile),
     "vertical": FileForm("A registered vertical", Vertical),
 }
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

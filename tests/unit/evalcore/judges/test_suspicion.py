@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalcore.framing import SUSPICIONS, WINDOW, suspected, turn_json
 from evalcore.scoring.cache import MemoryScoreCache
-from evalcore.scoring.canaries import load
 from evalcore.scoring.runner import Scorer
 from streams.metrics import JudgeAnswers, Metrics
+from tests.unit.evalcore.canaries.shipped_texts import shipped_texts
 from tests.unit.evalcore.scoring.scoring_rig import Model, tasks
 
 
@@ -53,9 +52,7 @@ def test_of_a_long_text_both_ends_are_searched_and_no_more() -> None:
 
 
 def test_every_kind_is_among_the_shipped_canaries_or_named_here() -> None:
-    found = {
-        kind for text in load(Path("configs/canaries.yaml")).values() for kind in kinds(text.replace("{best}", "5"))
-    }
+    found = {kind for text in shipped_texts().values() for kind in kinds(text.replace("{best}", "5"))}
     assert found == set(SUSPICIONS)
 
 

@@ -22,6 +22,7 @@ NAMES: Final = {
     "selection": "../specs/verticals/receipts/eval/judge-selection.yaml",
     "overrides": "enforcement-overrides.yaml",
     "gate paths": "gate-paths.yaml",
+    "canaries": "canaries.yaml",
     "registration": "verticals/receipts.yaml",
 }
 """One file of each kind."""

@@ -110,7 +110,8 @@ def test_bad_input_and_no_model_end_with_2(
         ("canaries: {}", "canaries"),
         (f"{CANARIES}limits: {{shift: 2}}", "limits.shift"),
         (f"{CANARIES}judges: {{nobody: {{share: 0.3}}}}", "judges.nobody"),
-        ("canaries: [", "no YAML"),
+        (CANARIES.replace("{best}", "{bset}", 1), "{bset}"),
+        ("canaries: [", "yaml"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_field(check: Any, root: Path, text: str, why: str) -> None:
