@@ -1,0 +1,62 @@
+"""Derives a judge's limit for KL divergence from its own scores while nothing changed: between runs or weeks. Pure.
+
+The limit is the 99th percentile of the divergences between two runs, or weeks, that are drawn from what was seen, but
+not less than the largest that was seen: what runs differ in as wholes counts, too. Each draw takes both sides from the
+same answers. Drawing a pair's sides each from its own would add the pair's chance difference to that of the draw: with
+20 bins such a limit would be twice too wide, and miss what it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalcore.drift.divergence import divergence, divergences
+from evalcore.drift.scale import Scale, Scores
+
+SHARE = 0.99
+DRAWS = 2_000
+
+
+def between_runs(runs: Sequence[Scores], scale: Scale, seed: int) -> float | None:
+    """Returns the limit from runs of one unchanged judge over the same items, NaN where a run has no score; None with
+    fewer than two. A draw is as many items, each with two of its answers (JADE)."""
+    found = [np.isfinite(current) & np.isfinite(baseline) for current, baseline in permutations(runs, 2)]
+    pairs = [
+        np.stack([scale.places(current[both]), scale.places(baseline[both])])
+        for (current, baseline), both in zip(permutations(runs, 2), found, strict=True)
+        if both.any()
+    ]
+    if not pairs:
+        return None
+    # Items whose two answers are in the same two bins are drawn together: the same as one by one, and fast.
+    cells, counts = np.unique(np.concatenate(pairs, axis=1), axis=1, return_counts=True)
+    items = round(counts.sum() / len(pairs))
+    drawn = np.random.default_rng(seed).multinomial(items, counts / counts.sum(), size=DRAWS).astype(np.float64)
+    bins = np.eye(scale.bins)
+    seen = [divergence(*(np.bincount(side, minlength=scale.bins) for side in pair)) for pair in pairs]
+    return _limit(divergences(drawn @ bins[cells[0]], drawn @ bins[cells[1]]), seen)
+
+
+def between_weeks(weeks: Sequence[Scores], scale: Scale, seed: int) -> float | None:
+    """Returns the limit from weeks of production scores, whose items are others each week; None with fewer than two."""
+    counted = [scale.counts(week) for week in weeks if week.size]
+    pairs = list(permutations(counted, 2))
+    if not pairs:
+        return None
+    generator = np.random.default_rng(seed)
+    both = np.sum(counted, axis=0) / np.sum(counted)
+    draws = -(-DRAWS // len(pairs))
+    drawn = [
+        divergences(*(generator.multinomial(side.sum(), both, size=draws).astype(np.float64) for side in pair))
+        for pair in pairs
+    ]
+    return _limit(np.concatenate(drawn), [divergence(*pair) for pair in pairs])
+
+
+def _limit(drawn: NDArray[np.float64], seen: Sequence[float]) -> float:
+    """The lowest divergence that `SHARE` of those drawn are at or below, or the largest seen."""
+    return max(float(np.quantile(drawn, SHARE, method="inverted_cdf")), *seen)
