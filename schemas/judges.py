@@ -345,6 +345,8 @@ class VerticalRuleFile(Provenance):
     """Which traces the judge fires on for this vertical; replaces the central one."""
     enforcement: PerMilestone | None = None
     """warn or block per milestone, where stricter than the platform's."""
+    drift: Drift | None = None
+    """How far the scores of this vertical's turns may move between calibrations; without it the central limit holds."""
 
 
 def score_range(rule: RuleFile) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from schemas.judges import (
     BaselineSource,
     Calibration,
     Classification,
+    Drift,
     Enforcement,
     Filter,
     Milestone,
@@ -82,6 +83,8 @@ class Judge:
     """What was measured of this version's disagreement with itself."""
     adjudications: tuple[Adjudication, ...] = ()
     """What people said of single items in the place of this version, expired or not."""
+    drift: Drift | None = None
+    """How far its scores may move between calibrations, and where that limit comes from."""
 
     @property
     def safety(self) -> bool:
@@ -157,6 +160,7 @@ def view(files: RegistryFiles, name: str, vertical: str | None, version: str | N
         dimensions=MappingProxyType(_dimensions(files, name, rule, resolved, floor)),
         noise=files.noise_of(name, decides),
         adjudications=files.adjudicated(name, decides),
+        drift=own.drift if own and own.drift else rule.drift,
     )
 
 

@@ -1,4 +1,4 @@
-"""`rampgate check canaries` and `check noise`: what moves a judge's score, and does asking again (contracts §5)."""
+"""`rampgate check …`: what moves a judge's score, whether asking again does, and time (contracts §5)."""
 
 from __future__ import annotations
 
@@ -84,3 +84,25 @@ def noise_command(
 
     options = Options(dataset, items, seed, tuple(judge or ()), asks, model, configs, write, as_json)
     raise typer.Exit(check_noise(options))
+
+
+@group.command("drift")
+def drift_command(
+    baseline: Annotated[Path, typer.Argument(help="scores at the calibration, JSON Lines {judge_id, item_id, score}")],
+    current: Annotated[Path, typer.Argument(help="scores now, best of the same items")],
+    vertical: Annotated[
+        str | None, typer.Option("--vertical", help="whose limits hold; default: the platform's")
+    ] = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold judges' scores now against those of their calibration, and show whose have moved.
+
+    KL divergence in nats, now from then, against the limit in the judge's rule file (`drift`). A judge that is not
+    registered is shown on the scale that its scores fit. Exit code 1 if a judge has drifted or nobody can tell.
+
+    Example: rampgate check drift calibration.jsonl today.jsonl --json
+    """
+    from rampgate.checks.drift import Options, check_drift
+
+    raise typer.Exit(check_drift(Options(baseline, current, vertical, configs, as_json)))

@@ -71,7 +71,7 @@ def test_a_judge_passes_at_or_below_its_limit_and_fails_above_it() -> None:
     kl = compare(then, now, FIVE, 1.0).kl
     assert kl is not None
     assert compare(then, now, FIVE, kl).passed is True
-    failed = compare(then, now, FIVE, kl - 1e-9)
+    failed = compare(then, now, FIVE, kl * 0.995)
     assert failed.passed is False
     assert "mean 3, now 3.8" in failed.reason
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evalcore.drift.divergence import Sample, compare, divergence
+from evalcore.drift.divergence import Sample, compare
 from evalcore.drift.limits import between_runs, between_weeks
 from evalcore.drift.scale import Scale, Scores, declared
 from schemas.judges import ScoreType

@@ -1,0 +1,208 @@
+"""Runs `rampgate check drift` on files: holds judges' scores now against those of their calibration (PF-9 FR-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalcore.drift.divergence import Compared, Sample, compare
+from evalcore.drift.scale import Scale, declared, fitting
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.reloading import BrokenRegistry, ReloadingRegistry
+from rampgate.checks.score_lines import ScoreColumn, read_scores
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, plain, print_json
+from rampgate.logs import configure_logs
+from rampgate.settings import load_settings
+from rampgate.tables import make_table
+from schemas.judges import judge_id
+
+RESULTS = {True: "[green]holds[/]", False: "[red]drifted[/]", None: "[yellow]undecided[/]"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command."""
+
+    baseline: Path
+    current: Path
+    vertical: str | None
+    configs: Path | None
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the registry says of a judge of the file; nothing of one that is not registered."""
+
+    scale: Scale | None = None
+    limit: float | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One judge of the two files."""
+
+    judge: str
+    known: Known
+    baseline: Sample
+    current: Sample
+    shared: int
+    found: Compared
+
+    def document(self) -> dict[str, Any]:
+        one, before = self.current, self.baseline
+        return {
+            "judge_id": self.judge,
+            "kl": self.found.kl,
+            "threshold": self.known.limit,
+            "ceiling_fraction": self.found.ceiling,
+            "floor_fraction": self.found.floor,
+            "passed": self.found.passed,
+            "reason": self.found.reason,
+            "warnings": list(self.found.warnings),
+            "registered": self.known.scale is not None,
+            "threshold_source": self.known.source,
+            "n": one.n,
+            "baseline_n": before.n,
+            "shared_items": self.shared,
+            "na_share": one.share(one.not_applicable),
+            "baseline_na_share": before.share(before.not_applicable),
+            "unscored_share": one.share(one.unscored),
+            "baseline_unscored_share": before.share(before.unscored),
+        }
+
+
+def check_drift(options: Options) -> int:
+    """Check, report, and return the exit code. Raises Failure."""
+    configure_logs("error", "console")
+    registry = registry_or_none(options.configs)
+    if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
+        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    try:
+        baseline, current = read_scores(options.baseline), read_scores(options.current)
+        checked = compared(baseline, current, registry, options.vertical)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    drifted = sum(one.found.passed is False for one in checked)
+    if options.as_json:
+        about = {"baseline": str(options.baseline), "current": str(options.current), "vertical": options.vertical}
+        told = {"config_hash": registry.config_hash if registry else None, "drifted_count": drifted}
+        print_json({"judges": [one.document() for one in checked], **about, **told})
+    else:
+        _show(checked)
+    return 0 if all(one.found.passed for one in checked) else 1
+
+
+def compared(
+    baseline: Mapping[str, ScoreColumn],
+    current: Mapping[str, ScoreColumn],
+    registry: Registry | None,
+    vertical: str | None,
+) -> list[Checked]:
+    """Returns each judge of either file, the current one's first. Ids are as written there; kebab and snake case are
+    one judge where it is registered. Raises BadFile for a score that is none on a registered judge's scale."""
+    judges = {name: _registered(registry, name, vertical) for name in [*current, *baseline]}
+    ids = dict[str, str]()
+    for name, judge in judges.items():
+        ids.setdefault(judge_id(name) if judge else name, name)
+    return [_checked(shown, _merged(current, key), _merged(baseline, key), judges[shown]) for key, shown in ids.items()]
+
+
+def registry_or_none(configs: Path | None) -> Registry | None:
+    """The registry of the settings; None where none is there and nobody asked for it. Raises Failure."""
+    settings = load_settings({"configs": configs})
+    if not settings.configs.exists() and configs is None:
+        return None
+    try:
+        return ReloadingRegistry(settings.configs, ttl=None).current()
+    except BrokenRegistry as error:
+        raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
+
+
+def _registered(registry: Registry | None, name: str, vertical: str | None) -> Judge | None:
+    """The judge, also of a dimension of its own (`judge.dimension`); None of one that is not registered."""
+    own, _, dimension = judge_id(name).partition(".")
+    if registry is None or (dimension and dimension not in _dimensions(registry, own)):
+        return None
+    try:
+        return registry.judge(own, vertical)
+    except UnknownJudge:
+        return None
+
+
+def _dimensions(registry: Registry, name: str) -> Mapping[str, Any]:
+    try:
+        return registry.judge(name).dimensions
+    except UnknownJudge:
+        return {}
+
+
+def _merged(columns: Mapping[str, ScoreColumn], key: str) -> ScoreColumn | None:
+    """A judge's column. Raises BadFile where a file spells one judge in two ways."""
+    found = [name for name in columns if key in (name, judge_id(name))]
+    if len(found) > 1:
+        one = columns[found[1]]
+        line = min(one.items.values())
+        raise BadFile(f"{one.path}:{line}: judge_id: {found[1]!r} and {found[0]!r} are one judge; write one of them")
+    return columns[found[0]] if found else None
+
+
+def _checked(name: str, current: ScoreColumn | None, baseline: ScoreColumn | None, judge: Judge | None) -> Checked:
+    columns = (baseline, current)
+    samples = (_sample(baseline), _sample(current))
+    known = Known()
+    if judge is not None:
+        limit = judge.drift if "." not in name else None
+        stated = (float(limit.kl_threshold), limit.baseline_source.value) if limit else (None, None)
+        known = Known(declared(judge.score_type, judge.score_range), *stated)
+    for column, sample in zip(columns, samples, strict=True):
+        if column is not None and judge is not None:
+            _on_scale(column, sample, judge)
+    scale = known.scale or fitting(np.concatenate([one.scores for one in samples]))
+    shared = len(current.items.keys() & baseline.items.keys()) if current and baseline else 0
+    return Checked(name, known, *samples, shared, compare(*samples, scale, known.limit))
+
+
+def _on_scale(column: ScoreColumn, sample: Sample, judge: Judge) -> None:
+    """Raises BadFile for a score that is none on a registered judge's scale."""
+    off = declared(judge.score_type, judge.score_range).first_off(sample.scores)
+    if off is not None:
+        low, high = judge.score_range
+        scale = f"{judge.id} scores {judge.score_type.value} from {low:g} to {high:g}"
+        raise BadFile(f"{column.path}:{column.numbers[off]}: score: {sample.scores[off]:g} is none: {scale}")
+
+
+def _sample(column: ScoreColumn | None) -> Sample:
+    if column is None:
+        return Sample(np.array([], dtype=np.float64))
+    return Sample(np.array(column.scores, dtype=np.float64), column.not_applicable, column.unscored)
+
+
+def _show(checked: Sequence[Checked]) -> None:
+    from rich.console import Console
+
+    table = make_table("Drift", "Judge", "Result", ">KL", ">Limit", ">Scores", ">Ceiling", ">Floor")
+    for one in checked:
+        found = one.found
+        figures = (_figure(found.kl), _figure(one.known.limit), f"{one.current.n:,}")
+        ends = tuple("" if share is None else f"{share:.0%}" for share in (found.ceiling, found.floor))
+        table.add_row(plain(one.judge), RESULTS[found.passed], *figures, *ends)
+    console = Console(highlight=False)
+    console.print(table)
+    for one in checked:
+        for said in (one.found.reason, *one.found.warnings):
+            if said:
+                console.print(f"{plain(one.judge)}: {plain(said, 500)}")
+    if any(one.found.passed is False for one in checked):
+        console.print("A judge that has drifted stays in its gates: revise its prompt, or calibrate again.")
+
+
+def _figure(number: float | None) -> str:
+    return "" if number is None else f"{number:.4g}"

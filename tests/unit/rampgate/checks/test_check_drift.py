@@ -1,0 +1,147 @@
+"""`rampgate check drift BASELINE CURRENT`: two files of scores, and who has drifted (contracts §5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.cli import main
+from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+LIMIT = "drift: {kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: 2027-02-18}"
+WIDE = LIMIT.replace("0.1", "9.5")
+LIMITS = {f"rules/{name}.yaml": LIMIT for name in ("helpfulness", "refusal", "honesty")}
+Check = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture
+def check(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
+    """Runs the command in an empty folder on lines of both files."""
+    monkeypatch.setenv("RAMPGATE_SETTINGS", str(tmp_path / "none.toml"))
+    monkeypatch.delenv("RAMPGATE_CONFIGS", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(then: list[dict[str, Any]], now: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+        files = [jsonl(tmp_path / "then.jsonl", *then), jsonl(tmp_path / "now.jsonl", *now)]
+        monkeypatch.setattr("sys.argv", ["rampgate", "check", "drift", *map(str, files), *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        code = int(ended.value.code or 0)
+        return code, json.loads(said.out) if "--json" in words and code < 2 else {"text": said.out}, said.err
+
+    return run
+
+
+def scored(judge: str, scores: list[Any]) -> list[dict[str, Any]]:
+    return [{"judge_id": judge, "item_id": f"i{n}", "score": score} for n, score in enumerate(scores)]
+
+
+SPREAD = [1, 2, 3, 4, 5] * 20
+RAISED = [2, 3, 4, 5, 5] * 20
+
+
+def test_a_judge_whose_scores_have_moved_is_told_with_the_figures_and_exit_code_1(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, LIMITS))
+    code, told, _ = check(
+        scored("helpfulness", SPREAD), scored("helpfulness", RAISED), "--configs", configs, "--json"
+    )  # fmt: skip
+    (one,) = told["judges"]
+    assert (code, one["passed"], told["drifted_count"]) == (1, False, 1)
+    assert (one["threshold"], one["threshold_source"]) == (0.1, "provisional_seed")
+    assert (one["ceiling_fraction"], one["floor_fraction"], one["n"], one["shared_items"]) == (0.4, 0.0, 100, 100)
+    assert one["kl"] > 0.1
+    assert "mean 3, now 3.8" in one["reason"]
+
+
+def test_a_judge_that_scores_as_it_did_passes_whatever_the_order_of_items(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, LIMITS))
+    code, told, _ = check(
+        scored("Helpfulness", SPREAD), scored("helpfulness", SPREAD[::-1]), "--configs", configs, "--json"
+    )  # fmt: skip
+    (one,) = told["judges"]
+    assert (code, one["passed"], one["kl"], one["reason"], one["judge_id"]) == (0, True, 0.0, "", "helpfulness")
+
+
+def test_judges_that_nobody_registered_are_answered_too_with_their_ids_as_written(check: Check) -> None:
+    """No registry is there at all: a file is all that a check needs."""
+    then = [*scored("My-Judge", SPREAD), *scored("yes", [True, False] * 10), *scored("part", [0.25, 0.75] * 60)]
+    code, told, _ = check(then, then, "--json")
+    assert (code, told["config_hash"]) == (1, None), "without a limit nobody can tell"
+    found = {one["judge_id"]: one for one in told["judges"]}
+    assert list(found) == ["My-Judge", "yes", "part"]
+    for one in found.values():
+        assert (one["kl"], one["threshold"], one["passed"], one["registered"]) == (0.0, None, None, False)
+        assert "no limit" in one["reason"]
+
+
+def test_a_verticals_own_limit_holds_for_it_and_the_central_one_for_others(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, {**LIMITS, "rules/shop/helpfulness.yaml": WIDE}))
+    lines = scored("helpfulness", SPREAD), scored("helpfulness", RAISED)
+    assert check(*lines, "--configs", configs, "--json")[0] == 1
+    assert check(*lines, "--configs", configs, "--vertical", "travel", "--json")[0] == 1
+    code, told, _ = check(*lines, "--configs", configs, "--vertical", "shop", "--json")
+    assert (code, told["judges"][0]["threshold"]) == (0, 9.5)
+    assert check(*lines, "--configs", configs, "--vertical", "nowhere")[0] == 2
+
+
+def test_too_few_items_and_a_judge_of_one_file_alone_end_with_1_and_say_why(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, LIMITS))
+    then = [*scored("helpfulness", SPREAD[:24]), *scored("honesty", [True] * 10)]
+    now = [*scored("helpfulness", SPREAD[:24]), *scored("refusal", [0.5] * 200)]
+    code, told, _ = check(then, now, "--configs", configs, "--json")
+    why = {one["judge_id"]: (one["passed"], one["reason"]) for one in told["judges"]}
+    assert code == 1
+    assert why["helpfulness"] == (None, "24 scores in 5 bins tell nothing: 25 are needed, 5 a bin")
+    assert why["refusal"] == (None, "the baseline file has no score of this judge")
+    assert why["honesty"] == (None, "the current file has no score of this judge")
+
+
+def test_na_and_unscored_answers_are_shares_beside_the_divergence(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, LIMITS))
+    now = [*SPREAD, *["N/A"] * 60, *[None] * 40]
+    code, told, _ = check(scored("helpfulness", SPREAD), scored("helpfulness", now), "--configs", configs, "--json")
+    (one,) = told["judges"]
+    assert (code, one["kl"], one["na_share"], one["unscored_share"], one["baseline_na_share"]) == (0, 0.0, 0.3, 0.2, 0)
+    assert len(one["warnings"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ({"item_id": "i0", "score": 3}, "judge_id: an id is needed"),
+        ({"judge_id": "helpfulness", "score": 3}, "item_id: an id is needed"),
+        ({"judge_id": "helpfulness", "item_id": "i0"}, "score: is missing"),
+        ({"judge_id": "helpfulness", "item_id": "i0", "score": "4"}, "score: '4' is none"),
+        ({"judge_id": "helpfulness", "item_id": "i9", "score": 3}, "item_id: 'i9' was scored by this judge on line 9"),
+        ({"judge_id": "helpfulness", "item_id": "i0", "score": 7}, "score: 7 is none: helpfulness scores INTEGER"),
+        ({"judge_id": "helpfulness", "item_id": "i0", "score": 2.5}, "score: 2.5 is none: helpfulness scores INTEGER"),
+        ({"judge_id": "HELPFULNESS", "item_id": "i0", "score": 3}, "judge_id: 'HELPFULNESS' and 'helpfulness' are one"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named_with_file_line_and_field(
+    line: dict[str, Any], says: str, check: Check, tmp_path: Path
+) -> None:
+    configs = str(written(tmp_path, LIMITS))
+    good = scored("helpfulness", SPREAD)
+    code, _, told = check(good, [*good[1:100], line], "--configs", configs)
+    assert (code, f"now.jsonl:100: {says}" in told.replace("\n", "")) == (2, True), told
+
+
+def test_files_that_say_nothing_are_bad_input(check: Check, tmp_path: Path) -> None:
+    good = scored("helpfulness", SPREAD)
+    assert "has no scores" in check(good, [])[2]
+    (tmp_path / "configs").mkdir()
+    assert check(good, good)[0] == 2, "a registry that is there and broken is told, not passed over"
+
+
+def test_the_report_says_who_drifted_and_that_it_stays_in_its_gates(check: Check, tmp_path: Path) -> None:
+    configs = str(written(tmp_path, LIMITS))
+    code, told, _ = check(scored("helpfulness", SPREAD), scored("helpfulness", RAISED), "--configs", configs)
+    assert code == 1
+    assert all(said in told["text"] for said in ("helpfulness", "drifted", "stays in its gates"))
