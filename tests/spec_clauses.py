@@ -124,7 +124,6 @@ CLAUSES: Final = [
 
 NOT_YET: Final = {
     "PC5 NFR-2": "the candidate's own time in it",
-    "PC5 §5.5": "a skip honoured by the gate that it skips",
     "PC5 §5.7": "ad-hoc and scheduled evaluations",
     "PC5 §9.4": "events of the scores of a gate before a merge",
 }

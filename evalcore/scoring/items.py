@@ -74,6 +74,7 @@ def _latest(items: Iterable[Item], same: Callable[[Item], str]) -> list[Item]:
         known = item.context, same(item) if item.context == "online" else item.id
         earlier = latest.get(known)
         if earlier is None or item.context == "offline" or _ended(item.source) >= _ended(earlier.source):
+            latest.pop(known, None)  # it stands where what is left of it was posted
             latest[known] = item
     return list(latest.values())
 

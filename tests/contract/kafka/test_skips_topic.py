@@ -1,4 +1,5 @@
-"""Overrides that skip gates, on a real Kafka: read whole by whoever decides, honoured only while they can be read."""
+"""Overrides that skip gates, on a real Kafka: read whole by whoever decides, honoured only while they can be read (PC5
+§5.5)."""
 
 from __future__ import annotations
 

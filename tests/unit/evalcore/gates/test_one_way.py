@@ -298,6 +298,20 @@ def test_of_a_turn_with_several_traces_the_one_that_ended_last_counts_as_on_the_
     assert codes == {"insufficient_sample"}
 
 
+def test_of_a_turns_traces_that_ended_together_the_one_that_was_posted_last_counts_as_on_the_stream() -> None:
+    """Also where it had been posted once before the other one."""
+    ended = "2026-11-21T12:00:01+00:00"
+    first, other, again = (
+        of_turn(1, "turn", ended, "so"),
+        of_turn(2, "turn", ended, "or"),
+        of_turn(1, "turn", ended, "so"),
+    )
+    (left,) = items_of([first, other, again], Milestone.PRE_FULL, {})
+    assert left.source is again
+    (left,) = items_of([first, again, other], Milestone.PRE_FULL, {})
+    assert left.source is other
+
+
 def test_a_turn_without_an_answer_is_scored_by_no_judge_also_where_its_binding_would_read_nothing(agreed: Ways) -> None:
     """A judge that is bound to the whole output would judge an empty text."""
     items = [trace(number) if number else {**trace(0), "output": None} for number in range(12)]

@@ -32,7 +32,7 @@ def test_the_milestones_own_threshold_is_returned_and_else_the_default(root: Pat
 
 
 def test_a_verticals_thresholds_are_given_to_who_asks_for_it_and_to_nobody_else(root: Path) -> None:
-    """PF-9 AC-8, in files: one vertical calibrates, the other's thresholds stay as they are."""
+    """PF-9 AC-8, PC5 §5.6: in files, one vertical calibrates, the other's thresholds stay as they are."""
     others = {(judge, vertical): evalcore.get_threshold(judge, "pre_ramp", vertical=vertical)
               for judge in evalcore.list_rules() for vertical in (None, "travel")}  # fmt: skip
     assert evalcore.get_threshold("helpfulness", "pre_ramp", vertical="shop") == 4.5

@@ -13,7 +13,7 @@ from typing import Any
 
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running, start
-from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.evalcore.registry.registry_disk import built, written
 
 ITEMS = 20
 CATEGORIES = ("general_qa", "shop_returns")
@@ -120,3 +120,12 @@ def candidate(says: Callable[[dict[str, Any], int], tuple[int, Any]] | None = No
     finally:
         server.shutdown()
         server.server_close()
+
+
+def standing_record(judge: str, verdict: str, **more: Any) -> dict[str, Any]:
+    """What a check found of a judge of the small registry, as a line of a file for `--standing`."""
+    version = built().judge(judge).version
+    return {
+        "event_id": f"{judge}-{verdict}", "judge_id": judge, "judge_version": version, "model": "gpt-5-mini",
+        "reason": "canaries", "verdict": verdict, "message": "moved", "at": "2026-11-20T04:00:00Z", **more,
+    }  # fmt: skip

@@ -18,7 +18,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 
 
 def test_a_dataset_that_is_not_the_manifests_does_not_match(rig: Rig) -> None:
-    """contracts §3: name, version and item count are checked; an empty category fails."""
+    """PC5 AC-3, contracts §3: name, version and item count are checked; an empty category fails."""
     found = gate(rig, "--dataset-name", "other", "--dataset-version", 8, code=1)
     assert [r["message"] for r in found["reasons"]] == [
         "the dataset is 'other', the manifest's dataset.name is 'golden'",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, verdict
-from tests.unit.rampgate.ci_gate.gate_rig import Rig, jsonl
+from tests.unit.rampgate.ci_gate.gate_rig import Rig, jsonl, standing_record
 
 
 @pytest.fixture
@@ -18,25 +16,19 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     yield from commanded(Rig, tmp_path, monkeypatch)
 
 
-def record(judge: str, verdict: str, **more: Any) -> dict[str, Any]:
-    version = built().judge(judge).version
-    return {
-        "event_id": f"{judge}-{verdict}", "judge_id": judge, "judge_version": version, "model": "gpt-5-mini",
-        "reason": "canaries", "verdict": verdict, "message": "moved", "at": "2026-11-20T04:00:00Z", **more,
-    }  # fmt: skip
-
-
 def test_a_suspended_safety_judge_fails_and_a_suspended_quality_judge_warns(rig: Rig) -> None:
     given = ("--dataset", rig.dataset, "--outputs", rig.outputs)
     file = rig.folder / "standing.jsonl"
     before = verdict(*given)
     assert before["verdict"] == "pass", before["reasons"]
-    found = verdict(*given, "--standing", jsonl(file, record("helpfulness", "suspended")))
+    found = verdict(*given, "--standing", jsonl(file, standing_record("helpfulness", "suspended")))
     assert (found["verdict"], found["failing_judges"]) == ("warn", ["helpfulness"])
-    found = verdict(*given, "--standing", jsonl(file, record("refusal", "suspended")), code=1)
+    found = verdict(*given, "--standing", jsonl(file, standing_record("refusal", "suspended")), code=1)
     assert (found["verdict"], found["failing_judges"]) == ("fail", ["refusal"])
-    passed = record("refusal", "passed", at="2026-11-21T04:00:00Z")
-    assert verdict(*given, "--standing", jsonl(file, record("refusal", "suspended"), passed))["verdict"] == "pass"
+    passed = standing_record("refusal", "passed", at="2026-11-21T04:00:00Z")
+    assert (
+        verdict(*given, "--standing", jsonl(file, standing_record("refusal", "suspended"), passed))["verdict"] == "pass"
+    )
 
 
 @pytest.mark.parametrize(("standing", "why"), [("nowhere.jsonl", "nowhere.jsonl"), ("topic", "--standing: ")])
@@ -51,6 +43,6 @@ def test_a_standing_that_can_not_be_read_ends_the_gate_with_2(
 
 
 def test_a_line_that_is_no_record_is_named(rig: Rig) -> None:
-    file = jsonl(rig.folder / "standing.jsonl", record("refusal", "suspended"), {"judge_id": "refusal"})
+    file = jsonl(rig.folder / "standing.jsonl", standing_record("refusal", "suspended"), {"judge_id": "refusal"})
     done = ran("--dataset", rig.dataset, "--outputs", rig.outputs, "--standing", file)
     assert f"{file}:2" in str(done.exception)
