@@ -5,6 +5,9 @@ Files are JSON Lines.
 
 from __future__ import annotations
 
+import io
+import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,16 +87,28 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         whole = path.read_bytes()
     except OSError as error:
         raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
-    for number, line in enumerate(whole.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(whole.removeprefix(b"\xef\xbb\xbf")), start=1):
         if not line.strip():
             continue
         try:
             one = orjson.loads(line)
         except orjson.JSONDecodeError as error:
+            if field := _no_number(line):
+                raise BadFile(f"{path}:{number}: {field}: is no finite number") from error
             raise BadFile(f"{path}:{number}: not JSON: {error}; the file is JSON Lines, one object a line") from error
         if not isinstance(one, dict):
             raise BadFile(f"{path}:{number}: not an object; the file is JSON Lines, one object a line")
         yield number, one
+
+
+def _no_number(line: bytes) -> str:
+    """The field that holds NaN or an infinity, which JSON does not have; empty where it is another fault."""
+    try:
+        one = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    fields = one.items() if isinstance(one, dict) else ()
+    return next((name for name, value in fields if isinstance(value, float) and not math.isfinite(value)), "")
 
 
 def _unwrapped(one: dict[str, Any]) -> dict[str, Any]:

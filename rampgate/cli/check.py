@@ -1,4 +1,4 @@
-"""`rampgate check …`: what moves a judge's score, whether asking again does, and time (contracts §5)."""
+"""`rampgate check …`: what moves a judge's score, and do judges and people agree (contracts §5)."""
 
 from __future__ import annotations
 
@@ -106,3 +106,42 @@ def drift_command(
     from rampgate.checks.drift import Options, check_drift
 
     raise typer.Exit(check_drift(Options(baseline, current, vertical, configs, as_json)))
+
+
+@group.command("inversion")
+def inversion_command(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")],
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold judges' scores against people's of the same items, and show who scores against them (PF-9 FR-10).
+
+    Also composites of the manifest, and slices where lines have a category, vertical or sub_agent. Exit code 1 if a
+    judge or composite is inverted or nobody can tell, 2 for a bad file.
+
+    Example: rampgate check inversion specs/verticals/receipts/eval/human-scores.jsonl
+    """
+    from rampgate.checks.inversion import check_inversion
+
+    raise typer.Exit(check_inversion(file, configs, as_json))
+
+
+@group.command("agreement")
+def agreement_command(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: category, item_id, annotator, score")],
+    level: Annotated[
+        str | None,
+        typer.Option(help="nominal, ordinal, interval or ratio; default: ordinal"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how far annotators agree: Krippendorff's alpha by category, and what lowers it (PF-9 FR-14).
+
+    Exit code 1 if a category is quarantined: alpha below its threshold or not defined, or fewer than ten items that two
+    or more rated; 2 for a bad file.
+
+    Example: rampgate check agreement round-2.jsonl --level ordinal
+    """
+    from rampgate.checks.agreement import check_agreement
+
+    raise typer.Exit(check_agreement(file, level, as_json))

@@ -164,19 +164,28 @@ def test_what_is_no_number_is_refused(repository: Repository, number: str) -> No
     assert repository.asked == ""
 
 
+PAIR = '{"judge_id": "a", "item_id": %d, "judge_score": %s, "human_score": %d}\n'
+SCORES = {
+    0: "".join(PAIR % (n, n, n + n % 3) for n in range(20)),
+    1: "".join(PAIR % (n, -n, n + n % 3) for n in range(20)),
+    2: PAIR % (1, "NaN", 1),
+}
+"""What a vertical has exported, by the exit code of its check."""
+
+
 def inversion(folder: Path, code: dict[str, int]) -> subprocess.CompletedProcess[str]:
-    """The script, with a stand-in for the program that ends with a code by vertical."""
+    """The script with the real command, in a repository whose verticals have exported scores that end with a code."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "check_inversion", folder / ".ci")
     program = folder / ".venv" / "bin" / "rampgate"
     program.parent.mkdir(parents=True)
-    cases = "".join(f"*/{name}/*) exit {status};;\n" for name, status in code.items())
-    program.write_text(f'#!/bin/sh\necho "$@"\ncase "$3" in\n{cases}esac\n')
+    run = "import sys; from rampgate.cli import main; main()"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{run}' \"$@\"\n")
     program.chmod(0o755)
-    for name in code:
+    for name, status in code.items():
         (folder / "specs" / "verticals" / name / "eval").mkdir(parents=True)
-        (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").touch()
-    return subprocess.run([".ci/check_inversion"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").write_text(SCORES[status])
+    return subprocess.run([".ci/check_inversion"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_an_inversion_check_without_scores_fails_and_says_so(tmp_path: Path) -> None:
@@ -185,11 +194,11 @@ def test_an_inversion_check_without_scores_fails_and_says_so(tmp_path: Path) -> 
     assert "nothing to check" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("code", "worst"), [({"a": 0, "b": 0}, 0), ({"a": 1, "b": 0}, 1), ({"a": 2, "b": 1}, 2), ({"a": 0, "b": 127}, 127)]
-)
+@pytest.mark.parametrize(("code", "worst"), [({"a": 0, "b": 0}, 0), ({"a": 1, "b": 0}, 1), ({"a": 2, "b": 1}, 2)])
 def test_every_vertical_is_checked_and_the_worst_decides(tmp_path: Path, code: dict[str, int], worst: int) -> None:
+    """PF-9 FR-10, by the command that the scheduled run calls."""
     done = inversion(tmp_path, code)
-    assert done.returncode == worst
-    assert all(f"check inversion specs/verticals/{name}/eval/human-scores.jsonl" in done.stdout for name in code)
+    assert done.returncode == worst, done.stderr
+    assert all(f"inversion: specs/verticals/{name}/eval/human-scores.jsonl" in done.stdout for name in code)
     assert ("could not be checked" in done.stderr) is (worst > 1)
+    assert ("judge_score: is no finite number" in done.stderr) is (worst > 1)

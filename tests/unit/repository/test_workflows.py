@@ -23,7 +23,7 @@ from tests.root import ROOT
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SUITES = ("contract", "fault", "stream", "unit")
-NOT_YET = {"check inversion"}
+NOT_YET: set[str] = set()
 """Commands of contracts §5 that a workflow names before they are there; until then its run fails."""
 WRITES = {
     ("registry", "consumers"): {"pull-requests"},

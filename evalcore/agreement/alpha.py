@@ -1,0 +1,257 @@
+"""Krippendorff's alpha of ratings at four levels of measurement, with its interval over items. Pure.
+
+Differences are those of Krippendorff (2011): nominal equal or not, ordinal the ranks between, interval c - k, ratio
+(c - k) / (c + k), each squared. The ordinal one is the interval one on midranks: the values between two ratings, and
+half of each of the two, are how far their midranks lie apart. So nothing grows with the square of the values but ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalcore.stats.bootstrap import bca_interval
+from schemas.checks.agreement import Level
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+MOST_VALUES = 1_000
+"""Values beyond which alpha of an ordinal or a ratio scale has no interval: each resample ranks or compares anew."""
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Ratings of items, one row an item and one column a value: how many annotators gave it. Only items that two or
+    more rated say how far these agree. `table` is sparse, since most values of a fine scale are of few items."""
+
+    values: Numbers
+    table: Any
+
+    @property
+    def per_item(self) -> Numbers:
+        import numpy as np
+
+        out: Numbers = np.asarray(self.table.sum(axis=1), dtype=np.float64).ravel()
+        return out
+
+
+def ratings(items: Sequence[int], scores: Sequence[float]) -> tuple[Ratings, NDArray[np.int64]]:
+    """Counts ratings of items, which are numbers from 0, and returns them with the numbers of the items that two or
+    more rated, row by row."""
+    import numpy as np
+    from scipy import sparse
+
+    values, columns = np.unique(np.asarray(scores, dtype=np.float64), return_inverse=True)
+    rows = np.asarray(items, dtype=np.int64)
+    shape = (int(rows.max()) + 1 if len(rows) else 0, len(values))
+    table = sparse.coo_array((np.ones(len(rows)), (rows, columns.ravel())), shape=shape).tocsr()
+    paired = np.flatnonzero(np.asarray(table.sum(axis=1)).ravel() > 1)
+    return Ratings(values, table[paired]), paired
+
+
+def alpha(of: Ratings, level: Level) -> float | None:
+    """Returns alpha; None where it is not defined: nothing is rated twice, or all ratings are the same."""
+    import numpy as np
+
+    if of.table.shape[0] == 0:
+        return None
+    value = float(_statistic(of, level)(np.ones((1, of.table.shape[0])))[0])
+    return value if math.isfinite(value) else None
+
+
+def alpha_interval(of: Ratings, level: Level, seed: int) -> tuple[float, float] | None:
+    """Returns the 95 % interval of alpha by bootstrap of items; None where there is none, as of an ordinal or a ratio
+    scale with more than a thousand values."""
+    import numpy as np
+
+    if of.table.shape[0] < 2 or (level in (Level.ORDINAL, Level.RATIO) and len(of.values) > MOST_VALUES):
+        return None
+    kinds, counts = _kinds(of)
+    return bca_interval(_statistic(kinds, level), counts.astype(np.float64), seed)
+
+
+def disagreement(of: Ratings, level: Level) -> Numbers:
+    """Returns each item's part of the observed disagreement; all zero where there is none."""
+    import numpy as np
+
+    out: Numbers
+    if level is Level.RATIO:
+        out = _pairs_within(of, _ratio)
+    elif level is Level.NOMINAL:
+        out = _nominal_within(of)
+    else:
+        out = _spread_within(of, _scale(of, level))
+    total = float(out.sum())
+    return out / total if total > 0 else np.zeros_like(out)
+
+
+def differences(of: Ratings, level: Level) -> Numbers:
+    """Returns how far each two values lie apart, squared, up to a factor that is the same for all."""
+    import numpy as np
+
+    out: Numbers
+    if level is Level.RATIO:
+        return _ratio(of.values[:, None], of.values[None, :])
+    if level is Level.NOMINAL:
+        out = 1.0 - np.eye(len(of.values))
+    else:
+        out = (_scale(of, level)[:, None] - _scale(of, level)[None, :]) ** 2
+    return out
+
+
+def pairwise_agreement(of: Ratings) -> Numbers:
+    """Returns the share of each item's pairs of annotators that gave the same rating."""
+    import numpy as np
+
+    per_item = of.per_item
+    same = np.asarray(of.table.multiply(of.table).sum(axis=1)).ravel() - per_item
+    out: Numbers = same / (per_item * (per_item - 1))
+    return out
+
+
+def _statistic(of: Ratings, level: Level) -> Callable[[Numbers], Numbers]:
+    """Alpha as a function of how often each item comes, a row for each sample."""
+    import numpy as np
+
+    if level is Level.ORDINAL:
+        return _ordinal(of)
+    per_item = of.per_item
+    if level is Level.INTERVAL:
+        scaled = _scaled(of.values)
+        within, sums, squares = _spread_within(of, scaled), of.table @ scaled, of.table @ scaled**2
+
+        def between(weights: Numbers) -> Numbers:
+            out: Numbers = 2 * ((weights @ per_item) * (weights @ squares) - (weights @ sums) ** 2)
+            return out
+
+    elif level is Level.NOMINAL:
+        within, columns = _nominal_within(of), of.table.T.tocsr()
+
+        def between(weights: Numbers) -> Numbers:
+            counts = (columns @ weights.T).T
+            out: Numbers = counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)
+            return out
+
+    else:
+        within, columns = _pairs_within(of, _ratio), of.table.T.tocsr()
+
+        def between(weights: Numbers) -> Numbers:
+            counts = (columns @ weights.T).T
+            total = np.zeros(len(counts))
+            for start in range(0, len(of.values), MOST_VALUES):
+                some = slice(start, start + MOST_VALUES)
+                apart = _ratio(of.values[some, None], of.values[None, :])
+                total += ((counts[:, some] @ apart) * counts).sum(axis=1)
+            return total
+
+    return lambda weights: _alpha(weights @ within, between(weights), weights @ per_item)
+
+
+def _ordinal(of: Ratings) -> Callable[[Numbers], Numbers]:
+    """Ranks are those of the sample at hand, so that they are made for each."""
+    per_item, columns = of.per_item, of.table.T.tocsr()
+
+    def statistic(weights: Numbers) -> Numbers:
+        counts = (columns @ weights.T).T
+        total = counts.sum(axis=1)
+        # Ranks from -1/2 to 1/2, whose squares lose no digits.
+        ranks = _midranks(counts) / total[:, None] - 0.5
+        sums, squares = of.table @ ranks.T, of.table @ (ranks.T**2)
+        each = 2 * (per_item[:, None] * squares - sums**2) / (per_item[:, None] - 1)
+        expected = 2 * (total * (counts * ranks**2).sum(axis=1) - (counts * ranks).sum(axis=1) ** 2)
+        return _alpha((weights * each.T).sum(axis=1), expected, total)
+
+    return statistic
+
+
+def _alpha(observed: Numbers, expected: Numbers, total: Numbers) -> Numbers:
+    import numpy as np
+
+    out: Numbers = np.full(len(total), np.nan)
+    # What rounding leaves of no difference at all is none.
+    defined = expected > 1e-12 * total**2
+    out[defined] = 1 - (total[defined] - 1) * observed[defined] / expected[defined]
+    return out
+
+
+def _midranks(counts: Numbers) -> Numbers:
+    import numpy as np
+
+    out: Numbers = np.cumsum(counts, axis=1) - counts / 2
+    return out
+
+
+def _scale(of: Ratings, level: Level) -> Numbers:
+    import numpy as np
+
+    if level is Level.INTERVAL:
+        return _scaled(of.values)
+    counts: Numbers = np.asarray(of.table.sum(axis=0), dtype=np.float64).ravel()
+    ranks: Numbers = _midranks(counts[None, :])[0] / max(float(counts.sum()), 1.0)
+    return ranks
+
+
+def _scaled(values: Numbers) -> Numbers:
+    """Values from 0 to 1: alpha of an interval scale is the same, and squares lose no digits."""
+    low, high = float(values[0]), float(values[-1])
+    out: Numbers = (values - low) / (high - low) if high > low else values * 0
+    return out
+
+
+def _spread_within(of: Ratings, scale: Numbers) -> Numbers:
+    per_item = of.per_item
+    out: Numbers = 2 * (per_item * (of.table @ scale**2) - (of.table @ scale) ** 2) / (per_item - 1)
+    return out.clip(min=0)
+
+
+def _nominal_within(of: Ratings) -> Numbers:
+    import numpy as np
+
+    per_item = of.per_item
+    out: Numbers = (per_item**2 - np.asarray(of.table.multiply(of.table).sum(axis=1)).ravel()) / (per_item - 1)
+    return out
+
+
+def _pairs_within(of: Ratings, apart: Callable[[Numbers, Numbers], Numbers]) -> Numbers:
+    import numpy as np
+
+    out, per_item = np.zeros(of.table.shape[0]), of.per_item
+    for row in range(len(out)):
+        some = slice(of.table.indptr[row], of.table.indptr[row + 1])
+        values, counts = of.values[of.table.indices[some]], of.table.data[some]
+        if len(values) > 1:
+            out[row] = counts @ apart(values[:, None], values[None, :]) @ counts / (per_item[row] - 1)
+    return out
+
+
+def _ratio(one: Numbers, other: Numbers) -> Numbers:
+    import numpy as np
+
+    whole = one + other
+    out: Numbers = np.divide(one - other, whole, out=np.zeros(np.broadcast(one, other).shape), where=whole != 0) ** 2
+    return out
+
+
+def _kinds(of: Ratings) -> tuple[Ratings, NDArray[np.int64]]:
+    """Items that were rated alike, as one kind each, with how many there are."""
+    import numpy as np
+
+    seen: dict[tuple[bytes, bytes], int] = {}
+    firsts: list[int] = []
+    counts: list[int] = []
+    table = of.table
+    table.sort_indices()
+    for row in range(table.shape[0]):
+        some = slice(table.indptr[row], table.indptr[row + 1])
+        kind = seen.setdefault((table.indices[some].tobytes(), table.data[some].tobytes()), len(seen))
+        if kind == len(firsts):
+            firsts.append(row)
+            counts.append(0)
+        counts[kind] += 1
+    return Ratings(of.values, table[np.array(firsts)]), np.array(counts)

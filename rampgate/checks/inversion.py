@@ -1,0 +1,118 @@
+"""Runs `rampgate check inversion`: holds a file's scores of judges against people's; who scores against them?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalcore.inversion.check import (
+    Composed,
+    Pairs,
+    SliceStanding,
+    Standing,
+    check,
+    check_composites,
+    check_slices,
+)
+from evalcore.stats.correlation import Correlation
+from rampgate.checks.drift import registry_or_none
+from rampgate.checks.score_files import read_pairs
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, plain, print_json
+from rampgate.tables import make_table
+from schemas.judges import judge_id
+from schemas.manifests import Composite
+
+RESULTS = {True: "[red]inverted[/]", False: "[green]not inverted[/]", None: "[yellow]undecidable[/]"}
+
+
+@dataclass(frozen=True)
+class InversionRun:
+    """A check that was run."""
+
+    judges: Sequence[Standing]
+    composites: Sequence[Standing]
+    slices: Sequence[SliceStanding]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "judges": [{"judge_id": one.name, **_told(one)} for one in self.judges],
+            "inverted_count": sum(one.inverted is True for one in self.judges),
+            "composites": [{"composite": one.name, **_told(one)} for one in self.composites],
+            "slices": [_slice(one) for one in self.slices],
+        }
+
+
+def check_inversion(file: Path, configs: Path | None, as_json: bool) -> int:
+    """Check, report, and return the exit code. Raises Failure."""
+    try:
+        judges = read_pairs(file)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    registry = registry_or_none(configs)
+    composites = check_composites(*composites_of(judges, registry.composites if registry else {}))
+    done = InversionRun(check(judges), composites, check_slices(judges))
+    print_json(done.document()) if as_json else _show(done)
+    return 0 if all(one.inverted is False for one in (*done.judges, *done.composites)) else 1
+
+
+def composites_of(
+    judges: Mapping[str, Pairs], declared: Mapping[str, Composite]
+) -> tuple[Mapping[str, Pairs], dict[str, Composed]]:
+    """The judges by their ids in the registry's spelling, and how the manifest's composites are made of them."""
+    made = {
+        name: Composed(
+            {judge_id(member): (one.weights or {}).get(member, 1.0) for member in one.judges}, one.aggregate == "min"
+        )
+        for name, one in declared.items()
+    }
+    return {judge_id(name): pairs for name, pairs in judges.items()}, made
+
+
+def _numbers(found: Correlation) -> dict[str, Any]:
+    return {
+        "n": int(found.n),
+        "pearson": found.pearson,
+        "pearson_ci95": list(found.ci95) if found.ci95 is not None else None,
+        "spearman": found.spearman,
+    }
+
+
+def _told(one: Standing) -> dict[str, Any]:
+    return {**_numbers(one.found), "inverted": one.inverted, "detectable": one.detectable, "reason": one.reason}
+
+
+def _slice(one: SliceStanding) -> dict[str, Any]:
+    about = {"judge_id": one.name, "field": one.field, "value": one.value}
+    return {**about, **_numbers(one.found), "holm_p": one.adjusted_p, "inverted": one.against}
+
+
+def _show(done: InversionRun) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    table = make_table("Judges against people", "Judge", ">n", ">Pearson", "95 %", ">Spearman", ">Detectable", "Result")
+    for one in (*done.judges, *done.composites):
+        table.add_row(plain(one.name), *_cells(one.found), _figure(one.detectable), RESULTS[one.inverted])
+    console.print(table)
+    for one in (*done.judges, *done.composites):
+        if one.inverted is not False:
+            console.print(f"{plain(one.name)}: {plain(one.reason, 400)}")
+    if done.slices:
+        heads = ("Judge", "Slice", ">n", ">Pearson", "95 %", ">Spearman", ">Holm's p", "Result")
+        table = make_table("By slice, which decides nothing", *heads)
+        for part in done.slices:
+            where = plain(f"{part.field}: {part.value}")
+            table.add_row(plain(part.name), where, *_cells(part.found), _figure(part.adjusted_p), RESULTS[part.against])
+        console.print(table)
+
+
+def _cells(found: Correlation) -> tuple[str, str, str, str]:
+    ends = "" if found.ci95 is None else f"{found.ci95[0]:.3f} to {found.ci95[1]:.3f}"
+    return f"{int(found.n):,}", _figure(found.pearson), ends, _figure(found.spearman)
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

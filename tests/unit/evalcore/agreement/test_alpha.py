@@ -1,0 +1,142 @@
+"""Alpha is Krippendorff's: his published examples, his definition written out, and no number where there is none."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evalcore.agreement.alpha import MOST_VALUES, alpha, alpha_interval, disagreement, pairwise_agreement, ratings
+from schemas.checks.agreement import Level
+
+Table = Sequence[Sequence[float | None]]
+_ = None
+FOUR_OBSERVERS: Table = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, _, _, _],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, _, 3],
+    [_, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, _],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _],
+]
+"""Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", C: one row an observer."""
+TWO_OBSERVERS: Table = [[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]
+FIVE_LABELS: Table = [[1, 1, 2, 2, 4, 3, 3, 3, 5, 4, 4, 1], [2, 1, 2, 2, 2, 3, 3, 3, 5, 4, 4, 4]]
+
+
+def flat(table: Table) -> tuple[list[int], list[float]]:
+    pairs = [(item, score) for row in table for item, score in enumerate(row) if score is not None]
+    return [item for item, _ in pairs], [score for _, score in pairs]
+
+
+def of(table: Table, level: Level) -> float | None:
+    return alpha(ratings(*flat(table))[0], level)
+
+
+@pytest.mark.parametrize(
+    ("table", "level", "published"),
+    [
+        (TWO_OBSERVERS, Level.NOMINAL, 0.095),
+        (FIVE_LABELS, Level.NOMINAL, 0.692),
+        (FOUR_OBSERVERS, Level.NOMINAL, 0.743),
+        (FOUR_OBSERVERS, Level.ORDINAL, 0.815),
+        (FOUR_OBSERVERS, Level.INTERVAL, 0.849),
+        (FOUR_OBSERVERS, Level.RATIO, 0.797),
+    ],
+)
+def test_pf9_fr14_it_gives_the_published_values(table: Table, level: Level, published: float) -> None:
+    found = of(table, level)
+    assert found is not None
+    assert round(found, 3) == published
+    assert found == pytest.approx(defined(table, level), abs=1e-9)
+
+
+def defined(table: Table, level: Level) -> float:
+    """Alpha by the definition, pair by pair: one minus observed over expected disagreement."""
+    units = [[score for score in column if score is not None] for column in zip(*table, strict=True)]
+    units = [unit for unit in units if len(unit) > 1]
+    every = [score for unit in units for score in unit]
+
+    def apart(one: float, other: float) -> float:
+        match level:
+            case Level.NOMINAL:
+                return float(one != other)
+            case Level.ORDINAL:
+                low, high = sorted((one, other))
+                between = sum(low <= score <= high for score in every)
+                return (between - (every.count(low) + every.count(high)) / 2) ** 2 if low != high else 0.0
+            case Level.INTERVAL:
+                return (one - other) ** 2
+            case Level.RATIO:
+                return ((one - other) / (one + other)) ** 2 if one != other else 0.0
+
+    observed = sum(sum(apart(*pair) for pair in itertools.permutations(unit, 2)) / (len(unit) - 1) for unit in units)
+    expected = sum(apart(*pair) for pair in itertools.permutations(every, 2)) / (len(every) - 1)
+    return 1 - observed / expected
+
+
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_its_definition_on_any_ratings(level: Level, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    whole = draw.integers(0, 7, (4, 25)) if seed % 2 else draw.random((4, 25)) * 9
+    table: Table = [[float(x) if draw.random() < 0.7 else None for x in row] for row in whole]
+    assert of(table, level) == pytest.approx(defined(table, level), abs=1e-9)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_it_is_one_where_all_agree_and_not_defined_where_nothing_varies_or_is_rated_twice(level: Level) -> None:
+    assert of([[1, 2, 3], [1, 2, 3]], level) == pytest.approx(1.0)
+    assert of([[4, 4, 4], [4, 4, 4]], level) is None
+    assert of([[1, 2, _], [_, _, 3]], level) is None
+    assert of([[1, 1, 5], [1, 1, _]], level) is None, "what is rated once is compared with nothing"
+
+
+def test_an_interval_scale_may_stand_anywhere_and_be_of_any_size() -> None:
+    moved: Table = [[None if x is None else x * 1e-7 + 1e3 for x in row] for row in FOUR_OBSERVERS]
+    assert of(moved, Level.INTERVAL) == pytest.approx(of(FOUR_OBSERVERS, Level.INTERVAL), abs=1e-6)
+
+
+def test_items_are_told_by_their_part_of_the_disagreement_and_their_pairs() -> None:
+    found, paired = ratings(*flat([[1, 1, 1, 2], [1, 1, 5, 2], [1, 2, 1, None]]))
+    parts = disagreement(found, Level.INTERVAL)
+    assert list(paired) == [0, 1, 2, 3]
+    assert parts == pytest.approx([0, 1 / 17, 16 / 17, 0])
+    assert pairwise_agreement(found) == pytest.approx([1, 1 / 3, 1 / 3, 1])
+
+
+def noisy(level: Level) -> tuple[list[int], list[float]]:
+    draw = np.random.default_rng(7)
+    truth = draw.normal(size=60)
+    whole = np.clip(np.round(truth[:, None] + 0.7 * draw.normal(size=(60, 3)) + 3), 1, 5)
+    return [item for item in range(60) for _ in range(3)], [float(score) for score in whole.ravel()]
+
+
+@pytest.mark.parametrize("level", Level)
+def test_its_interval_is_scipys_bca_over_items_and_has_the_same_digits_each_time(level: Level) -> None:
+    items, scores = noisy(level)
+    by_item = np.array(scores).reshape(-1, 3)
+
+    def resampled(drawn: np.ndarray) -> float:
+        rows = by_item[drawn]
+        found = alpha(ratings([item for item in range(len(rows)) for _ in range(3)], rows.ravel().tolist())[0], level)
+        return math.nan if found is None else found
+
+    reference = stats.bootstrap(
+        (np.arange(60),), resampled, n_resamples=2_000, vectorized=False, method="BCa", rng=np.random.default_rng(1)
+    ).confidence_interval
+    found = alpha_interval(ratings(items, scores)[0], level, 1)
+    assert found == pytest.approx((reference.low, reference.high), abs=0.02)
+    assert found == alpha_interval(ratings(items, scores)[0], level, 1)
+
+
+def test_a_fine_scale_has_an_interval_too_where_resamples_rank_nothing_anew() -> None:
+    draw = np.random.default_rng(3)
+    scores = (draw.normal(size=600)[:, None] + draw.normal(size=(600, 2))).ravel()
+    found = ratings([item for item in range(600) for _ in range(2)], scores.tolist())[0]
+    assert len(found.values) > MOST_VALUES
+    low, high = alpha_interval(found, Level.INTERVAL, 1) or (0.0, 0.0)
+    assert low < (alpha(found, Level.INTERVAL) or 0) < high
+    assert alpha_interval(found, Level.ORDINAL, 1) is None

@@ -1,0 +1,157 @@
+"""`rampgate check inversion` and `check agreement` on files: the document, the exit code, what is wrong with a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rampgate.cli import main
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+Run = Callable[..., tuple[int, str, str]]
+ROUND_1 = [-0.5] * 10 + [0.4] * 2
+
+
+@pytest.fixture
+def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["rampgate", "check", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return run
+
+
+def scored(correlations: list[float], items: int = 301, **more: Any) -> list[dict[str, Any]]:
+    draw = np.random.default_rng(4)
+    out = []
+    for place, rho in enumerate(correlations):
+        one, noise = draw.normal(size=(2, items))
+        other = rho * one + np.sqrt(1 - rho**2) * noise
+        judge, human = (np.clip(np.round(series + 3), 1, 5).astype(int) for series in (one, other))
+        out += [
+            {
+                "judge_id": f"Judge {place}",
+                "item_id": n,
+                "judge_score": int(judge[n]),
+                "human_score": int(human[n]),
+                **more,
+            }
+            for n in range(items)
+        ]
+    return out
+
+
+def test_pf9_ac10_the_report_has_pearson_spearman_the_interval_and_the_number(check: Run, tmp_path: Path) -> None:
+    """PF-9 AC-6: ten of the twelve judges of round 1; ids are told as written, and nothing is registered."""
+    code, out, _ = check("inversion", jsonl(tmp_path / "round-1.jsonl", *scored(ROUND_1)), "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert document["inverted_count"] == 10
+    assert [one["inverted"] for one in document["judges"]] == [True] * 10 + [False] * 2
+    for one in document["judges"]:
+        assert one["n"] == 301
+        assert one["pearson_ci95"][0] < one["pearson"] < one["pearson_ci95"][1]
+        assert (one["pearson_ci95"][1] < 0) is one["inverted"]
+        assert -1 <= one["spearman"] <= 1
+        assert one["detectable"] == pytest.approx(-0.161, abs=0.001)
+        assert one["reason"]
+    assert document["judges"][0]["judge_id"] == "Judge 0"
+
+
+def test_judges_that_agree_with_people_end_with_0_and_one_that_nobody_can_tell_with_1(
+    check: Run, tmp_path: Path
+) -> None:
+    assert check("inversion", jsonl(tmp_path / "a.jsonl", *scored([0.5])))[0] == 0
+    code, out, _ = check("inversion", jsonl(tmp_path / "b.jsonl", *scored([0.5], items=9)), "--json")
+    assert (code, json.loads(out)["judges"][0]["inverted"]) == (1, None)
+
+
+def test_slices_are_reported_and_decide_nothing(check: Run, tmp_path: Path) -> None:
+    lines = scored([0.5]) + [{**one, "item_id": f"x{one['item_id']}", "category": "odd"} for one in scored([-0.6], 40)]
+    code, out, _ = check("inversion", jsonl(tmp_path / "a.jsonl", *lines), "--json")
+    (sliced,) = json.loads(out)["slices"]
+    assert code == 0
+    assert (sliced["field"], sliced["value"], sliced["n"], sliced["inverted"]) == ("category", "odd", 40, True)
+
+
+def line(**fields: Any) -> dict[str, Any]:
+    return {"judge_id": "a", "item_id": 1, "judge_score": 1, "human_score": 2, **fields}
+
+
+def rating(**fields: Any) -> dict[str, Any]:
+    return {"category": "c", "item_id": 1, "annotator": "x", "score": 2, **fields}
+
+
+@pytest.mark.parametrize(
+    ("command", "lines", "said"),
+    [
+        ("inversion", [line(judge_score=float("nan"))], "1: judge_score: is no finite number"),
+        ("inversion", [line(human_score=float("-inf"))], "1: human_score: is no finite number"),
+        ("inversion", [line(human_score="5")], "1: human_score: is no finite number"),
+        ("inversion", [line(judge_score=None)], "1: judge_score: a number is needed"),
+        ("inversion", [line(judge_id="")], "1: judge_id: a name is needed"),
+        ("inversion", [line(), line(item_id="1")], "2: item_id: '1' of 'a' is on line 1 too"),
+        ("inversion", [line(category=3)], "1: category: is no text"),
+        ("inversion", [], "has no lines"),
+        ("agreement", [rating(score="good")], "1: score: is text"),
+        ("agreement", [rating(score=float("nan"))], "1: score: is no finite number"),
+        ("agreement", [rating(), rating(score=3)], "2: annotator: 'x' rated '1' on line 1 too"),
+        ("agreement", [rating(annotator=None)], "1: annotator: a name is needed"),
+        ("agreement", [], "has no lines"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_with_file_line_and_field(
+    check: Run, tmp_path: Path, command: str, lines: list[dict[str, Any]], said: str
+) -> None:
+    file = tmp_path / "scores.jsonl"
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    code, out, err = check(command, file, "--json")
+    assert (code, out) == (2, "")
+    assert f"{file}" in err
+    assert said in err
+
+
+def test_pf9_fr14_the_report_has_alpha_its_threshold_and_source_and_every_items_agreement(
+    check: Run, tmp_path: Path
+) -> None:
+    """PF-9 AC-14's report; an item rated once is told apart, and takes no part."""
+    draw = np.random.default_rng(8)
+    lines = [
+        {"category": kind, "item_id": item, "annotator": who, "score": int(score)}
+        for kind, spread in (("sound", 0.1), ("loose", 3.0))
+        for item in range(30)
+        for who in ("x", "y", "z")
+        for score in [item % 5 + 1 + round(float(draw.normal() * spread))]
+    ] + [rating(category="sound", item_id="alone")]
+    code, out, _ = check("agreement", jsonl(tmp_path / "round.jsonl", *lines), "--level", "ordinal", "--json")
+    sound, loose = json.loads(out)["categories"]
+    assert code == 1
+    assert (sound["passed"], sound["quarantined"], loose["passed"], loose["quarantined"]) == (True, False, False, True)
+    assert (sound["n_items"], sound["n_single"]) == (30, 1)
+    assert (sound["threshold"], sound["baseline_source"]) == (0.667, "provisional_seed")
+    assert loose["alpha_ci95"][0] < loose["alpha"] < loose["alpha_ci95"][1]
+    assert len(loose["items"]) == 30
+    assert all(0 <= item["pairwise_agreement"] <= 1 for item in loose["items"])
+    assert sum(item["disagreement"] for item in loose["items"]) == pytest.approx(1)
+    assert {one["annotator"] for one in loose["annotators"]} == {"x", "y", "z"}
+
+
+def test_labels_are_ratings_at_nominal_level_without_numbers_beside_them(check: Run, tmp_path: Path) -> None:
+    lines = [rating(item_id=n, annotator=who, score="ab"[n % 2]) for n in range(12) for who in ("x", "y")]
+    code, out, _ = check("agreement", jsonl(tmp_path / "a.jsonl", *lines), "--level", "nominal", "--json")
+    assert (code, json.loads(out)["categories"][0]["alpha"]) == (0, pytest.approx(1.0))
+    mixed = jsonl(tmp_path / "b.jsonl", *lines, rating(item_id="n", score=1))
+    assert "25: score: 'c' has labels and numbers" in check("agreement", mixed, "--level", "nominal")[2]
+    below = jsonl(tmp_path / "c.jsonl", rating(score=-1))
+    assert "1: score: is below zero" in check("agreement", below, "--level", "ratio")[2]
+    assert "--level: cardinal is none of" in check("agreement", below, "--level", "cardinal")[2]
