@@ -3,6 +3,7 @@ gate is decided by it (PC5 §9.4)."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from uuid import UUID
@@ -12,7 +13,7 @@ from agents.judge_scores import ScoreEvents, Subject, events_of, name_of
 from agents.ports import Clock
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Judgement, by_name
-from evalcore.scoring.assignments import Assignment, assign, score_assignments
+from evalcore.scoring.assignments import Assignment, arrived, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
 from evalcore.scoring.items import turn_of, vertical_named
 from evalcore.scoring.runner import Scorer
@@ -41,11 +42,13 @@ class JudgeScoring:
     async def score(
         self, gate: AskingGate, judges: Sequence[Judge], items: Sequence[Item], within: float | None = None
     ) -> dict[str, list[Answer]]:
-        pairs = assign(judges, items)
-        spend = Spend(self._calls, self._tokens)
-        if within is not None:
-            within -= min(len(pairs) * EVENT_SECONDS, within / 10)
-        found = await score_assignments(self._scorer, gate.request_id, pairs, spend=spend, within=within)
+        began, spend = time.monotonic(), Spend(self._calls, self._tokens)
+        async with arrived(self._scorer, gate.request_id, judges, items, spend) as (there, scoring):
+            pairs = assign(judges, there)
+            if within is not None:
+                within = max(within - (time.monotonic() - began), 0.0)
+                within -= min(len(pairs) * EVENT_SECONDS, within / 10)
+            found = await score_assignments(scoring, pairs, within)
         await self._events.put(gate_events(gate, pairs, found, self._clock.now_ms()))
         if any(one.failure is Failure.OUT_OF_TIME for one in found):
             raise OutOfTime

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,11 @@ from evalcore.gates.skips import SkippedGate, Skips
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Judgement, by_name
-from evalcore.scoring.assignments import Assignment, score_assignments
+from evalcore.scoring.assignments import Assignment, arrived, score_assignments
 from evalcore.scoring.cache import MemoryScoreCache, ScoreCache
 from evalcore.scoring.calls import Model, Spend
 from evalcore.scoring.chat_model import model_key
-from evalcore.scoring.items import items_of
+from evalcore.scoring.items import distinct, items_of
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from schemas.judges import Milestone
@@ -138,8 +138,11 @@ async def score_gate(
     within: float | None = None,
     **beside: Any,
 ) -> ScoredGate:
-    """Have the judges score a prepared gate, and decide. `beside` goes to `Gate.verdict`."""
-    judgements = await score_assignments(scorer, f"{gate.milestone}", gate.assignments, spend=spend, within=within)
+    """Have the judges score a prepared gate, and decide. `beside` goes to `Gate.verdict`. Items whose answer is still
+    to come are judged as they come; `within` counts from the last one."""
+    async with arrived(scorer, f"{gate.milestone}", gate.judges.values(), gate.items, spend) as (items, scoring):
+        gate = replace(gate, items=distinct(items))
+        judgements = await score_assignments(scoring, gate.assignments, within)
     answers = by_name((judge for judge, _ in gate.assignments), judgements)
     return ScoredGate(gate.verdict(answers, today, **beside), gate.assignments, judgements)
 

@@ -5,8 +5,9 @@ judges that score them (PC5 §5.3, §5.5). Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from evalcore.registry.registry import Registry, UnknownCategory
@@ -18,6 +19,7 @@ FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference
 """Fields of an item that no answer of a candidate replaces."""
 FIELDS_OF_ANSWERS: Final = frozenset({"output", "tool_calls"})
 """Fields that only an answer has; those of the dataset are dropped."""
+UNANSWERED: Final = "the candidate gave no output for it"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,29 @@ class Failed:
 
 CandidateAnswer = Mapping[str, Any] | Failed
 """The fields of an answer: `output`, and others that judges read, such as `tool_calls`."""
+
+
+@dataclass
+class Pending:
+    """An answer that is still to come. `ask` waits for it, once; `found` holds it then."""
+
+    ask: Callable[[], Awaitable[CandidateAnswer]]
+    found: CandidateAnswer | None = None
+
+    async def answer(self) -> CandidateAnswer:
+        self.found = await self.ask()
+        return self.found
+
+
+def with_answer(item_of: Callable[[CandidateAnswer], Item], answer: CandidateAnswer | Pending) -> Item:
+    """Returns the item that is made of the answer: now, or `later` where that is still to come."""
+    if not isinstance(answer, Pending):
+        return item_of(answer)
+
+    async def later() -> Item:
+        return item_of(await answer.answer())
+
+    return replace(item_of(Failed("not answered yet")), later=later)
 
 
 @dataclass(frozen=True)
@@ -90,7 +115,7 @@ def vertical_of(golden: GoldenSet, registry: Registry) -> str | None:
 
 
 def golden_sample(
-    golden: GoldenSet, answers: Mapping[str, CandidateAnswer], registry: Registry, vertical: str | None
+    golden: GoldenSet, answers: Mapping[str, CandidateAnswer | Pending], registry: Registry, vertical: str | None
 ) -> tuple[list[Item], list[str]]:
     """Returns the dataset's items with the candidate's answers, and the names that decide.
 
@@ -99,7 +124,10 @@ def golden_sample(
     """
     vertical = vertical or vertical_of(golden, registry)
     items = [
-        answered(row, answers.get(identity(row, number)), registry, vertical, number)
+        with_answer(
+            partial(answered, row, registry=registry, vertical=vertical, number=number),
+            answers.get(identity(row, number), Failed(UNANSWERED)),
+        )
         for number, row in enumerate(golden.items)
     ]
     firing = set[str]().union(*(firing_on(row, registry, vertical) or () for row in golden.items))
@@ -122,7 +150,7 @@ def firing_on(row: Mapping[str, Any], registry: Registry, vertical: str | None) 
 
 
 def answered(
-    row: Mapping[str, Any], answer: CandidateAnswer | None, registry: Registry, vertical: str | None, number: int = 0
+    row: Mapping[str, Any], answer: CandidateAnswer, registry: Registry, vertical: str | None, number: int = 0
 ) -> Item:
     """Returns a dataset's item with the candidate's answer and the judges that fire on it. The item may name the judges
     of its category that fit it (`metadata.applicable_metrics`). Only safety judges score an item of an unknown
@@ -138,11 +166,10 @@ def judges_of(row: Mapping[str, Any], registry: Registry, vertical: str | None) 
     return firing & fitting if firing is not None and fitting else firing
 
 
-def _item(row: Mapping[str, Any], answer: CandidateAnswer | None, schema: Mapping[str, Any], number: int) -> Item:
+def _item(row: Mapping[str, Any], answer: CandidateAnswer, schema: Mapping[str, Any], number: int) -> Item:
     own = {name: value for name, value in row.items() if name not in FIELDS_OF_ANSWERS}
-    if answer is None or isinstance(answer, Failed):
-        why = answer.why if answer is not None else "the candidate gave no output for it"
-        return dataset_item(own, schema, number, why)
+    if isinstance(answer, Failed):
+        return dataset_item(own, schema, number, answer.why)
     given = {name: value for name, value in answer.items() if name not in FIELDS_OF_ITEMS}
     return dataset_item({**own, **given}, schema, number, "the candidate's answer has no output")
 

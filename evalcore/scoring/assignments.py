@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from evalcore.judges.evaluator import Prompt, Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
@@ -11,7 +14,7 @@ from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
 from evalcore.scoring.calls import CallFailed, Failure, Spend
 from evalcore.scoring.items import REFERENCES, Item
-from evalcore.scoring.runner import Scorer, evaluate
+from evalcore.scoring.runner import Scorer, Scoring, evaluate
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL"
 Assignment = tuple[Judge, Item]
@@ -37,15 +40,55 @@ def task_of(judge: Judge, item: Item) -> Task:
     return Task(judge, item.id, item.context, item.source, item.weight, item.digest)
 
 
+@asynccontextmanager
+async def arrived(
+    scorer: Scorer | None, gate: str, judges: Iterable[Judge], items: Sequence[Item], spend: Spend | None = None
+) -> AsyncIterator[tuple[list[Item], Scoring | None]]:
+    """Yields the items with the agent's answers, once all are there, and the gate's scoring, which has begun with each
+    item as it came. Without a scorer there is no scoring, and the items are waited for all the same.
+
+    The judges' time so runs beside the agent's. Nothing is decided here: `score_assignments` says what the gate scores,
+    and finds under way or done what came earlier, whatever the order.
+    """
+    if scorer is None:
+        yield await _answered(items), None
+        return
+    asking = tuple(judges)
+    async with scorer.begun(gate, spend) as scoring:
+
+        def begin(item: Item) -> None:
+            pairs = assign(asking, [item])
+            scoring.take([task_of(judge, one) for judge, one in pairs if not unscorable(judge, one)])
+
+        yield await _answered(items, begin, scoring.in_order), scoring
+
+
+async def _answered(
+    items: Sequence[Item], begin: Callable[[Item], None] = lambda item: None, in_order: bool = False
+) -> list[Item]:
+    """The items with their answers. `begin` is told of each as it comes, or in the order of the items; of none where
+    all are there already."""
+    if all(item.later is None for item in items):
+        return list(items)
+
+    async def one(item: Item) -> Item:
+        there = replace(await item.later(), judges=item.judges) if item.later is not None else item
+        if not in_order:
+            begin(there)
+        return there
+
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(one(item)) for item in items]
+        if in_order:
+            for waited in asked:
+                begin(await waited)
+    return [done.result() for done in asked]
+
+
 async def score_assignments(
-    scorer: Scorer | None,
-    gate: str,
-    assignments: Sequence[Assignment],
-    *,
-    spend: Spend | None = None,
-    within: float | None = None,
+    scoring: Scoring | None, assignments: Sequence[Assignment], within: float | None = None
 ) -> list[Judgement]:
-    """Judgements in the order of the assignments. Without a scorer, all that a model would have to say is unscored.
+    """Judgements in the order of the assignments. Without a scoring, all that a model would have to say is unscored.
 
     Raises nothing but CancelledError.
     """
@@ -54,8 +97,8 @@ async def score_assignments(
     remaining = [place for place, known in enumerate(found) if known is None]
     scorable = [tasks[place] for place in remaining]
     scored = (
-        await scorer.score(gate, scorable, spend=spend, within=within)
-        if scorer is not None and scorable
+        await scoring.ended(scorable, within)
+        if scoring is not None and scorable
         else [_without_model(task) for task in scorable]
     )
     for place, made in zip(remaining, scored, strict=True):

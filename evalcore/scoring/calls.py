@@ -78,6 +78,10 @@ class Spend:
         self.most_calls, self.most_tokens = calls, tokens
         self.calls = self.tokens = 0
 
+    @property
+    def limited(self) -> bool:
+        return self.most_calls is not None or self.most_tokens is not None
+
     def reserve(self, tokens: int) -> int:
         """Set tokens aside for a call and return how many. Raises CallFailed where the limit does not allow it."""
         needed = tokens + ANSWER_TOKENS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final
@@ -28,6 +28,8 @@ class Item:
     0 where every judge scores, as in a dataset (PC5 FR-11). `judges` are the ids of those that fire on the item, None
     for all; safety judges fire in any case. `missing` says why there is nothing to judge; every judge leaves such an
     item unscored. `digest` is the hash of the bytes that `source` was read from, empty where they are not known.
+    `later` waits for the agent's answer where that is still to come, and returns the item with it, which alone is
+    judged; all else of the item is known before. Who scores the item calls it, once.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Item:
     judges: frozenset[str] | None = None
     missing: str = ""
     digest: bytes = b""
+    later: Callable[[], Awaitable[Item]] | None = field(default=None, compare=False)
 
 
 def items_of(given: Any, milestone: Milestone, schema: Mapping[str, Any]) -> list[Item]:
@@ -112,10 +115,11 @@ def distinct(items: Iterable[Item]) -> list[Item]:
     """Each trace and each dataset item once, in the order of their first appearance and as the last one has it.
 
     Items are the same by their ids, and without one by their content: a file that repeats a line brings no evidence.
+    While an answer is still to come, no content is known.
     """
     found: dict[tuple[str, str], Item] = {}
     for item in items:
-        nameless = item.id.startswith("#") and _own_id(item.source) is None
+        nameless = item.id.startswith("#") and _own_id(item.source) is None and item.later is None
         known = json.dumps(item.source, sort_keys=True, default=str) if nameless else item.id
         found[item.context, known] = item
     return list(found.values())

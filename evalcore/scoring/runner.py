@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,7 +26,7 @@ from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.model_caller import CallLimits, GateCalls, ModelCaller
 from evalcore.scoring.nonce_key import nonce_key
 
-__all__ = ["Judgement", "Scorer"]
+__all__ = ["Judgement", "Scorer", "Scoring"]
 log = logging.getLogger(__name__)
 CHUNK = 100
 """Tasks whose prompts are made and looked up together; the event loop is free in between."""
@@ -75,18 +76,22 @@ class Scorer:
         """Returns judgements in the order of the tasks. What is not scored `within` seconds, or is over the limit of
         `spend`, is unscored and says so: OUT_OF_TIME, or DOWN where the model no longer answered any gate. Raises
         nothing but CancelledError; what was answered by then is kept."""
+        async with self.begun(gate, spend) as scoring:
+            return await scoring.ended(tasks, within)
+
+    @asynccontextmanager
+    async def begun(self, gate: str, spend: Spend | None = None) -> AsyncIterator[Scoring]:
+        """Yields a gate's scoring, which takes tasks until it is ended. What it has under way ends with the context."""
         breaker = CircuitBreaker(self._limits.patience, self._now)
-        run = _Run(self, GateCalls(gate, spend or Spend(), breaker), tasks)
+        scoring = Scoring(self, GateCalls(gate, spend or Spend(), breaker))
         try:
-            async with asyncio.timeout(within):
-                await run.all()
-        except TimeoutError:
-            late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
-            run.rest(self._caller.to_blame(run.gate) or late)
-        except Exception:
-            log.exception("scoring_failed: %s", gate)
-            run.rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
-        return [found for found in run.found if found is not None]
+            yield scoring
+        finally:
+            await scoring.stop()
+
+    def to_blame(self, gate: GateCalls) -> CallFailed | None:
+        """Returns why a gate was not done when its time was over; None where the model answers."""
+        return self._caller.to_blame(gate)
 
     def forget(self) -> None:
         """Keep no answer of before, nor any in the shared cache: the same questions are asked anew."""
@@ -148,28 +153,94 @@ class Scorer:
         self._observe(outcome)
 
 
-class _Run:
-    """One gate's tasks: one coroutine looks them up and queues what has to be asked, several ask."""
+class Scoring:
+    """One gate's tasks: one coroutine looks them up and queues what has to be asked, several ask.
 
-    def __init__(self, scorer: Scorer, gate: GateCalls, tasks: Sequence[Task]) -> None:
-        self._scorer, self.gate, self._tasks = scorer, gate, tasks
-        self.found: list[Judgement | None] = [None] * len(tasks)
+    `take` begins with tasks while others are not known yet, such as those about a candidate's later answers. `ended`
+    says which tasks the gate has, and gives their judgements: those that were taken before are not asked again.
+    """
+
+    def __init__(self, scorer: Scorer, gate: GateCalls) -> None:
+        self._scorer, self._gate = scorer, gate
+        self._tasks: list[Task] = []
+        self._found: list[Judgement | None] = []
+        self._places: dict[tuple[str, str, str], int] = {}
+        self._new: asyncio.Queue[int | None] = asyncio.Queue()
         self._open: asyncio.Queue[tuple[int, str, Prompt] | None] = asyncio.Queue(AHEAD)
+        self._going: asyncio.Task[None] | None = None
 
-    async def all(self) -> None:
+    @property
+    def in_order(self) -> bool:
+        """Tells whether tasks have to be taken in their order: what they may spend is limited, and which items are
+        left over must not depend on what came first."""
+        return self._gate.spend.limited
+
+    def take(self, tasks: Sequence[Task]) -> None:
+        """Begin with these tasks. Returns at once."""
+        for task in tasks:
+            self._places[_known(task)] = self._place(task)
+        if self._going is None:
+            self._going = asyncio.create_task(self._all())
+
+    async def ended(self, tasks: Sequence[Task], within: float | None = None) -> list[Judgement]:
+        """Returns judgements in the order of the tasks, which are all that the gate has, as `Scorer.score` does."""
+        places = [self._taken(task) for task in tasks]
+        self._new.put_nowait(None)
+        going = self._going or asyncio.create_task(self._all())
+        self._going = going
+        try:
+            async with asyncio.timeout(within):
+                await going
+        except TimeoutError:
+            late = CallFailed(Failure.OUT_OF_TIME, f"not scored within the gate's {within or 0:g} s")
+            self._rest(self._scorer.to_blame(self._gate) or late)
+        except Exception:
+            log.exception("scoring_failed: %s", self._gate.name)
+            self._rest(CallFailed(Failure.BROKEN, "scoring failed; the log says how"))
+        return [found for place in places if (found := self._found[place]) is not None]
+
+    async def stop(self) -> None:
+        """Give up what is under way."""
+        if self._going is not None:
+            self._going.cancel()
+            await asyncio.gather(self._going, return_exceptions=True)
+
+    def _place(self, task: Task) -> int:
+        self._tasks.append(task)
+        self._found.append(None)
+        self._new.put_nowait(len(self._tasks) - 1)
+        return len(self._tasks) - 1
+
+    def _taken(self, task: Task) -> int:
+        """Returns the place of a task, which it has already where it was taken before with the same content."""
+        place = self._places.get(_known(task))
+        return place if place is not None and self._tasks[place].source is task.source else self._place(task)
+
+    async def _all(self) -> None:
         async with asyncio.TaskGroup() as group:
             await self._look_up(group)
 
-    def rest(self, failure: CallFailed) -> None:
-        for place, found in enumerate(self.found):
+    def _rest(self, failure: CallFailed) -> None:
+        for place, found in enumerate(self._found):
             if found is None:
-                self.found[place] = judgement(self._tasks[place], failure)
+                self._found[place] = judgement(self._tasks[place], failure)
+
+    async def _chunks(self) -> AsyncIterator[list[int]]:
+        """Yields places of tasks as they are taken, until the gate has no more."""
+        while (place := await self._new.get()) is not None:
+            chunk = [place]
+            while len(chunk) < CHUNK and not self._new.empty():
+                if (more := self._new.get_nowait()) is None:
+                    yield chunk
+                    return
+                chunk.append(more)
+            yield chunk
 
     async def _look_up(self, group: asyncio.TaskGroup) -> None:
         workers = read = 0
-        for start in range(0, len(self._tasks), CHUNK):
+        async for chunk in self._chunks():
             asked: dict[int, tuple[str, Prompt]] = {}
-            for place in range(start, min(start + CHUNK, len(self._tasks))):
+            for place in chunk:
                 task = self._tasks[place]
                 known = self._scorer.answered.of_item(task)
                 if known is not None and not unconfirmed(task.judge, known):
@@ -183,7 +254,7 @@ class _Run:
                         read = 0
                         await asyncio.sleep(0)
                 else:
-                    self.found[place] = judgement(task, made, cached=True)
+                    self._found[place] = judgement(task, made, cached=True)
             names = [name for name, _ in asked.values()]
             held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
             for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
@@ -204,13 +275,13 @@ class _Run:
         while (queued := await self._open.get()) is not None:
             place, name, asked = queued
             task = self._tasks[place]
-            answer, cached = await self._scorer.judge(self.gate, task, name, asked)
+            answer, cached = await self._scorer.judge(self._gate, task, name, asked)
             if not isinstance(answer, CallFailed) and unconfirmed(task.judge, answer):
                 answer, cached = await self._confirmed(task, name, asked, answer, cached)
             if cached and not isinstance(answer, CallFailed):
                 self._cached(place, answer)
             else:
-                self.found[place] = judgement(task, answer, cached)
+                self._found[place] = judgement(task, answer, cached)
 
     async def _confirmed(
         self, task: Task, name: str, asked: Prompt, first: Evaluation, cached: bool
@@ -225,7 +296,7 @@ class _Run:
                 self._scorer.observe(CACHED)
                 said.append(held)
                 continue
-            answer, known = await self._scorer.judge(self.gate, unmarked, key, asked)
+            answer, known = await self._scorer.judge(self._gate, unmarked, key, asked)
             cached = cached and known
             if isinstance(answer, CallFailed):
                 return as_it_stands(said, answer.message), cached
@@ -233,8 +304,12 @@ class _Run:
         return found, cached
 
     def _cached(self, place: int, answer: Evaluation) -> None:
-        self.found[place] = judgement(self._tasks[place], answer, True)
+        self._found[place] = judgement(self._tasks[place], answer, True)
         self._scorer.observe(CACHED)
+
+
+def _known(task: Task) -> tuple[str, str, str]:
+    return task.judge.id, task.context, task.item
 
 
 def evaluate(task: Task) -> Evaluation | Prompt | CallFailed:

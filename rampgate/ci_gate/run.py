@@ -14,7 +14,7 @@ from typing import Any
 from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.evaluate import ScoredGate, score_gate
 from evalcore.gates.gate import Gate, prepare
-from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, golden_sample, mismatches
+from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet, Pending, golden_sample, mismatches
 from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import identity
@@ -23,7 +23,7 @@ from evalcore.scoring.sampling import fingerprint
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
 
-Answering = Callable[[Sequence[Mapping[str, Any]]], Awaitable[Mapping[str, CandidateAnswer]]]
+Answering = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, CandidateAnswer | Pending]]
 SCOPE = "file"
 
 
@@ -124,12 +124,13 @@ async def run(
         message = f"Opik has no dataset {declared.name!r}, version {declared.version}"
         return outcome(_failed(wanted, Code.DATASET_MISMATCH, message))
     wrong = tuple(mismatches(golden, registry, wanted.vertical))
-    answers = await answering(golden.items)
+    answers = answering(golden.items)
     items, names = golden_sample(golden, answers, registry, wanted.vertical)
     gate = prepare(wanted.milestone, items, names, registry, wanted.vertical)
     scored = await _scored(wanted, gate, scorer, mismatches=wrong)
     known = {identity(one, number) for number, one in enumerate(golden.items)}
-    answered = sum(1 for name, one in answers.items() if name in known and not isinstance(one, Failed))
+    given = [one.found if isinstance(one, Pending) else one for name, one in answers.items() if name in known]
+    answered = sum(not isinstance(one, Failed) for one in given)
     return outcome(scored, golden=golden, answered=answered, unknown=tuple(sorted(answers.keys() - known)))
 
 

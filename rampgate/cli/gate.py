@@ -232,7 +232,7 @@ def run_command(
     agent_id: Annotated[str | None, typer.Option(help="the agent, as its ramp steps name it")] = None,
     agent_version: Annotated[str | None, typer.Option(help="its version; else --commit")] = None,
     kafka: KafkaOption = None,
-    within: Annotated[float | None, typer.Option(min=1, help="most seconds for all judges together")] = None,
+    within: Annotated[float | None, typer.Option(min=1, help="most seconds for judges after the last answer")] = None,
     junit: Annotated[Path | None, typer.Option(help="write a JUnit report to this file")] = None,
     markdown: Annotated[Path | None, typer.Option(help="append a Markdown report, as to $GITHUB_STEP_SUMMARY")] = None,
     html: Annotated[Path | None, typer.Option(help="write an HTML page with the scores' distributions")] = None,

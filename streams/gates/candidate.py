@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import httpx
@@ -20,7 +21,7 @@ import orjson
 from agents.keys import CANDIDATE_ANSWER, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer, Failed, Pending
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
 from evalcore.scoring.items import identity
@@ -105,17 +106,24 @@ def _read(content: bytes) -> CandidateAnswer:
     return found
 
 
-async def ask_candidate(
-    url: str, items: Sequence[Mapping[str, Any]], key: str | None = None, limits: CandidateLimits | None = None
-) -> dict[str, CandidateAnswer]:
-    """The candidate's answers by the items' ids, none of them kept. Raises nothing but CancelledError."""
+Asking = Callable[[Sequence[Mapping[str, Any]]], dict[str, CandidateAnswer | Pending]]
+
+
+@asynccontextmanager
+async def asking_candidate(
+    url: str, key: str | None = None, limits: CandidateLimits | None = None
+) -> AsyncIterator[Asking]:
+    """Yields what gives the candidate's answers by the items' ids. Each is asked for when it is waited for, as long as
+    the context lasts; none is kept."""
     limits = limits or CandidateLimits()
     client = BoundedClient(limits.at_once, limits.seconds)
+    answer = CandidateClient(client, url, key, limits).answer
     try:
-        found = await asyncio.gather(*map(CandidateClient(client, url, key, limits).answer, items))
+        yield lambda items: {
+            identity(item, number): Pending(partial(answer, item)) for number, item in enumerate(items)
+        }
     finally:
         await client.aclose()
-    return {identity(item, number): answer for number, (item, answer) in enumerate(zip(items, found, strict=True))}
 
 
 class Seal(Protocol):
@@ -144,8 +152,9 @@ class CandidateAnswers:
 
     async def to(
         self, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, step: RampStep
-    ) -> list[CandidateAnswer]:
-        """Answers in the order of the items. Raises Unavailable while earlier answers can't be read."""
+    ) -> list[CandidateAnswer | Pending]:
+        """Answers in the order of the items: those that are kept, and others that the candidate is asked for when they
+        are waited for. Raises Unavailable while earlier answers can't be read."""
         who = f"{step.agent_id} {step.agent_version} at {endpoint.url.partition('?')[0]}"  # a query may hold a key
         try:
             url = address(endpoint.url, step.agent_id, step.agent_version)
@@ -163,16 +172,16 @@ class CandidateAnswers:
         candidate = CandidateClient(self._client, url, self._key, limits)
 
         async def one(item: Mapping[str, Any], key: Key | None) -> CandidateAnswer:
-            if key is not None and (raw := held[key]):
-                kept: dict[str, Any] = orjson.loads(raw)
-                return kept
             answer = await candidate.answer(item)
             if isinstance(answer, Failed):
                 return Failed(f"{who}: {answer.why}")
             await self._keep(seal, key, answer)
             return answer
 
-        return await asyncio.gather(*map(one, items, keys))
+        return [
+            orjson.loads(raw) if key is not None and (raw := held[key]) else Pending(partial(one, item, key))
+            for item, key in zip(items, keys, strict=True)
+        ]
 
     async def _keep(self, seal: Seal, key: Key | None, answer: Mapping[str, Any]) -> None:
         """Keep the answer if that is possible; otherwise a gate that is resumed asks again."""

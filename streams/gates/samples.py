@@ -42,7 +42,7 @@ from evalcore.gates.composition import (
     topped_up,
     went_in,
 )
-from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike
+from evalcore.gates.golden import CandidateAnswer, GoldenSet, mismatches, unlike, with_answer
 from evalcore.gates.requests import RampRequest
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import NO_ANSWER, served, turn_of
@@ -327,7 +327,7 @@ class FrozenSamples:
         inputs: Mapping[bytes, Mapping[str, Any]],
         vertical: str | None,
     ) -> _CandidateItems:
-        """Ask the candidate all that it has to answer, in one go. `inputs`: production's, by their traces."""
+        """All that the candidate has to answer; who scores waits for it. `inputs`: production's, by their traces."""
         found, endpoint = _CandidateItems(), registry.sample.candidate
         if endpoint is None:
             return found
@@ -344,7 +344,7 @@ class FrozenSamples:
             questions.append(("", told(source), item_of))
         answers = await self._answers.to([question for _, question, _ in questions], endpoint, step)
         for (name, _, item_of), answer in zip(questions, answers, strict=True):
-            found.by_part.setdefault(name, []).append(item_of(answer))
+            found.by_part.setdefault(name, []).append(with_answer(item_of, answer))
         return found
 
     async def _dataset(self, part: Part) -> GoldenSet | None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from agents.ports import Unavailable
 from evalcore.gates.baselines import BaselineFile
 from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.gate import Gate, prepare
-from evalcore.gates.golden import CandidateAnswer, GoldenSet, vertical_of
+from evalcore.gates.golden import GoldenSet, vertical_of
 from evalcore.gates.overrides import Shift, accepted
 from evalcore.gates.requests import named
 from evalcore.gates.skips import GateSkip, SkippedGate
@@ -43,7 +42,7 @@ from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
 from schemas.settings import in_the_clear
 from schemas.verdicts import VerdictLevel
-from streams.gates.candidate import CandidateLimits, ask_candidate
+from streams.gates.candidate import CandidateLimits, asking_candidate
 
 
 @dataclass(frozen=True)
@@ -130,17 +129,15 @@ def decide(options: Options) -> int:
     async def read() -> GoldenSet | None:
         return golden if golden is not None else await from_opik(settings, registry, vertical)
 
-    async def answer(items: Sequence[Mapping[str, Any]]) -> Mapping[str, CandidateAnswer]:
-        if given is not None:
-            return given
-        key = revealed(settings.candidate_key)
-        limits = CandidateLimits(options.candidate_calls, options.candidate_seconds, options.candidate_tries)
-        return await ask_candidate(str(options.candidate), items, key, limits)
-
     async def judge(scorer: Scorer | None) -> GateRun:
         if gate is not None:
             return await gate_run.run_traced(wanted, gate, str(options.traces), options.coverage, scorer)
-        return await gate_run.run(wanted, read, answer, scorer)
+        if given is not None:
+            return await gate_run.run(wanted, read, lambda items: given, scorer)
+        key = revealed(settings.candidate_key)
+        limits = CandidateLimits(options.candidate_calls, options.candidate_seconds, options.candidate_tries)
+        async with asking_candidate(str(options.candidate), key, limits) as asking:
+            return await gate_run.run(wanted, read, asking, scorer)
 
     outcome = run(partial(_with_scorer, settings, judge))
     reports.write(outcome)

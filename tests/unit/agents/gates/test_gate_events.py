@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -139,7 +140,13 @@ async def test_there_is_no_verdict_before_the_events_are_durable() -> None:
 
 async def test_what_judges_answered_before_a_gate_ran_out_of_time_is_told() -> None:
     class Late:
-        async def score(self, gate: str, tasks: Sequence[Task], **_: Any) -> list[Judgement]:
+        in_order = False
+
+        @asynccontextmanager
+        async def begun(self, *_: Any) -> AsyncIterator[Late]:
+            yield self
+
+        async def ended(self, tasks: Sequence[Task], within: float | None) -> list[Judgement]:
             missing = Judgement(Unscored("late"), failure=Failure.OUT_OF_TIME)
             return [missing if number else Judgement(Scored(1.0)) for number, _ in enumerate(tasks)]
 

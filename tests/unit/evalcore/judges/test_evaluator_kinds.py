@@ -64,7 +64,7 @@ def test_an_item_it_can_not_score_is_unscored_with_its_reason() -> None:
 async def test_it_scores_where_no_model_is_configured() -> None:
     sample = items_of(items(3), Milestone.PRE_MERGE, {})
     judges = [JUDGE, REGISTRY.judge("helpfulness")]
-    found = await score_assignments(None, "g", assign(judges, sample))
+    found = await score_assignments(None, assign(judges, sample))
     assert [one.reason for one in found[::2]] == ["2 words"] * 3
     assert all(one.failure is not None for one in found[1::2])
 

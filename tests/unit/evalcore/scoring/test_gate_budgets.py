@@ -76,6 +76,7 @@ async def test_pc5_nfr_3_a_gate_makes_one_call_for_each_trace_and_judge_and_uses
     model = Model('{"score": true, "reason": "r"}', seconds=0.001)
     ours = Scorer(model, MemoryScoreCache(), CallLimits(AT_ONCE))
     pairs = assign(judges, traces(100))
-    found = await asyncio.wait_for(score_assignments(ours, "g", pairs), 60)
+    async with ours.begun("g") as scoring:
+        found = await asyncio.wait_for(score_assignments(scoring, pairs), 60)
     assert (len(model.calls), model.busiest) == (len(pairs), AT_ONCE) == (300, 20)
     assert not [one.failure for one in found if one.failure]

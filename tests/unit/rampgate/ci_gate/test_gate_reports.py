@@ -57,10 +57,7 @@ async def outcome(says: Callable[[str, str], Any] = mixed, failed: int = 0) -> G
     async def dataset() -> GoldenSet:
         return GoldenSet(items, HOSTILE)
 
-    async def answering(_: Any) -> dict[str, CandidateAnswer]:
-        return answers
-
-    return await run(GateRequest(REGISTRY, TODAY), dataset, answering, Scorer(Model(says), MemoryScoreCache()))
+    return await run(GateRequest(REGISTRY, TODAY), dataset, lambda _: answers, Scorer(Model(says), MemoryScoreCache()))
 
 
 async def test_scores_are_counted_in_the_bins_of_their_scale() -> None:

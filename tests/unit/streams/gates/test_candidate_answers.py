@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.policy import Policy
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer, Failed, Pending
 from schemas.manifests import CandidateEndpoint
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
@@ -53,6 +53,17 @@ def answers(agent: Agent, store: MemoryStore | None = None, key: str | None = No
     return CandidateAnswers(agent, key, store or MemoryStore(clock), Policy(), clock, sealing)
 
 
+async def waited_for(
+    candidate: CandidateAnswers, items: Sequence[Mapping[str, Any]], endpoint: CandidateEndpoint, of: RampStep
+) -> list[CandidateAnswer]:
+    """All answers, waited for together."""
+
+    async def one(found: CandidateAnswer | Pending) -> CandidateAnswer:
+        return await found.answer() if isinstance(found, Pending) else found
+
+    return await asyncio.gather(*map(one, await candidate.to(items, endpoint, of)))
+
+
 def outputs(found: list[CandidateAnswer]) -> list[Any]:
     return [one.why if isinstance(one, Failed) else one["output"] for one in found]
 
@@ -60,7 +71,7 @@ def outputs(found: list[CandidateAnswer]) -> list[Any]:
 async def test_a_key_in_a_candidate_s_address_is_sent_and_never_told() -> None:
     endpoint = CandidateEndpoint(url="http://agents/run?key=canary-key&v={agent_version}", tries=1)
     agent = Agent(lambda text: (418, None))
-    said = " ".join(outputs(await answers(agent).to(ITEMS[:1], endpoint, step())))
+    said = " ".join(outputs(await waited_for(answers(agent), ITEMS[:1], endpoint, step())))
     assert agent.asked[0][0] == "http://agents/run?key=canary-key&v=v2"
     assert "http://agents/run" in said
     assert "canary" not in said
@@ -71,14 +82,16 @@ async def test_a_candidate_at_an_address_that_is_not_allowed_is_not_asked() -> N
     asking = CandidateAnswers(
         agent, "s3cret", MemoryStore(clock), Policy(), clock, sealing, lambda url: f"{url} is not allowed"
     )
-    found = outputs(await asking.to(ITEMS, ENDPOINT, step()))
+    found = outputs(await waited_for(asking, ITEMS, ENDPOINT, step()))
     assert agent.asked == []
     assert found == ["assistant v2 at http://agents/{agent_version}: not asked: http://agents/v2 is not allowed"] * 6
 
 
 async def test_answers_come_in_the_order_of_the_items_and_nobody_sees_an_expected_output() -> None:
     agent = Agent()
-    assert outputs(await answers(agent, key="s3cret").to(ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]
+    assert outputs(await waited_for(answers(agent, key="s3cret"), ITEMS, ENDPOINT, step())) == [
+        f"so i{n}" for n in range(6)
+    ]
     assert {url for url, _, _ in agent.asked} == {"http://agents/v2"}
     assert {headers["authorization"] for _, _, headers in agent.asked} == {"Bearer s3cret"}
     assert "hidden" not in json.dumps([body for _, body, _ in agent.asked])
@@ -96,42 +109,42 @@ async def test_a_gate_that_is_resumed_asks_only_for_what_is_missing() -> None:
             return await super().post(url, content=content, headers=headers)
 
     slow = Slow()
-    killed = asyncio.create_task(answers(slow, store).to(ITEMS, ENDPOINT, step()))
+    killed = asyncio.create_task(waited_for(answers(slow, store), ITEMS, ENDPOINT, step()))
     for _ in range(100):
         await asyncio.sleep(0)
     killed.cancel()
     await asyncio.gather(killed, return_exceptions=True)
-    assert outputs(await answers(agent, store).to(ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]
+    assert outputs(await waited_for(answers(agent, store), ITEMS, ENDPOINT, step())) == [f"so i{n}" for n in range(6)]
     assert (slow.inputs, agent.inputs) == (["i0", "i1", "i2", "i3"], ["i4", "i5"])
 
 
 async def test_a_failure_is_named_and_not_kept() -> None:
     store = MemoryStore(ManualClock())
     down = Agent(lambda text: (200, "yes") if text == "i0" else (418, None))
-    found = outputs(await answers(down, store).to(ITEMS, ENDPOINT, step(agent_id="assistant")))
+    found = outputs(await waited_for(answers(down, store), ITEMS, ENDPOINT, step(agent_id="assistant")))
     assert found == ["yes", *["assistant v2 at http://agents/{agent_version}: the candidate answers 418"] * 5]
     agent = Agent()
-    await answers(agent, store).to(ITEMS, ENDPOINT, step(agent_id="assistant"))
+    await waited_for(answers(agent, store), ITEMS, ENDPOINT, step(agent_id="assistant"))
     assert agent.inputs == ["i1", "i2", "i3", "i4", "i5"]
 
 
 async def test_another_version_answers_for_itself_though_its_address_is_the_same() -> None:
     store, agent, endpoint = MemoryStore(ManualClock()), Agent(), CandidateEndpoint(url="http://agents/next")
     for changes in ({}, {"agent_version": "v3"}, {"agent_id": "another"}, {"experiment_id": "another"}):
-        await answers(agent, store).to(ITEMS[:1], endpoint, step(**changes))
+        await waited_for(answers(agent, store), ITEMS[:1], endpoint, step(**changes))
     assert len(agent.asked) == 3
 
 
 async def test_a_changed_item_is_asked_anew() -> None:
     store, agent = MemoryStore(ManualClock()), Agent()
     for item in (ITEMS[0], ITEMS[0] | {"input": "other"}, ITEMS[0] | {"metadata": {"id": "9"}}, ITEMS[0]):
-        await answers(agent, store).to([item], ENDPOINT, step())
+        await waited_for(answers(agent, store), [item], ENDPOINT, step())
     assert len(agent.asked) == 3
 
 
 async def test_a_version_that_can_be_no_part_of_an_address_is_never_asked() -> None:
     agent = Agent()
-    found = outputs(await answers(agent).to(ITEMS, ENDPOINT, step(agent_version="..")))
+    found = outputs(await waited_for(answers(agent), ITEMS, ENDPOINT, step(agent_version="..")))
     assert (agent.asked, len(found)) == ([], len(ITEMS))
     assert all("agent_version '..' can't be a part of the candidate's address" in why for why in found)
 
@@ -140,7 +153,7 @@ async def test_an_answer_too_large_to_keep_is_used_and_asked_for_again(monkeypat
     monkeypatch.setattr(candidate, "LARGEST_KEPT", 100)
     store, agent = MemoryStore(ManualClock()), Agent(lambda text: (200, "x" * 200))
     for _ in range(2):
-        assert outputs(await answers(agent, store).to(ITEMS[:1], ENDPOINT, step())) == ["x" * 200]
+        assert outputs(await waited_for(answers(agent, store), ITEMS[:1], ENDPOINT, step())) == ["x" * 200]
     assert len(agent.asked) == 2
 
 
@@ -149,7 +162,7 @@ async def test_an_item_nested_too_deep_to_be_sent_fails_alone() -> None:
     for _ in range(400):
         deep = [deep]
     agent = Agent()
-    found = outputs(await answers(agent).to([{"input": deep}, ITEMS[0]], ENDPOINT, step()))
+    found = outputs(await waited_for(answers(agent), [{"input": deep}, ITEMS[0]], ENDPOINT, step()))
     assert "can't be sent to the candidate" in found[0]
     assert found[1] == "so i0"
 
@@ -158,12 +171,12 @@ async def test_an_item_nested_too_deep_to_be_sent_fails_alone() -> None:
 async def test_an_answer_that_somebody_else_put_into_redis_is_none(how: str) -> None:
     """Who can write there must not move a verdict: the candidate is asked again, and what it says takes its place."""
     store, agent = MemoryStore(ManualClock()), Agent()
-    await answers(agent, store).to(ITEMS[:2], ENDPOINT, step())
+    await waited_for(answers(agent, store), ITEMS[:2], ENDPOINT, step())
     first, second = sorted(store.values)
     value, until = store.values[first]
     forged = {"changed": value[:-3] + b'!"}', "of another question": store.values[second][0]}
     store.values[first] = forged.get(how, b'{"output":"forged"}'), until
-    assert outputs(await answers(agent, store).to(ITEMS[:2], ENDPOINT, step())) == ["so i0", "so i1"]
+    assert outputs(await waited_for(answers(agent, store), ITEMS[:2], ENDPOINT, step())) == ["so i0", "so i1"]
     assert len(agent.asked) == 3
-    await answers(agent, store).to(ITEMS[:2], ENDPOINT, step())
+    await waited_for(answers(agent, store), ITEMS[:2], ENDPOINT, step())
     assert len(agent.asked) == 3
