@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from agents.traces import trace_bytes
 from evalcore.gates.evaluate import ScoredGate, score_gate
 from evalcore.gates.gate import Gate, prepare
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Scored
-from evalcore.scoring.items import items_of
+from evalcore.scoring.items import Item, items_of
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
 from schemas.judges import Milestone, ScoreType
@@ -158,7 +159,7 @@ async def redecided(
     found = []
     for verdict in verdicts:
         agent, version = str(verdict.get("agent_id")), str(verdict.get("agent_version"))
-        own = [one for one in traces if _is_of(one, agent, version)]
+        own = [one for one in traces if definition(one) == (agent, version)]
         if not own:
             continue
         for one in verdict.get("gates") or ():
@@ -168,7 +169,7 @@ async def redecided(
                 continue
             gates = [_on_traces(registry, milestone, own, names, verdict.get("vertical")) for registry in (old, new)]
             before, after = [(await score_gate(scorer, gate, today)).verdict.verdict for gate in gates]
-            same = ((one.get("sample") or {}).get("fingerprint")) == fingerprint(item.id for item in gates[0].items)
+            same = (one.get("sample") or {}).get("fingerprint") == fingerprint(map(_drawn, gates[0].items))
             request = str(verdict.get("request_id"))
             size = len(gates[0].items)
             found.append(PastRamp(request, agent, version, milestone, str(one["verdict"]), before, after, size, same))
@@ -182,9 +183,18 @@ def _on_traces(
     return prepare(milestone, items, names, registry, of)
 
 
-def _is_of(trace: Mapping[str, Any], agent: str, version: str) -> bool:
+def _drawn(item: Item) -> str:
+    """Returns an item's id as samples of the stream have it: of a trace, its bytes."""
+    try:
+        return trace_bytes(item.id).hex() if item.context == "online" else item.id
+    except ValueError:
+        return item.id
+
+
+def definition(trace: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns the agent's id and version that a trace is of."""
     metadata = trace.get("metadata") or {}
-    return (str(metadata.get("agent_id")), str(metadata.get("agent_version"))) == (agent, version)
+    return str(metadata.get("agent_id")), str(metadata.get("agent_version"))
 
 
 def _has(registry: Registry, name: str) -> bool:

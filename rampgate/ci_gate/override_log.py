@@ -11,18 +11,14 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import orjson
-from aiokafka import TopicPartition
 
-from agents.ports import Unavailable
 from evalcore.gates.skips import Skips
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
 from schemas.topics import Topics
 from streams.gates.gate_skips import skips_now
-from streams.kafka.client import Producer, make_consumer, started
-from streams.kafka.reading import partitions_of, records_of, spans_of
-from streams.kafka.transport import KAFKA_ERRORS
-from streams.retry import reason_of
+from streams.kafka.client import Producer
+from streams.kafka.reading import values_of
 
 TOPIC: Final = "gate-overrides"
 KINDS: Final = ("gate_skip", "baseline_shift")
@@ -83,26 +79,15 @@ async def read_skips(settings: Settings) -> Skips:
 
 async def read(settings: Settings, quarter: Quarter) -> list[dict[str, Any]]:
     """Return what was published since the quarter began. Raises Unavailable."""
-    topic, access = Topics(settings.topic_prefix, settings.audit_topic)[TOPIC], make_access(settings)
-    count = (await partitions_of(access, [topic])).get(topic)
-    if count is None:
-        raise Unavailable(f"Kafka: there is no topic {topic}")
+    topic = Topics(settings.topic_prefix, settings.audit_topic)[TOPIC]
     since = datetime(quarter.first.year, quarter.first.month, 1, tzinfo=UTC).timestamp() * 1000
-    found: list[dict[str, Any]] = []
-    try:
-        async with started(make_consumer(access)) as consumer:
-            partitions = [TopicPartition(topic, number) for number in range(count)]
-            spans = await spans_of(consumer, partitions, round(since))
-            async for _, records in records_of(consumer, spans):
-                found += [entry for record in records if (entry := _entry(record.value)) is not None]
-    except (TimeoutError, *KAFKA_ERRORS) as error:
-        raise Unavailable(f"Kafka: {topic}: {reason_of(error)}") from error
-    return found
+    values = values_of(make_access(settings), topic, round(since))
+    return [entry async for value in values if (entry := _entry(value)) is not None]
 
 
-def _entry(raw: bytes | None) -> dict[str, Any] | None:
+def _entry(raw: bytes) -> dict[str, Any] | None:
     try:
-        entry = orjson.loads(raw or b"")
+        entry = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return None
     return entry if isinstance(entry, dict) else None

@@ -1,13 +1,19 @@
-"""Publishes the verdict of a gate from CI: it then stands in the history of its agent definition, where the first step
-of its rollout asks for it (PC5 §5.5; contracts §3, "The gate before")."""
+"""Publishes the verdict of a gate from CI, and reads past verdicts of rollouts from the same topic.
+
+A published one stands in the history of its agent definition, where the first step of its rollout asks for it (PC5
+§5.5; contracts §3, "The gate before").
+"""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Collection
+from typing import Any
 
 import orjson
 
+from evalcore.gates.history import NO_VERDICT, History
 from evalcore.gates.verdict import Moment, as_json, of_pull_request
 from rampgate.ci_gate.run import GateRun
 from rampgate.settings import Settings
@@ -16,6 +22,7 @@ from schemas.topics import Topics
 from schemas.verdicts import Composition, SampleFacts, Verdict
 from streams.gates.verdict_log import BODY, PLACE
 from streams.kafka.client import Producer
+from streams.kafka.reading import values_of
 
 PLACED = "gate run"
 
@@ -40,6 +47,22 @@ async def publish(settings: Settings, verdict: Verdict) -> None:
         await producer.send([(topic, str(verdict.agent_id).encode(), orjson.dumps(as_json(verdict)), headers)])
     finally:
         await producer.close()
+
+
+async def past_verdicts(settings: Settings, definitions: Collection[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Return the verdicts on the topic about these agents' versions, each id and version, one for each request. What is
+    no verdict is passed over. Raises Unavailable."""
+    topic = Topics(settings.topic_prefix, settings.audit_topic)["verdicts"]
+    found: dict[str, dict[str, Any]] = {}
+    async for value in values_of(make_access(settings), topic):
+        try:
+            record = orjson.loads(value)
+            if (record["agent_id"], record["agent_version"]) in definitions:
+                History().add(record)
+                found.setdefault(record["request_id"], record)
+        except (orjson.JSONDecodeError, *NO_VERDICT):
+            continue
+    return [*found.values()]
 
 
 def _sample(outcome: GateRun) -> SampleFacts | None:

@@ -165,9 +165,11 @@ def compare_command(
     outputs: Annotated[Path | None, typer.Option(help="answers to them, JSON Lines: {id, output}")] = None,
     traces: Annotated[Path | None, typer.Option(help="instead, traces, JSON Lines")] = None,
     verdicts: Annotated[
-        Path | None, typer.Option(help="with --traces: past verdicts, JSON Lines, as on their topic")
+        str | None,
+        typer.Option(help="with --traces: past verdicts, JSON Lines as on their topic, or `topic`"),
     ] = None,
     vertical: Annotated[str | None, typer.Option(help="use this vertical's limits")] = None,
+    kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:

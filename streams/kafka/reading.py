@@ -12,7 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from agents.ports import Unavailable
 from schemas.dead_letters import Record
 from schemas.settings import KafkaAccess
-from streams.kafka.client import client_options, started
+from streams.kafka.client import client_options, make_consumer, started
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import reason_of
 
@@ -51,6 +51,23 @@ async def spans_of(
         young = found.get(partition)
         spans[partition] = (min(max(young.offset, begin), end) if young is not None else end, end)
     return spans
+
+
+async def values_of(access: KafkaAccess, topic: str, since: int | None = None) -> AsyncIterator[bytes]:
+    """The values that stand on a topic now, those of its records since a time (ms) where one is given. Raises
+    Unavailable, also where there is no such topic."""
+    count = (await partitions_of(access, [topic])).get(topic)
+    if count is None:
+        raise Unavailable(f"Kafka: there is no topic {topic}")
+    try:
+        async with started(make_consumer(access)) as consumer:
+            spans = await spans_of(consumer, [TopicPartition(topic, number) for number in range(count)], since)
+            async for _, records in records_of(consumer, spans):
+                for record in records:
+                    if record.value is not None:
+                        yield record.value
+    except (TimeoutError, *KAFKA_ERRORS) as error:
+        raise Unavailable(f"Kafka: {topic}: {reason_of(error)}") from error
 
 
 async def records_of(

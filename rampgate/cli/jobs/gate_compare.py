@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agents.ports import Unavailable
 from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import golden_sample, vertical_of
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import items_of
-from rampgate.ci_gate.comparison import JudgeChange, PastRamp, compared, redecided
+from rampgate.ci_gate.comparison import JudgeChange, PastRamp, compared, definition, redecided
 from rampgate.ci_gate.inputs import BadFile, lines, read_dataset, read_outputs, read_traces
+from rampgate.ci_gate.publish import past_verdicts
 from rampgate.cli.jobs.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
@@ -25,6 +27,7 @@ from rampgate.tables import make_table
 from rampgate.worker.gates import call_limits
 from schemas.judges import Milestone
 
+TOPIC = "topic"
 SHOWN = 5
 """Flips of a judge that the table's text names."""
 
@@ -38,7 +41,8 @@ class Asked:
     dataset: Path | None
     outputs: Path | None
     traces: Path | None
-    verdicts: Path | None
+    verdicts: str | None
+    kafka: str | None
     vertical: str | None
     configs: Path | None
     as_json: bool
@@ -54,13 +58,13 @@ def compare(asked: Asked) -> int:
         raise Failure("--traces: give traces, or a dataset with outputs, not both")
     if asked.verdicts is not None and merging:
         raise Failure("--verdicts: past ramps are decided anew on traces: --traces FILE")
-    settings = load_settings({"configs": asked.configs})
+    settings = load_settings({"configs": asked.configs, "kafka": asked.kafka})
     configure_logs("error", "console")
     old = _version(settings, asked.old)
     new = _version(settings, asked.new)
     try:
         traces = read_traces(asked.traces) if asked.traces is not None else []
-        past = [one for _, one in lines(asked.verdicts)] if asked.verdicts is not None else []
+        past = _past(asked.verdicts, settings, traces) if asked.verdicts is not None else []
         golden = read_dataset(asked.dataset) if asked.dataset is not None else None
         outputs = read_outputs(asked.outputs) if asked.outputs is not None else {}
     except BadFile as error:
@@ -95,6 +99,16 @@ def compare(asked: Asked) -> int:
     else:
         _show(found, {"old": before.verdict, "new": after.verdict}, ramps)
     return 1 if otherwise or before.verdict is not after.verdict else 0
+
+
+def _past(verdicts: str, settings: Settings, traces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Past verdicts: of the file's, or of the topic's those about the traces' versions. Raises BadFile, Failure."""
+    if verdicts != TOPIC:
+        return [one for _, one in lines(Path(verdicts))]
+    try:
+        return run(partial(past_verdicts, settings, {definition(one) for one in traces}))
+    except Unavailable as error:
+        raise Failure(f"--verdicts: {error}") from error
 
 
 def _version(settings: Settings, revision: str | None) -> Registry:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -86,7 +87,7 @@ def test_pc5_9_3_a_past_ramp_that_would_have_been_decided_otherwise_is_named(rig
     just = [trace(n, 0.85, agent_version="v2") for n in range(TRACES)]
     good = [trace(n, 1, agent_version="v1") | {"trace_id": trace(n + 500)["trace_id"]} for n in range(TRACES)]
     jsonl(rig.traces, *just, *good)
-    held = fingerprint(one["trace_id"] for one in just)
+    held = fingerprint(UUID(one["trace_id"]).hex for one in just)  # as a worker tells its sample
     records = [past("r1", "v1"), past("r2", "v2", held), past("r3", "unknown"), {"request_id": "r4", "gates": []}]
     verdicts = jsonl(tmp_path / "verdicts.jsonl", *records)
     rewritten(rig.root / "rules" / "brevity.yaml", "threshold: 4", "threshold: 4.8")
