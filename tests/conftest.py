@@ -9,7 +9,7 @@ import os
 import re
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +30,7 @@ from rampgate.local.services.redis import RedisServer
 from rampgate.local.services.stack import Name, Stack
 from tests.fork_server import warm_children
 from tests.giving_up import give_up
+from tests.logs_restored import logs_restored
 
 # How long an example takes tells nothing where tests run side by side.
 settings.register_profile("side by side", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -66,6 +67,12 @@ class FilesTogether(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:
     return FilesTogether(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    with logs_restored():
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

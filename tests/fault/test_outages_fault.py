@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -177,10 +177,10 @@ def test_a_run_of_poison_pauses_its_partition_and_an_operator_resumes_it(make_ri
 
 
 @pytest.fixture(scope="module")
-def own_kafka() -> KafkaCluster:  # type: ignore[misc]
+def own_kafka() -> Iterator[KafkaCluster]:
     """A broker that these tests may stop."""
     with KafkaCluster(proxied=True) as cluster:
-        yield cluster  # type: ignore[misc]
+        yield cluster
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ async def test_both_ways_give_the_same_scores_for_every_shipped_judge(local: Run
 async def test_openais_own_client_works_on_the_stand_in_unmodified(local: Running) -> None:
     async with openai.AsyncOpenAI(base_url=local.url, api_key=KEY, max_retries=0) as client:
         messages = [{"role": "user", "content": "<x>#quality:1</x> S is a whole number from 1 to 5"}]
-        found = await client.chat.completions.create(model="gpt-5-mini", messages=messages)  # type: ignore[arg-type]
+        found = await client.chat.completions.create(model="gpt-5-mini", messages=messages)
         assert (
             found.choices[0].message.content
             == '{"score": 5, "reason": "Stand-in, no language model: the text is marked."}'

@@ -78,7 +78,7 @@ def _traces(client: OpikClient) -> OpikTraces:
 
 async def _searched(client: OpikClient) -> None:
     traces = _traces(client)
-    await _drained(traces._pages("p", [], AT, AT + HOUR))  # type: ignore[arg-type]
+    await _drained(traces._pages("p", [], AT, AT + HOUR))
 
 
 CALLS: list[tuple[str, Callable[[OpikClient], Awaitable[Any]], Callable[[Any], Awaitable[Any]]]] = [

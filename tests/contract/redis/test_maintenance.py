@@ -37,9 +37,9 @@ class Worker:
         self.store = RedisStore(url, "rg:")
         self.world = World()
         self.world.clock.ms = far() - 3_600_000
-        self.world.store = self.store  # type: ignore[assignment]
+        self.world.store = self.store
         self.world.ports = replace(self.world.ports, store=self.store)
-        self.world.start = lambda batch: None  # type: ignore[method-assign]  # `withhold` gives the first watermarks
+        self.world.start = lambda batch: None
         self.reports: list[Any] = []
         self.rewound: list[TP] = []
         self.fatal = self.reports.append
@@ -52,7 +52,7 @@ class Worker:
     def maintenance(self) -> Maintenance:
         world, consumption = self.world, self
         return Maintenance(
-            consumption,  # type: ignore[arg-type]  # as much of a Consumption as is asked
+            consumption,
             world.ports, world.policy, world.topics, Metrics(), self.reports.append, self.rebuilding,
             partial(refuse_evicting, self.store),
             WallClock(), InstallationSeal(self.store, "ours").announce,

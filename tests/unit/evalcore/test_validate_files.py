@@ -78,8 +78,8 @@ def test_findings_name_the_file_as_it_was_asked_for(tmp_path: Path, monkeypatch:
 
 def test_a_path_may_be_text(tmp_path: Path) -> None:
     path = written(tmp_path / "a.yaml", "name: 1\n")
-    assert not validate_rule_file(str(path), today=TODAY).valid  # type: ignore[arg-type]
-    assert not validate_manifest(str(path), today=TODAY).valid  # type: ignore[arg-type]
+    assert not validate_rule_file(str(path), today=TODAY).valid
+    assert not validate_manifest(str(path), today=TODAY).valid
 
 
 def test_a_link_is_what_it_leads_to(tmp_path: Path) -> None:

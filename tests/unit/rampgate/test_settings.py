@@ -415,4 +415,4 @@ def test_a_candidate_is_asked_where_the_settings_allow_it_and_nowhere_else() -> 
 
 def test_settings_can_not_be_changed_afterwards() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        load_settings().group = "other"  # type: ignore[misc]
+        load_settings().group = "other"

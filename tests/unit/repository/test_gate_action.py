@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.action_program import ACTION as FOLDER
 from tests.action_program import action_beside_a_program
@@ -26,8 +25,9 @@ from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
 from tests.unit.rampgate.ci_gate.github_api import FakeGitHub, github
 from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.repository.workflow_files import load
 
-ACTION: Any = yaml.load((FOLDER / "action.yml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506 # makes text of all
+ACTION: Any = load(FOLDER / "action.yml")
 STEPS = ACTION["runs"]["steps"]
 KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY", "KAFKA_PASSWORD")
 SECRET, PASSWORD = "the-key-of-the-model", "the-password-of-ci"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from typer.main import get_command
 
 from evalcore.gates.golden import mismatches
@@ -20,6 +19,7 @@ from rampgate.ci_gate.baselines import read_baselines
 from rampgate.ci_gate.inputs import read_dataset, read_outputs
 from rampgate.cli import app
 from tests.root import ROOT
+from tests.unit.repository.workflow_files import load
 
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SUITES = ("contract", "fault", "stream", "unit")
@@ -30,11 +30,6 @@ WRITES = {
     ("registry", "resolve"): {"contents", "pull-requests", "actions"},
     ("inversion", "inversion"): {"issues"},
 }
-
-
-def load(path: Path) -> Any:
-    """`on` is a word here, not a truth value."""
-    return yaml.load(path.read_text(), Loader=yaml.BaseLoader)  # noqa: S506 # makes text of everything
 
 
 def jobs() -> list[Any]:

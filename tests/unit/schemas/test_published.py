@@ -39,7 +39,7 @@ from tests.root import ROOT
 from tests.unit.agents.builders import Rec
 
 DOCS = ROOT / "docs"
-READ = {"plain-thumb": thumbs, "stream-record": thumbs, "reroll": rerolls, "trace": traces}
+READ: dict[str, Any] = {"plain-thumb": thumbs, "stream-record": thumbs, "reroll": rerolls, "trace": traces}
 MAPS = frozenset(
     {"Keys", "NewImage", "signals", "feedback_scores", "reasons", "dead_lettered", "parked", "filtered"}
 ) | {
@@ -107,7 +107,7 @@ def test_every_example_holds(name: str, example: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("name", "example"), [pair for pair in examples() if pair.values[0] in READ])
 def test_our_codecs_take_what_we_publish(name: str, example: dict[str, Any]) -> None:
-    decoded = READ[name].decode([Rec(json.dumps(example).encode())], NOW, Policy())  # type: ignore[attr-defined]
+    decoded = READ[name].decode([Rec(json.dumps(example).encode())], NOW, Policy())
     assert not decoded.bad
     assert len(decoded.items) + len(decoded.dropped) == 1
 
@@ -121,7 +121,7 @@ def test_an_unknown_field_is_accepted_wherever_it_stands(name: str, example: dic
     validator(name).validate(newer)
     TypeAdapter(FORMS[name].type).validate_python(newer)
     if name in READ:
-        assert not READ[name].decode([Rec(json.dumps(newer).encode())], NOW, Policy()).bad  # type: ignore[attr-defined]
+        assert not READ[name].decode([Rec(json.dumps(newer).encode())], NOW, Policy()).bad
 
 
 def test_no_schema_of_a_message_or_an_answer_is_closed() -> None:

@@ -114,7 +114,7 @@ def test_gzip_bodies_are_read(http: httpx.Client, project: str) -> None:
 
 def test_only_the_default_workspace_exists(http: httpx.Client) -> None:
     for more in ({"headers": {"Comet-Workspace": "other"}}, {"params": {"workspace_name": "other"}}):
-        refused = http.get("/v1/private/projects", **more)  # type: ignore[arg-type]
+        refused = http.get("/v1/private/projects", **more)
         assert (refused.status_code, refused.json()) == (404, {"code": 404, "message": "Workspace not found"})
     assert http.get("/v1/private/projects", headers={"Comet-Workspace": "default"}).status_code == 200
 

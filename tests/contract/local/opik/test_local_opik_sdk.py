@@ -96,11 +96,11 @@ def test_sdk_track_decorator_and_spans(client: opik.Opik, project: str) -> None:
     client.flush()
     assert client.get_trace_content(root.id).tags == ["late"]
 
-    @opik.track(name="inner")  # type: ignore[untyped-decorator]
+    @opik.track(name="inner")
     def inner(question: str) -> str:
         return question.upper()
 
-    @opik.track(name="outer", project_name=project)  # type: ignore[untyped-decorator]
+    @opik.track(name="outer", project_name=project)
     def outer(question: str) -> str:
         opik.opik_context.update_current_trace(metadata={"response_id": "tracked"})
         return str(inner(question))

@@ -29,7 +29,7 @@ class Meddled:
     def __init__(self, world: World, after_read: list[Action], before_apply: list[Action]) -> None:
         self.world, self.after_read, self.before_apply = world, after_read, before_apply
         self.plain = world.ports
-        world.ports = replace(world.ports, store=self)  # type: ignore[arg-type]
+        world.ports = replace(world.ports, store=self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain.store, name)

@@ -168,7 +168,7 @@ async def test_a_worker_that_overwrote_anothers_score_and_died_puts_it_right_whe
             raise Crash
 
     world.send(Kind.THUMBS, thumb("r", "down"))
-    world.ports = replace(plain, store=Fatal())  # type: ignore[arg-type]
+    world.ports = replace(plain, store=Fatal())
     with pytest.raises(Crash):
         await world.run(Kind.THUMBS)
     assert world.signals("r") == (-1.0, 0.0)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
-from evalcore.canaries.check import CLASSES, Checked, check
+from evalcore.canaries.check import CLASSES, Asking, Checked, check
 from evalcore.canaries.shift import Cell, Direction
 from evalcore.canaries.turns import turns
 from evalcore.judges.evaluator import Task
 from evalcore.registry.judge import Judge
+from evalcore.scoring.answers import Judgement
 from rampgate.local.model.gullible import Gullible, Obeys
 from schemas.checks.canaries import CanaryFile
 from schemas.judges import ScoreType
@@ -105,17 +108,16 @@ async def test_a_mode_that_answers_na_is_reported_as_such_and_not_as_a_score() -
     assert {way.value for _, way in called(one)} == {"unscored"}
 
 
+async def noting(seen: list[str], inner: Asking, tasks: Sequence[Task]) -> Sequence[Judgement]:
+    """Asks `inner`, and adds to `seen` the text of each task."""
+    seen += [str(task.source) for task in tasks]
+    return await inner(tasks)
+
+
 async def test_the_same_seed_asks_the_same_and_another_seed_other_texts() -> None:
     asked: list[list[str]] = []
     for seed in (1, 1, 2):
-        seen: list[str] = []
-        inner = StandIn().asking()
-
-        async def ask(tasks, seen=seen, inner=inner):  # type: ignore[no-untyped-def]
-            seen += [str(task.source) for task in tasks]
-            return await inner(tasks)
-
-        await check(ask, [WHOLE], turns(str(seed), 4), FILE, str(seed))
-        asked.append(seen)
+        asked.append([])
+        await check(partial(noting, asked[-1], StandIn().asking()), [WHOLE], turns(str(seed), 4), FILE, str(seed))
     assert asked[0] == asked[1]
     assert len(set(asked[0]) & set(asked[2])) < len(asked[0]) / 10

@@ -167,7 +167,7 @@ def test_what_is_no_gate_raises() -> None:
         evaluate_gate("pre_merge", items(), "helpfulness", registry=REGISTRY)
     for given in ("text", {"a": 1}, [1], None):
         with pytest.raises(TypeError, match="traces_or_dataset"):
-            evaluate_gate("pre_merge", given, ["helpfulness"], registry=REGISTRY)  # type: ignore[arg-type]
+            evaluate_gate("pre_merge", given, ["helpfulness"], registry=REGISTRY)
 
 
 def test_a_model_that_is_down_or_not_there_fails_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,7 +199,7 @@ def test_a_suspended_judge_fails() -> None:
 
 
 def test_a_gate_without_judges_fails() -> None:
-    assert gate().verdict is VerdictLevel.FAIL
+    assert (gate().verdict, codes(gate())) == (VerdictLevel.FAIL, [Code.INVALID_REQUEST])
 
 
 def few(*values: float, rest: int, enforcement: Enforcement = BLOCK) -> Judged:

@@ -150,7 +150,7 @@ def test_of_more_lines_than_are_kept_the_one_without_a_gate_for_longest_goes(mon
         {**verdict(1), "gates": [{}]},
         {**verdict(1), "gates": ["x"]},
         {**verdict(1), "gates": [gate(milestone=["pre_ramp"], per_judge_scores={})]},
-        {**verdict(1), "gates": [gate(per_judge_scores={"ux_quality": score("high")})]},  # type: ignore[arg-type]
+        {**verdict(1), "gates": [gate(per_judge_scores={"ux_quality": score("high")})]},
         ["request_id"],
         "x",
         None,

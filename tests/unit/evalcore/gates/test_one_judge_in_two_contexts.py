@@ -111,7 +111,7 @@ async def test_pc5_ac9_one_judge_has_one_rubric_and_one_threshold_offline_at_a_r
 
     async with BoundedClient(4, 10.0) as client:
         rig = Rig(reloading.current())
-        rig.model = Timeless(client, model.url)  # type: ignore[assignment]
+        rig.model = Timeless(client, model.url)
         await rig.traces(*(trace(n) for n in range(len(AGENTS))))
     said_live = by_judge(asked)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opik.evaluation.models import OpikBaseModel
 
 import evalcore
 from agents.gates.ports import GatePorts, Sample
@@ -37,6 +36,7 @@ from schemas.verdicts import Composition, SampleFacts
 from tests.memory_ports import ManualClock, MemoryScoreEvents
 from tests.unit.evalcore.registry.registry_disk import built, written
 from tests.unit.evalcore.registry.registry_files import TODAY
+from tests.unit.evalcore.scoring.opik_models import ChatOnly
 from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
 from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl
 
@@ -138,7 +138,7 @@ def by_stream(
         gate_ports = GatePorts(ports, scoring, ports, ports)
         return await answer(
             read(json.dumps(request).encode()), registry, gate_ports, datetime(2026, 11, 21, 12, tzinfo=UTC)
-        )  # type: ignore[arg-type]  # a sound request
+        )
 
     found = asyncio.run(decided())
     return told(found.verdict, found.per_judge_scores, found.reasons, getattr)
@@ -375,18 +375,12 @@ def test_before_a_merge_a_repeated_item_counts_once_and_the_datasets_vertical_ho
     assert by_evaluate_gate(registry, "pre_merge", items, None, Model(0.92))[1]["helpfulness"][1] == 0.95
 
 
-class OpikModel(OpikBaseModel):  # type: ignore[misc]  # opik's types are not complete
+class OpikModel(ChatOnly):
     """Keeps what it is asked."""
 
     def __init__(self) -> None:
         super().__init__("fake")
         self.asked: list[Any] = []
-
-    def generate_string(self, *_: Any, **__: Any) -> str:
-        raise AssertionError("not this way")
-
-    def generate_provider_response(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("not this way")
 
     def generate_chat_completion(self, messages: Any, response_format: Any = None, **more: Any) -> Any:
         self.asked.append(list(messages))

@@ -15,7 +15,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from opik.evaluation.models import OpikBaseModel
 
 from agents.gates.ports import GatePorts
 from agents.gates.scoring import JudgeScoring
@@ -50,6 +49,7 @@ from schemas.verdicts import GateVerdict, VerdictLevel
 from tests.memory_ports import ManualClock, MemoryScoreEvents
 from tests.unit.evalcore.registry.registry_disk import built, written
 from tests.unit.evalcore.registry.registry_files import TODAY
+from tests.unit.evalcore.scoring.opik_models import ChatOnly
 from tests.unit.rampgate.ci_gate.gate_commands import commands, ran
 from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl, standing_record
 from tests.unit.streams.gates.sample_world import WEEK, Told, World, asked
@@ -149,13 +149,7 @@ class GateModel:
         return Reply(reply(asked.messages, asked.schema["properties"]["score"]["anyOf"][0]["type"]))
 
 
-class MetricModel(OpikBaseModel):  # type: ignore[misc]  # opik's types are not complete
-    def generate_string(self, *_: Any, **__: Any) -> str:
-        raise AssertionError("not this way")
-
-    def generate_provider_response(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("not this way")
-
+class MetricModel(ChatOnly):
     def generate_chat_completion(self, messages: Any, response_format: Any = None, **more: Any) -> Any:
         kind = response_format.model_json_schema()["properties"]["score"]["anyOf"][0]["type"]
         return {"content": reply(messages, kind)}
@@ -286,7 +280,7 @@ def by_stream(drawn: Drawn, registry: Registry) -> Verdict:
     async def decided() -> Any:
         await world.publish()
         scoring = JudgeScoring(Scorer(GateModel(), MemoryScoreCache()), MemoryScoreEvents(), ManualClock())
-        ports: Any = GatePorts(world.samples, scoring, beside, beside, skips=skips)  # type: ignore[arg-type]  # the part that is asked
+        ports: Any = GatePorts(world.samples, scoring, beside, beside, skips=skips)
         return await answer(request, registry, ports, datetime(2026, 11, 21, 12, tzinfo=UTC))
 
     found = asyncio.run(decided())

@@ -40,7 +40,7 @@ class Mutant:
         return f"{self.file}: {self.field}: {self.change}"
 
 
-class Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # PyYAML publishes no types
+class Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
     """No anchors: our reader refuses them."""
 
     def ignore_aliases(self, data: Any) -> bool:

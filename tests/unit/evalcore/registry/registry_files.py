@@ -158,7 +158,7 @@ def _laid_over(data: Any, change: Any) -> Any:
     return out
 
 
-class _Plain(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML publishes no types
+class _Plain(yaml.SafeDumper):
     """No anchors: our reader refuses them."""
 
     def ignore_aliases(self, data: Any) -> bool:

@@ -44,7 +44,7 @@ def scripted(*answers: Any, key: str | None = SECRET) -> tuple[ChatModel, list[h
         found = left.pop(0)
         if isinstance(found, Exception):
             raise found
-        return found  # type: ignore[no-any-return]
+        return found
 
     client = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     return ChatModel(client, "http://model.test/v1/", key), seen

@@ -16,6 +16,7 @@ from evalcore.registry.registry import Judge
 from evalcore.scoring.opik_metric import LLMJudgeMetric, answer_format
 from schemas.judges import ScoreType
 from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.scoring.opik_models import ChatOnly
 
 REGISTRY = built(
     {
@@ -40,18 +41,12 @@ SOURCES: Mapping[Any, Mapping[str, Any]] = {
 }
 
 
-class Model(OpikBaseModel):  # type: ignore[misc]  # opik's types are not complete
+class Model(ChatOnly):
     """Gives what it is told to give, and keeps what it was asked; an exception is raised."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__("fake")
         self.answers, self.asked = list(answers), list[dict[str, Any]]()
-
-    def generate_string(self, *_: Any, **__: Any) -> str:
-        raise AssertionError("not this way")
-
-    def generate_provider_response(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("not this way")
 
     def generate_chat_completion(self, messages: Any, response_format: Any = None, **more: Any) -> Any:
         self.asked.append({"messages": messages, "response_format": response_format, **more})
@@ -198,7 +193,7 @@ async def test_an_item_that_lacks_what_a_judge_is_shown_is_not_shown_to_a_model(
     found = made.score(output="so!", expected_output="thus")
     assert found.scoring_failed
     assert "input: the item has no 'input'" in (found.reason or "")
-    assert made.score_in("production", ITEM).reason == (  # type: ignore[arg-type]
+    assert made.score_in("production", ITEM).reason == (
         "ValueError: no context 'production'; there are offline, online, playground"
     )
     assert model.asked == []

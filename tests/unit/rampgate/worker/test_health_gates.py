@@ -91,7 +91,7 @@ def test_what_waits_beside_the_join_has_a_gauge_by_reader_and_none_for_a_partiti
         labels = {"reader": "live", "topic": tp.topic, "partition": str(tp.partition)}
         return metrics.registry.get_sample_value("rampgate_side_lag_records", labels)
 
-    health._offsets = Ends()  # type: ignore[assignment]
+    health._offsets = Ends()
     asyncio.run(health._kafka())
     assert (gauge(THUMBS), gauge(STEPS)) == (3.0, 7.0)
     feed.done = {THUMBS: 10}

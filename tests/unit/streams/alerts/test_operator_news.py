@@ -69,7 +69,7 @@ def test_an_outage_of_the_judges_model_and_an_invalid_request_are_told_with_thei
     away = Reason(Code.JUDGE_UNAVAILABLE, "ux could not score 200 of 200 items")
     assert away.message in news(of_gates(asked(), [gate(VerdictLevel.FAIL, Milestone.PRE_RAMP, away)], MOMENT))
     odd = read(request("r", to_percent=101))
-    text = news(refused(odd, [Reason(Code.INVALID_REQUEST, "to_percent: 101")], MOMENT))  # type: ignore[arg-type]
+    text = news(refused(odd, [Reason(Code.INVALID_REQUEST, "to_percent: 101")], MOMENT))
     assert "to_percent: 101 (invalid_request)" in text
 
 
@@ -172,7 +172,7 @@ async def test_where_the_mark_can_not_be_read_it_waits(rig: Rig) -> None:
     async def away(*_: Any) -> Any:
         raise Unavailable("Redis")
 
-    rig.store.read = away  # type: ignore[method-assign]
+    rig.store.read = away
     with pytest.raises(Unavailable):
         await rig.hand_in(failed())
     assert rig.told == []

@@ -290,7 +290,7 @@ async def test_a_state_that_is_out_of_reach_lets_go_of_the_lease() -> None:
     async def away(*_: Any) -> Any:
         raise Unavailable("Redis")
 
-    watching.rig.world.store.pools = away  # type: ignore[assignment,method-assign]
+    watching.rig.world.store.pools = away
     with pytest.raises(Unavailable):
         await watching.look()
     assert await watching.rig.world.store.lease(REGRESSION_LEASE.key(), LEASE_MS).acquire()
@@ -328,7 +328,7 @@ async def test_a_look_that_took_longer_than_its_lease_leaves_the_rest_to_the_wor
             assert await other.acquire()
         return await carry_out(pending)
 
-    watching.carry_out = too_long  # type: ignore[method-assign]
+    watching.carry_out = too_long
     await watching.look()
     if taken:
         assert len(watching.pending) == 1

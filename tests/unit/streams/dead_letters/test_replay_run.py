@@ -180,7 +180,7 @@ async def test_states_follow_the_turn() -> None:
     newer = letter(thumb("r", "up", at=NOW + 1_000), cause=Cause.OPIK_UNAVAILABLE)
     assert await bench.state(newer) == "open"
     await world.tell(Kind.TRACE, trace("r"))
-    assert world.turn("r").thumbs.mark == Mark.DONE  # type: ignore[union-attr]
+    assert world.turn("r").thumbs.mark == Mark.DONE
     assert (await bench.state(one), await bench.state(newer)) == ("resolved", "open")
     bench.ledger.done[newer.identity] = "rampgate.thumbs/0/9"
     assert await bench.state(newer) == "replayed"

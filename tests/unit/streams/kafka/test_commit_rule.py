@@ -207,7 +207,7 @@ async def test_batches_are_not_current_while_the_rewind_is_under_way(rig: Rig) -
         seen.append(rig.consumer.current(before.value))
         seek(tp, offset)
 
-    rig.broker.seek = look  # type: ignore[method-assign]
+    rig.broker.seek = look
     await rig.consumer.rewind(PLACE, 4)
     assert seen == [False]
 
@@ -233,7 +233,7 @@ async def test_a_fetch_begun_while_the_rewind_seeks_is_not_handed_on(rig: Rig) -
         fetched.append(offset)
         seek(tp, offset)
 
-    rig.broker.seek = during  # type: ignore[method-assign]
+    rig.broker.seek = during
     await rig.consumer.rewind(PLACE, 4)
     under = dict(rig.consumer._fetched_under)
     rig.broker.position[PLACE] = 10

@@ -21,7 +21,7 @@ class Script:
 
     def __init__(self, *answers: Any, took: float = 0.0) -> None:
         self.answers, self.took = list(answers), took
-        self.time, self.pauses, self.calls, self.seen = 1_000.0, [], 0, []  # type: ignore[var-annotated]
+        self.time, self.pauses, self.calls, self.seen = 1_000.0, [], 0, []
 
     async def call(self) -> Any:
         self.calls += 1

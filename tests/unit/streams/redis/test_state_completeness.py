@@ -20,8 +20,8 @@ class World:
         self.store = MemoryStore(ManualClock())
         self.offsets, self.held = {(TOPIC, 0): 100, (TOPIC, 1): 7}, {TP(TOPIC, 0): 120, TP(TOPIC, 1): 7}
         self.state = StateCompleteness(self.store, KafkaAccess(("127.0.0.1:1",)), "group", [TOPIC])
-        self.state._committed.committed = self.committed  # type: ignore[method-assign]
-        self.state._offsets.ends = self.ends  # type: ignore[method-assign, assignment]
+        self.state._committed.committed = self.committed
+        self.state._offsets.ends = self.ends
 
     async def committed(self) -> dict[tuple[str, int], int]:
         return dict(self.offsets)
