@@ -152,7 +152,7 @@ FROZEN_SAMPLE = KeyFamily(
     life="the lookback window",
     growth="one for each gate",
     owner="streams.gates.samples",
-    holds="the sample that the gate drew, as JSON",
+    holds="a seal, then the sample that the gate drew, as JSON",
 )
 CANDIDATE_ANSWER = KeyFamily(
     "a:<hash of the question>",
@@ -168,7 +168,7 @@ PRODUCTION_DRAW = KeyFamily(
     life="its refresh interval and the lookback window",
     growth="one for each agent, vertical, milestone and refresh interval",
     owner="streams.gates.samples",
-    holds="ids of the traces whose inputs candidates are run on, 16 bytes each",
+    holds="a seal, then ids of the traces whose inputs candidates are run on, 16 bytes each",
 )
 PRODUCTION_INPUT = KeyFamily(
     "q:<trace id>",

@@ -188,6 +188,11 @@ class Metrics(MetricSet):
             "rampgate_judge_answers_refused_total",
             "Judges' answers in Redis without a seal of ours; the model is asked, and its answer takes their place.",
         )
+        self.gate_state_refused = self._counter(
+            "rampgate_gate_state_refused_total",
+            "What gates found in Redis without a seal of ours: a frozen sample or draw is made anew, inputs left out.",
+            what=("sample", "draw", "input"),
+        )
         self.injection_suspected = self._counter(
             "eval_judge_injection_suspected_total",
             "Questions to a judge whose turn imitates what judges are told: a delimiter, a speaker, a heading, a ready "

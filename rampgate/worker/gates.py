@@ -137,7 +137,13 @@ class Gates:
             self._candidates, key, ports.store, policy, clock, outputs, settings.candidate_refusal
         )
         datasets = partial(read_whole, settings, verticals=verticals)
-        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers, inputs)
+        return FrozenSamples(ports.store, traces, policy, clock, datasets, answers, inputs, self._state_refused)
+
+    def _state_refused(self, what: str) -> None:
+        log.warning(
+            "gate_state_refused", what=what, reason="it is in Redis without a seal of ours, and decides nothing"
+        )
+        self.parts.metrics.gate_state_refused.labels(what).inc()
 
     def _checks_read(self, known: Suspensions) -> None:
         self.parts.metrics.observe_canary_passes(known.passed_at(), self.parts.settings.canaries_days)

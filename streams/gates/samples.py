@@ -3,7 +3,8 @@ on where it has too few traces of its own (PC5 §5.5).
 
 A sample is drawn once and frozen in Redis, so a gate that is resumed looks at the same items: datasets at the
 manifest's version, the same traces, and the candidate's answers as they came. When Redis is emptied before the verdict,
-the traces are drawn anew from the pools, which are rebuilt from their topic.
+the traces are drawn anew from the pools, which are rebuilt from their topic. Whoever can write to Redis must not
+choose a sample: samples, draws and inputs are sealed; what has no valid seal is told of, and decides nothing.
 
 In reading order: `PooledTraces` draws traces and reads them back, `ProductionInputs` keeps what went into traces of
 production, `FrozenSamples` puts both together with the datasets.
@@ -52,7 +53,7 @@ from schemas.judges import Milestone
 from schemas.manifests import Dataset
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Composition, SampleFacts
-from streams.gates.candidate import CandidateAnswers, Sealing
+from streams.gates.candidate import CandidateAnswers, Seal, Sealing
 
 OPIK_LOOKUPS_AT_ONCE = 16
 TEXTS = ("input", "output")
@@ -149,8 +150,18 @@ def _ended(one: SampledTrace) -> tuple[int, int]:
     return one.pooled.ended, one.pooled.offset
 
 
-SEALED = 1
-"""Tells draws whose inputs are sealed from those of releases before, which would all be gone."""
+SEALED = 2
+"""Tells sealed samples, draws and inputs from those of releases before, which would all count as forged."""
+Refused = Callable[[str], None]
+"""Is told what in Redis had no valid seal: a sample, a draw or an input."""
+
+
+def _opened(seal: Seal, key: Key, held: bytes, what: str, refused: Refused) -> bytes:
+    """What was sealed; empty where nothing is held, or what nobody of ours has sealed."""
+    content = seal.opened(key, held) if held else b""
+    if content is None:
+        refused(what)
+    return content or b""
 
 
 class ProductionInputs:
@@ -158,12 +169,14 @@ class ProductionInputs:
 
     They are drawn once for `sample.refresh_seconds`, so that versions that ask within that time are run on the same
     inputs. What went into a trace is kept here, since its record may leave the topic before a gate comes back to it;
-    what has no valid seal is gone. Raises Unavailable.
+    what has no valid seal is gone, and a draw without one is made anew. Raises Unavailable.
     """
 
-    def __init__(self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock, sealing: Sealing) -> None:
+    def __init__(
+        self, store: Store, traces: PooledTraces, policy: Policy, clock: Clock, sealing: Sealing, refused: Refused
+    ) -> None:
         self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
-        self._sealing = sealing
+        self._sealing, self._refused = sealing, refused
 
     async def drawn(self, step: RampStep, milestone: Milestone, registry: Registry, size: int) -> list[bytes]:
         """At most `size` ids of traces of any version, in the order in which they are used. While there are fewer,
@@ -175,13 +188,14 @@ class ProductionInputs:
         expires = (epoch + 1) * refresh + self._policy.lookback
 
         async def attempt() -> list[bytes] | None:
-            (held,) = await self._store.read([key])
-            known = [held[at : at + 16] for at in range(0, len(held), 16)]
+            (held,), seal = await self._store.read([key]), await self._sealing()
+            earlier = _opened(seal, key, held, "draw", self._refused)
+            known = [earlier[at : at + 16] for at in range(0, len(earlier), 16)]
             new = await self._new(step, milestone, registry, size, known) if len(known) < size else {}
             if not new:
                 return known[:size]
-            change = Change(checks={key: held}, sets={key: (held + b"".join(new), expires)})
-            seal = await self._sealing()
+            ids = seal.sealed(key, earlier + b"".join(new))
+            change = Change(checks={key: held}, sets={key: (ids, expires)})
             for trace, content in new.items():
                 change.sets[_input_key(trace)] = (seal.sealed(_input_key(trace), content), expires)
             return None if await self._store.apply(change) else [*known, *new]
@@ -192,7 +206,8 @@ class ProductionInputs:
         """What went into each trace, in order; None for what is gone."""
         seal, keys = await self._sealing(), [_input_key(trace) for trace in traces]
         held = zip(keys, await self._store.read(keys), strict=True)
-        return [orjson.loads(raw) if (raw := seal.opened(key, value)) else None for key, value in held]
+        found = [_opened(seal, key, value, "input", self._refused) for key, value in held]
+        return [orjson.loads(raw) if raw else None for raw in found]
 
     async def _new(
         self, step: RampStep, milestone: Milestone, registry: Registry, size: int, known: Sequence[bytes]
@@ -242,13 +257,16 @@ class FrozenSamples:
         datasets: Datasets,
         answers: CandidateAnswers,
         sealing: Sealing,
+        refused: Refused = lambda what: None,
     ) -> None:
         self._store, self._traces, self._policy, self._clock = store, traces, policy, clock
         self._datasets, self._answers = datasets, answers
-        self._inputs = ProductionInputs(store, traces, policy, clock, sealing)
+        self._sealing, self._refused = sealing, refused
+        self._inputs = ProductionInputs(store, traces, policy, clock, sealing, refused)
 
     async def frozen(self, request: RampRequest, milestone: Milestone, registry: Registry) -> Sample:
-        key = FROZEN_SAMPLE.key(milestone, hashlib.sha256(request.body.encode()).hexdigest()[:32])
+        asked = hashlib.sha256(b"%d " % SEALED + request.body.encode())
+        key = FROZEN_SAMPLE.key(milestone, asked.hexdigest()[:32])
         drawn, traces = await self._drawn(key, request.step, milestone, registry)
         own = [_item(one) for one in traces]
         inputs = await self._sources([bytes.fromhex(trace) for trace in drawn["inputs"]])
@@ -276,18 +294,20 @@ class FrozenSamples:
         self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[Any, list[SampledTrace]]:
         """What is frozen, and its traces."""
-        (held,) = await self._store.read([key])
-        if not held:
-            held, traces = await self._freeze(key, step, milestone, registry)
+        (held,), seal = await self._store.read([key]), await self._sealing()
+        content = _opened(seal, key, held, "sample", self._refused)
+        if not content:
+            content, traces = await self._freeze(key, held, seal, step, milestone, registry)
             if traces is not None:
-                return orjson.loads(held), traces
-        drawn = orjson.loads(held)
+                return orjson.loads(content), traces
+        drawn = orjson.loads(content)
         return drawn, await self._traces.read([PooledTrace.unpack(bytes.fromhex(one)) for one in drawn["members"]])
 
     async def _freeze(
-        self, key: Key, step: RampStep, milestone: Milestone, registry: Registry
+        self, key: Key, held: bytes, seal: Seal, step: RampStep, milestone: Milestone, registry: Registry
     ) -> tuple[bytes, list[SampledTrace] | None]:
-        """Draw and keep. The traces are None where another worker froze its sample first: that one holds."""
+        """Draw, and keep in the place of what is held. The traces are None where another worker froze its sample first:
+        that one holds."""
         now, sample = self._clock.now_ms(), registry.sample
         window, wanted = registry.gates.window_seconds[milestone], production_wanted(registry, milestone, step.vertical)
         version = step.agent_version if sample.scope == "version" else None
@@ -308,11 +328,13 @@ class FrozenSamples:
                 "frozen_at": datetime.fromtimestamp(now / 1000, UTC).isoformat(timespec="milliseconds"),
             }
         )
-        change = Change(checks={key: b""}, sets={key: (content, now + self._policy.lookback)})
+        expires = now + self._policy.lookback
+        change = Change(checks={key: held}, sets={key: (seal.sealed(key, content), expires)})
         if not await self._store.apply(change):
             return content, traces
         (held,) = await self._store.read([key])
-        return (held, None) if held else (content, traces)
+        theirs = _opened(seal, key, held, "sample", self._refused)
+        return (theirs, None) if theirs else (content, traces)
 
     async def _sources(self, inputs: Sequence[bytes]) -> dict[bytes, dict[str, Any]]:
         """What went into each trace, without those that are gone."""

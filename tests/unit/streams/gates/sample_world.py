@@ -29,7 +29,7 @@ from schemas.manifests import CandidateEndpoint, Dataset
 from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Verdict
-from streams.gates.samples import FrozenSamples, PooledTraces
+from streams.gates.samples import FrozenSamples, PooledTraces, Refused
 from streams.redis.score_cache import AnswerSeal
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
@@ -142,14 +142,22 @@ class World:
 
     @property
     def samples(self) -> FrozenSamples:
+        return self.telling()
+
+    def telling(self, refused: Refused = lambda what: None) -> FrozenSamples:
+        """`refused` is told of what has no valid seal."""
         this: Any = self
         traces = PooledTraces(self.store, this, "traces", self.clock, not_in_opik)
-        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this, sealing)
+        return FrozenSamples(self.store, traces, Policy(), self.clock, self.read, this, sealing, refused)
 
     async def sample(
-        self, request: RampRequest | None = None, registry: Registry | None = None, at: Any = RAMP
+        self,
+        request: RampRequest | None = None,
+        registry: Registry | None = None,
+        at: Any = RAMP,
+        refused: Refused = lambda what: None,
     ) -> Sample:
-        return await self.samples.frozen(request or asked(), at, registry or known())
+        return await self.telling(refused).frozen(request or asked(), at, registry or known())
 
     async def verdict(self, registry: Registry, **changes: Any) -> Verdict:
         """Every judge gives its best to what has an output."""
