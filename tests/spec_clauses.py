@@ -125,7 +125,6 @@ CLAUSES: Final = [
 NOT_YET: Final = {
     "PC5 NFR-2": "the candidate's own time in it",
     "PC5 §5.7": "ad-hoc and scheduled evaluations",
-    "PC5 §9.4": "events of the scores of a gate before a merge",
 }
 """What of a clause that is held in its other parts is not there."""
 TRIED: Final = frozenset(

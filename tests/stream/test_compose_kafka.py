@@ -33,6 +33,7 @@ from tests.root import ROOT
 from tests.stream.commands import in_process_of_its_own
 from tests.stream.compose_kafka import SERVICES, ComposeKafka, refusal
 from tests.stream.plain_events import PROJECT, thumb, trace_event
+from tests.unit.agents.live.live_rig import events
 from tests.waiting import until
 
 STRANGER = "a-password-that-is-right"
@@ -230,12 +231,12 @@ def test_ci_publishes_overrides_and_verdicts_by_the_action_and_may_do_nothing_el
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     gate = GateVerdict({}, VerdictLevel.PASS, [], Milestone.PRE_MERGE)
     verdict = of_pull_request("shop-agent", "v2", gate, Moment(now, 1.0), request_id="gate-run-of-ci")
-    asyncio.run(publish(access, verdict))
+    asyncio.run(publish(access, verdict, events(1)))
     found = read(compose_kafka.login("worker"), "rampgate.verdicts")
     assert "gate-run-of-ci" in [one["request_id"] for one in found]
 
     ci = compose_kafka.login("ci")
-    written = {"rampgate.verdicts", "rampgate.gate-overrides"}
+    written = {"rampgate.verdicts", "rampgate.gate-overrides", "rampgate.judge-scores"}
     assert {topic for topic in Topics().all if not hidden(ci, topic)} == written
     for topic in written:
         with pytest.raises(KafkaException) as refused:

@@ -30,7 +30,7 @@ from rampgate.ci_gate import run as gate_run
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.override_log import read_skips
-from rampgate.ci_gate.publish import publish, verdict_of
+from rampgate.ci_gate.publish import events_of_run, publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.run import GateRequest, GateRun
 from rampgate.cli.jobs.override_audit import append, looked_up, read_description
@@ -158,7 +158,8 @@ def _published(outcome: GateRun, options: Options, settings: Settings) -> Unavai
     """Publish the outcome. Returns what kept it from its topic, to be told after the outcome itself."""
     version = options.agent_version or options.commit
     try:
-        run(partial(publish, settings, verdict_of(outcome, str(options.agent_id), version)))
+        verdict = verdict_of(outcome, str(options.agent_id), version)
+        run(partial(publish, settings, verdict, events_of_run(outcome, verdict)))
     except Unavailable as error:
         return error
     return None

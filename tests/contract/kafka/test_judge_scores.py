@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from agents.judge_scores import live_events
 from agents.ports import Unavailable
-from evalcore.scoring.answers import Judgement, Scored
 from rampgate.local.services.kafka import KafkaCluster
 from schemas.settings import KafkaAccess
 from schemas.wire_forms import ScoreEvent
 from streams.kafka.client import Producer
 from streams.kafka.judge_scores import AT_ONCE, JudgeScoresTopic
 from tests.memory_ports import MemoryScoreEvents
-from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.agents.live.live_rig import JUDGES, events
 
 PARTITIONS = 2
-JUDGES = built().all()
 TRACES = 2 * AT_ONCE // len(JUDGES) + 1
-
-
-def events(traces: int = TRACES) -> Iterator[ScoreEvent]:
-    said = [(judge, Judgement(Scored(judge.score_range[1]))) for judge in JUDGES]
-    for number in range(traces):
-        yield from live_events(f"trace-{number}", f"r-{number}", {"agent_id": "a"}, said, 1_800_000_000_000)
 
 
 @dataclass
@@ -74,7 +65,7 @@ async def rig(request: pytest.FixtureRequest, kafka: KafkaCluster, topic_prefix:
 
 async def test_pc5_9_4_what_was_put_is_there_for_a_new_reader_each_trace_in_order_under_its_id(rig: Rig) -> None:
     """More than are in flight at once."""
-    await rig.port.put(events())
+    await rig.port.put(events(TRACES))
     found = await rig.lying()
     assert len(found) == TRACES
     for key, lying in found.items():

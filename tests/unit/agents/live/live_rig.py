@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from uuid6 import uuid7
 
+from agents.judge_scores import live_events
 from agents.live.judging import LiveJudging
 from evalcore.judges.evaluator import Prompt
 from evalcore.registry.registry import Registry
+from evalcore.scoring.answers import Judgement, Scored
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.sampling import share
 from schemas.outcomes import Kind
+from schemas.wire_forms import ScoreEvent
 from tests.memory_ports import MemoryScoreEvents
 from tests.unit.agents.builders import MINUTE
 from tests.unit.agents.builders import trace as trace_event
@@ -25,6 +29,7 @@ from tests.unit.evalcore.scoring.scoring_rig import Model, scorer
 
 REGISTRY = built({"rules/helpfulness.yaml": "{sampling_rate: 0.3}"})
 RARE = REGISTRY.judge("helpfulness")
+JUDGES = REGISTRY.all()
 
 
 class Willing(Model):
@@ -100,3 +105,10 @@ def live_trace(rid: str = "r", *, sampled: bool = True, **more: Any) -> dict[str
         "output": {"messages": [{"content": f"so {rid}."}]},
     }
     return trace_event(rid, **{"vertical": None, **more}) | {"trace_id": number} | content
+
+
+def events(traces: int) -> Iterator[ScoreEvent]:
+    """The events of so many traces that all judges score at their best."""
+    said = [(judge, Judgement(Scored(judge.score_range[1]))) for judge in JUDGES]
+    for number in range(traces):
+        yield from live_events(f"trace-{number}", f"r-{number}", {"agent_id": "a"}, said, 1_800_000_000_000)
