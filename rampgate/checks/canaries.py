@@ -14,7 +14,6 @@ from typing import Any
 from agents.ports import Unavailable
 from evalcore.canaries.check import CLASSES, Checked, asked, check
 from evalcore.canaries.shift import ALPHA
-from evalcore.canaries.turns import turns
 from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.registry import disk
@@ -23,9 +22,9 @@ from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.answers import Judgement
-from evalcore.scoring.items import Item, dataset_item
+from evalcore.scoring.items import Item
+from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.standing import append_standings
-from rampgate.ci_gate.inputs import BadFile, read_dataset
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings, revealed
@@ -119,7 +118,7 @@ def check_canaries(options: Options) -> int:
     wanted = _judges(registry, options.judges)
     judges = asked(wanted)
     seed = options.seed or disk.today().isoformat()
-    items = _items(options, registry, seed)
+    items = items_to_judge(options.dataset, registry, seed, options.items)
     done = run(partial(_asked, settings, judges, items, file, seed, options.repeats))
     results, source = done
     if not any(one.found for one in results):
@@ -183,22 +182,6 @@ def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
         return [registry.judge(name) for name in dict.fromkeys(names)]
     except UnknownJudge as error:
         raise Failure(f"--judge: {error}") from error
-
-
-def _items(options: Options, registry: Registry, seed: str) -> list[Item]:
-    if options.dataset is None:
-        return turns(seed, options.items)
-    schema = registry.manifest.get("schema", {})
-    try:
-        golden = read_dataset(options.dataset)
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
-    if without := [item.id for item in found if item.missing]:
-        raise Failure(f"{options.dataset}: {plain(without[0], 80)} has no output: {len(without)} items lack one")
-    if not found:
-        raise Failure(f"{options.dataset}: has no items")
-    return found
 
 
 def _show(outcome: CanaryRun) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from evalcore.canaries.turns import turns
 from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
@@ -24,9 +23,9 @@ from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.assignments import assign, task_of, unscorable
-from evalcore.scoring.items import Item, dataset_item
+from evalcore.scoring.items import Item
 from evalcore.stats.retest import Retest, retest
-from rampgate.ci_gate.inputs import BadFile, read_dataset
+from rampgate.checks.datasets import items_to_judge
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.file_writer import replace_file
@@ -88,7 +87,7 @@ def check_noise(options: Options) -> int:
         raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
     judges = _judges(registry, options.judges)
     seed = options.seed or disk.today().isoformat()
-    items = _items(options.dataset, registry) if options.dataset else turns(seed, options.items)
+    items = items_to_judge(options.dataset, registry, seed, options.items)
     found = run(partial(_measured, settings, judges, items, options.asks))
     written = write(settings.configs / NOISE, [one.noise for one in found if one.noise]) if options.write else None
     if options.as_json:
@@ -176,20 +175,6 @@ def _judges(registry: Registry, names: Sequence[str]) -> list[Judge]:
     found = [judge for judge in wanted if judge.fires and evaluator_of(judge) is LLM_JUDGE]
     if not found:
         raise Failure("no judge asks a model: there is no noise to measure")
-    return found
-
-
-def _items(dataset: Path, registry: Registry) -> list[Item]:
-    try:
-        golden = read_dataset(dataset)
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    schema = registry.manifest.get("schema", {})
-    found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
-    if without := [item.id for item in found if item.missing]:
-        raise Failure(f"{dataset}: {plain(without[0], 80)} has no output: {len(without)} items lack one")
-    if not found:
-        raise Failure(f"{dataset}: has no items")
     return found
 
 

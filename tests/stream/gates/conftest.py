@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rampgate.local.services.http_services import LocalModel
 from rampgate.local.services.kafka import KafkaCluster
 from tests.stream.gates.ramp_rig import Rig, ramp_rig
+
+
+@pytest.fixture(scope="module")
+def judges_model() -> Iterator[LocalModel]:
+    with LocalModel() as model:
+        yield model
 
 
 @pytest.fixture

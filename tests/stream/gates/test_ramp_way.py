@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,6 @@ from tests.stream.gates.ramp_trace import Tracer, product_files
 from tests.ways import files_of
 
 COMMITTED_SECONDS = 2.0
-
-
-@pytest.fixture(scope="module")
-def judges_model() -> Iterator[LocalModel]:
-    with LocalModel() as model:
-        yield model
 
 
 @pytest.fixture

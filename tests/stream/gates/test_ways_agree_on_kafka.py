@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -31,12 +31,6 @@ CHANGES: dict[str, str | None] = {
 }
 MIXES = {"good": ("1",), "poor": ("1", "0.5", "0"), "odd": ("1", "1", "1", "na", "")}
 """What the stand-in thinks of an answer; "" is a turn without one."""
-
-
-@pytest.fixture(scope="module")
-def judges_model() -> Iterator[LocalModel]:
-    with LocalModel() as model:
-        yield model
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from rampgate.local.model.server import Running
 from tests.unit.evalcore.gates.gate_items import Model, items
 from tests.unit.evalcore.registry.registry_disk import built, written
 from tests.unit.evalcore.registry.registry_files import TODAY
-from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl, local_model
+from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl
 
 CONFIRMED = {"rules/honesty.yaml": "confirmation: {asks: 3, failing: 2}"}
 
@@ -57,12 +57,6 @@ async def test_a_judge_that_often_fails_to_answer_is_not_measured_by_the_rest() 
 
     (found,) = await measure([failing] * 3, [built().judge("honesty")], [dataset_item(one, {}) for one in items(20)])
     assert (found.noise, found.unscored, found.why) == (None, 12, "12 answers are missing: an outage")
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
 
 
 @pytest.fixture
