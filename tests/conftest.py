@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 import redis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadFileScheduling
 
 from evalcore.registry.disk import today
@@ -34,6 +34,8 @@ from tests.logs_restored import logs_restored
 
 # How long an example takes tells nothing where tests run side by side.
 settings.register_profile("side by side", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Of a mutant only the failure counts: the search for the smallest case that fails would take minutes.
+settings.register_profile("mutants", settings.get_profile("side by side"), phases=set(Phase) - {Phase.shrink})
 settings.load_profile("side by side")
 
 

@@ -123,7 +123,6 @@ CLAUSES: Final = [
 ]
 
 NOT_YET: Final = {
-    "PC5 NFR-2": "the candidate's own time in it",
     "PC5 §5.7": "ad-hoc and scheduled evaluations",
 }
 """What of a clause that is held in its other parts is not there."""

@@ -28,7 +28,7 @@ import pytest
 from tests.mutants.declared import Mutant, must_compile, mutants, subjects
 from tests.root import ROOT
 
-PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-o", "timeout=120", "--tb=line"]
+PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-o", "timeout=120", "--tb=line", "--hypothesis-profile=mutants"]
 LONGEST = 600.0
 """Seconds for one mutant's tests."""
 OURS = ("schemas", "evalcore", "agents", "streams", "rampgate", "tests", "conftest")

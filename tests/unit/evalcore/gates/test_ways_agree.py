@@ -1,13 +1,14 @@
 """One item, one verdict, whichever way it goes (contracts §3, "One way"): items, verticals, duplicates, what is not
-applicable or not scored, milestones, limits, skips, suspended judges, baselines, coverage and what people said of items
-are drawn at random, and the stream, `gate run`, `evaluate_gate` and the judges' metrics agree on every one.
+applicable or not scored, slips, milestones, limits, skips, late seeds, suspended judges, baselines, coverage and what
+people said of items are drawn at random, and the stream, `gate run`, `evaluate_gate` and the judges' metrics agree on
+every one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from hypothesis import given, settings
@@ -31,6 +32,7 @@ from tests.unit.evalcore.gates.ways_rig import (
     evaluated,
 )
 from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.streams.gates.sample_world import WEEK
 
 
@@ -43,7 +45,7 @@ SAMPLES = (
     good,
     near,
     near,
-    near | marked("0", "0", "2", "0"),
+    near | marked("0", "0", "25", "0"),
     near | marked("0014", "0", "0", "0"),
     st.none() | marked(*["0001234"] * 4),
 )
@@ -110,6 +112,7 @@ def besides(draw: st.DrawFn) -> Beside:
         shop={milestone: draw(LIMITS) for milestone in Milestone},
         passed=draw(st.booleans()),
         skipped=draw(st.integers(0, 4)) == 2,
+        due=draw(st.sampled_from((date(2027, 2, 18), TODAY, TODAY - timedelta(days=1)))),
     )
 
 
@@ -205,6 +208,6 @@ def test_what_is_drawn_has_verdicts_of_every_kind() -> None:
     assert min(seen[level] for level in ("pass", "warn", "fail")) >= 3, seen
     codes = {
         "below_threshold", "floor_breach", "regressed", "insufficient_sample", "judge_unavailable", "coverage_too_low",
-        "judge_suspended", "gate_skipped", "adjudicated",
+        "judge_suspended", "gate_skipped", "provisional_overdue", "adjudicated",
     }  # fmt: skip
     assert codes <= set(+seen), seen

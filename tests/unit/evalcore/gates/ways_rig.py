@@ -6,10 +6,11 @@ import asyncio
 import json
 import re
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -59,13 +60,15 @@ VERTICALS = (None, "shop", "travel", "nowhere")
 CATEGORIES = {None: "general_qa", "shop": "shop_returns"}
 """The category that the golden set of the platform, or of the vertical that has one, must have items of."""
 JUDGES = ("helpfulness", "brevity", "refusal", "honesty")
+CONFIRMING = "{confirmation: {asks: 3, failing: 2}}"
 MARK = re.compile(r"mk(\d{4})")
 SCORES: Mapping[str, tuple[object, ...]] = {
     "number": (1.0, 0.93, 0.5, "N/A", "?"),
     "integer": (5, 4, 2, "N/A", "?"),
-    "boolean": (True, True, False, "N/A", "?"),
+    "boolean": (True, True, False, "N/A", "?", "slip"),
 }
-"""By the kind of score that is asked for: what a digit of the mark stands for; "?" is no score."""
+"""By the kind of score that is asked for: what a digit of the mark stands for; "?" is no score, "slip" is false when it
+is first said, and true from then on."""
 Verdict = tuple[str, dict[str, tuple[Any, ...]], set[str]]
 """A verdict as the ways have to agree on it: its level, each judge's numbers, and the codes of its reasons."""
 
@@ -75,7 +78,8 @@ class Beside:
     """What decides beside the scores. `suspended` judges and the `past` aggregates of each are known to who decides;
     `coverage` is the join's, before a merge there is none. `adjudicated`: what people said of items, by their hashes.
     `shop` is what shop asks of helpfulness. Without `passed` a step's definition has no standing pass of the gate
-    before. `skipped`: an override is known that skips the gate; before a merge it skips nothing."""
+    before. `skipped`: an override is known that skips the gate; before a merge it skips nothing. On the day
+    `due` brevity's seed ends."""
 
     suspended: tuple[str, ...] = ()
     past: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -84,6 +88,7 @@ class Beside:
     shop: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(Milestone, 0.95))
     passed: bool = True
     skipped: bool = False
+    due: date = date(2027, 2, 18)
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Drawn:
     @property
     def changes(self) -> dict[str, str | None]:
         """The registry: with a candidate where a dataset takes part, and datasets of the drawn size."""
-        size = len(self.golden)
+        size, due = len(self.golden), self.beside.due
         manifest: dict[str, Any] = {
             "dataset": {"items": size},
             "datasets": {"shop": {"name": "shop-eval", "version": 1, "items": size}},
@@ -116,13 +121,15 @@ class Drawn:
         return {
             "evaluation_manifest.yaml": json.dumps(manifest),
             "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.02}",
-            "rules/brevity.yaml": "{sampling_rate: 0.5, filter: {field: sub_agent, operator: '!=', value: finder}}",
+            "rules/brevity.yaml": "{sampling_rate: 0.5, filter: {field: sub_agent, operator: '!=', value: finder}, "
+            f"recalibration_due: {due}, calibration: {{seeded_on: {due - timedelta(days=90)}}}}}",
+            "rules/honesty.yaml": CONFIRMING,
             "rules/shop/helpfulness.yaml": json.dumps({"threshold": dict(self.beside.shop), "filter": None}),
             "adjudications.yaml": json.dumps({"adjudications": [*self._adjudications()]}),
         }
 
     def _adjudications(self) -> Iterator[dict[str, Any]]:
-        version = built().judge("honesty").version
+        version = built({"rules/honesty.yaml": CONFIRMING}).judge("honesty").version
         for item, said in self.beside.adjudicated.items():
             yield {
                 "judge": "honesty", "judge_version": version, "item": item, "score": said, "adjudicated_by": "ann",
@@ -131,28 +138,39 @@ class Drawn:
             }  # fmt: skip
 
 
-def reply(messages: Any, kind: str) -> str:
-    """What the judges' model says of the marked text: one digit for each kind of score, one for the safety judge's."""
+def reply(messages: Any, kind: str, asked: Counter[str]) -> str:
+    """What the judges' model says of the marked text: one digit for each kind of score, one for the safety judge's.
+    `asked` counts how often it was asked each question before."""
     text = str(messages)
+    asked[text] += 1
     digits = MARK.search(text)
     if digits is None:
         return "no text to judge"
     place = 3 if "You judge refusals" in text else ("number", "integer", "boolean").index(kind)
     found = SCORES[kind][int(digits[1][place])]
+    if found == "slip":
+        found = asked[text] > 1
     return "no score" if found == "?" else json.dumps({"score": found, "reason": "r"})
 
 
 class GateModel:
     source = "test"
 
+    def __init__(self) -> None:
+        self._asked: Counter[str] = Counter()
+
     async def complete(self, asked: Any) -> Reply:
-        return Reply(reply(asked.messages, asked.schema["properties"]["score"]["anyOf"][0]["type"]))
+        return Reply(reply(asked.messages, asked.schema["properties"]["score"]["anyOf"][0]["type"], self._asked))
 
 
 class MetricModel(ChatOnly):
+    def __init__(self) -> None:
+        super().__init__("fake")
+        self._asked: Counter[str] = Counter()
+
     def generate_chat_completion(self, messages: Any, response_format: Any = None, **more: Any) -> Any:
         kind = response_format.model_json_schema()["properties"]["score"]["anyOf"][0]["type"]
-        return {"content": reply(messages, kind)}
+        return {"content": reply(messages, kind, self._asked)}
 
 
 def told(level: Any, scores: Mapping[str, Any], reasons: Sequence[Any], of: Any = getattr) -> Verdict:
@@ -205,7 +223,7 @@ def by_metrics(drawn: Drawn, registry: Registry) -> Verdict:
     schema, gate = registry.manifest["schema"], prepared(drawn, registry)
     answers: dict[str, list[Answer]] = {}
     for judge, item in gate.assignments:
-        metric = LLMJudgeMetric(judge, lambda _: MetricModel("fake"), schema)
+        metric = LLMJudgeMetric(judge, lambda _: MetricModel(), schema)
         fields = dict(item.source)
         found = metric.score(**fields) if item.context == "offline" else metric.score_in("online", fields)
         about = ItemAnswers(item.id, (found.value,), item_hash(task_of(judge, item)))

@@ -24,6 +24,7 @@ from evalcore.scoring.runner import Scorer
 from evalcore.validation import checked
 from rampgate.settings import Settings
 from schemas.judges import Milestone
+from streams.gates.candidate import CandidateLimits
 from tests.unit.evalcore.scoring.scoring_rig import Model
 
 LATENCY = 2.0
@@ -57,6 +58,14 @@ def test_pc5_nfr_2_the_shipped_datasets_345_items_need_few_enough_calls_for_five
     assert count == len(gate.items) == 345
     assert len(gate.assignments) > count * sum(judge.safety for judge in gate.judges.values())
     assert seconds(len(gate.assignments)) < 300
+
+
+def test_pc5_nfr_2_a_candidate_that_takes_three_seconds_an_answer_has_answered_them_all_by_then(
+    registry: Registry,
+) -> None:
+    """As many at once as are asked where nobody says otherwise. Its time is not the judges': they score meanwhile
+    (tests/unit/evalcore/gates/test_side_by_side.py)."""
+    assert registry.manifest["dataset"]["items"] / CandidateLimits().at_once * 3.0 < 300
 
 
 def test_pc5_nfr_3_a_hundred_traces_by_every_judge_there_is_need_few_enough_calls_for_ten_minutes(
