@@ -52,6 +52,11 @@ class FollowedTopic(ABC):
     def lost(self) -> None:
         """The topic can't be read: from now on nobody knows what it says."""
 
+    @abstractmethod
+    def made_anew(self) -> None:
+        """The topic ends before the place to which it was read: it was deleted and made again, and is read from its
+        start."""
+
     def start(self) -> None:
         self._follower = asyncio.create_task(self._follow(), name=f"follow {self._topic}")
 
@@ -79,6 +84,11 @@ class FollowedTopic(ABC):
         consumer = await self._consumer.get()
         partitions = await self._assigned(consumer)
         ends = await consumer.end_offsets(partitions)
+        if any(self._places[one] > ends[one] for one in partitions):
+            self.made_anew()
+            self._places = dict.fromkeys(partitions, 0)
+            for one in partitions:
+                consumer.seek(one, 0)
         while behind := [one for one in partitions if self._places[one] < ends[one]]:
             heed_cancel()
             for records in (await consumer.getmany(*behind, timeout_ms=250)).values():

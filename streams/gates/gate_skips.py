@@ -34,6 +34,9 @@ class GateSkips(FollowedTopic):
     def caught_up(self) -> None:
         self.skips = self._read
 
+    def made_anew(self) -> None:
+        self._read = Skips()
+
     def lost(self) -> None:
         self.skips = None
 

@@ -55,6 +55,9 @@ class JudgeStandings(FollowedTopic):
         self.suspended = {judge: why for judge, why in whys.items() if why}
         self._noticed(self._known)
 
+    def made_anew(self) -> None:
+        """Nothing: who deletes the topic lifts no suspension that is known."""
+
     def lost(self) -> None:
         self.suspended = None
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -15,6 +17,7 @@ from evalcore.gates.requests import RampRequest
 from evalcore.gates.skips import GateSkip, SkippedGate
 from rampgate.ci_gate.override_log import event_id, publish, read_skips
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.topics import with_admin
 from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.publish.examples import EXAMPLES
@@ -113,6 +116,27 @@ async def test_while_the_topic_can_not_be_read_no_skip_is_honoured(
             await read_skips(settings)
     await skips.read_on()
     assert await told(skips) is not None, "what was known is known again"
+
+
+async def test_of_a_topic_that_was_made_anew_only_what_stands_on_it_is_honoured(
+    kafka: KafkaCluster, settings: Settings, skips: GateSkips
+) -> None:
+    """Who can tell what was on the old one? Its records are gone, and with them who allowed them."""
+    await publish(settings, [entry(version) for version in "abcdef"])
+    await skips.read_on()
+    assert await told(skips, "a") is not None
+    topic = f"{settings.topic_prefix}gate-overrides"
+    with_admin(kafka.bootstrap, lambda admin: admin.delete_topics([topic]))
+
+    async with asyncio.timeout(60):
+        while skips.skips is None or await told(skips, "a") is not None:  # Kafka deletes in its own time
+            kafka.create_topics([topic], 2)
+            with suppress(Unavailable):
+                await skips.read_on()
+    await publish(settings, [entry("g")])
+    await skips.read_on()
+    assert await told(skips, "g") is not None
+    assert await told(skips, "a") is None
 
 
 async def test_without_the_topic_gates_run_whole_and_wait_for_nothing(access: KafkaAccess, topic_prefix: str) -> None:
