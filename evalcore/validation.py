@@ -86,8 +86,15 @@ def checked(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns the files of a tree, and all that is wrong with it."""
     files, findings = assemble(tree, today)
     found, wrong = components(tree.below(COMPONENTS, ".xml"))
+    files = replace(files, components=_ids(tree, found))
     findings += [*wrong, *_without_manifest(tree), *lint(files), *_in_partial(files)]
     return files, sorted({*findings, *_outdated(tree, files, found, wrong)})
+
+
+def _ids(tree: Tree, found: Iterable[Component]) -> frozenset[str]:
+    """The components' ids; of one that can't be read, which is a finding of its own, the file's name."""
+    stems = (Path(file).stem for file in tree.below(COMPONENTS, ".xml"))
+    return frozenset(judge_id(name) for name in (*(one.id.name for one in found), *stems))
 
 
 def _of(
@@ -100,6 +107,8 @@ def _of(
         # Nothing around the file is known, so nothing can be missing there.
         around = {("manifest", ""), ("rule", judge_id(path.stem)), ("vertical", ALONE)}
         files = replace(files, unread=files.unread | around)
+    else:
+        files = replace(files, components=_ids(tree, components(tree.below(COMPONENTS, ".xml"))[0]))
     shown = tree.shown(name)
     found = {*findings, *lint(files), *_in_partial(files, shown)}
     if serves:

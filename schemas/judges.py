@@ -293,6 +293,9 @@ class RuleFile(Provenance):
     prompt: Prose
     """The rubric. `{{name}}` refers to a variable, whose text the judge gets beside it. Changing the rubric changes the
     judge's version (PC5 FR-12)."""
+    components: list[Text] = Field(default_factory=list)
+    """Ids of prompt components that the rubric is about, such as `greeting`. A change of one is a change the judge is
+    checked for drift after (PF-9 FR-13); which ones they are is part of the judge's version."""
     filter: Filter | None = None
     """Which traces the judge fires on. Safety judges have none."""
     classification: Classification

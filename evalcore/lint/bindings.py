@@ -10,7 +10,7 @@ from evalcore.lint.names import LEGACY, WAY, is_reserved
 from evalcore.registry.files import RegistryFiles
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.suggestions import near_miss
-from schemas.judges import RuleFile
+from schemas.judges import RuleFile, judge_id
 
 BINDINGS = Subject("Bindings", "PC5 §5.2, AC-9")
 _USED = re.compile(r"\{\{\s*([A-Za-z_]\w*)[\w.]*\s*\}\}|(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
@@ -52,6 +52,20 @@ def variable_is_bound(files: RegistryFiles, find: Find) -> Iterator[Finding]:
                 message = f"the prompt of {judge} uses {{{name}}}, which is not bound {context}{near_miss(name, bound)}"
                 fix = f"bind it under variables.{context}, or take it out of the prompt"
                 yield find(rule, ("variables", context), message, fix)
+
+
+@BINDINGS.error("PF-9 FR-13")
+def component_exists(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Every prompt component that a rule file names is there, or a change of it would start no check for drift."""
+    if files.components is None:
+        return
+    for judge, rule in files.rules.items():
+        for place, name in enumerate(rule.model.components):
+            if judge_id(name) not in files.components:
+                message = (
+                    f"{judge} names prompt component {name!r}, which is not there{near_miss(name, files.components)}"
+                )
+                yield find(rule, ("components", place), message, "name one of prompts/components, or take it out")
 
 
 @BINDINGS.warning()

@@ -98,6 +98,8 @@ class RegistryFiles:
     verticals: frozenset[str] = frozenset()
     registrations: Mapping[str, Parsed[Vertical]] = field(default_factory=dict)
     """The registration files of `verticals`."""
+    components: frozenset[str] | None = None
+    """The ids of the prompt components, in the one spelling of judges' ids; None where nobody looked for them."""
     unread: frozenset[tuple[str, str]] = frozenset()
     partial: Mapping[tuple[str, str], Parsed[Any]] = field(default_factory=dict)
     """The readable fields of files in `unread`. They decide nothing; they only give more findings."""

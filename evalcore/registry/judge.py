@@ -32,7 +32,7 @@ from schemas.verdicts import JudgeStanding
 
 _DECIDES_A_SCORE = {
     "model", "temperature", "task_introduction", "prompt", "variables", "score_type", "score_range", "dimensions",
-    "confirmation",
+    "confirmation", "components",
 }  # fmt: skip
 MESSAGE_FORM = 2
 """Of the messages around a rubric (`evalcore.framing`). Another form moves scores, so it is a new version of
@@ -105,8 +105,12 @@ def digest(content: Any) -> str:
 def judge_version(name: str, rule: RuleFile) -> str:
     """Returns the hash of all that can change a score, and of nothing else: not of thresholds or calibration."""
     content = rule.model_dump(mode="json", include=_DECIDES_A_SCORE)
-    if content["confirmation"] is None:  # so that a judge without it keeps the version that it had before there was one
-        del content["confirmation"]
+    for newer in (
+        "confirmation",
+        "components",
+    ):  # a judge without it keeps the version that it had before there was one
+        if not content.get(newer):
+            content.pop(newer, None)
     for dimension in (content["dimensions"] or {}).values():
         dimension.pop("threshold"), dimension.pop("floor")
     own = {"temperature": float(rule.temperature), "score_range": score_range(rule), "id": name}

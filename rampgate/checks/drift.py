@@ -29,11 +29,19 @@ RESULTS = {True: "[green]holds[/]", False: "[red]drifted[/]", None: "[yellow]und
 class Options:
     """The options of the command."""
 
-    baseline: Path
-    current: Path
-    vertical: str | None
-    configs: Path | None
-    as_json: bool
+    baseline: Path | None = None
+    current: Path | None = None
+    outputs: Path | None = None
+    seed: str | None = None
+    items: int = 120
+    base: str | None = None
+    judges: tuple[str, ...] = ()
+    capture: int | None = None
+    baselines: Path | None = None
+    model: str | None = None
+    vertical: str | None = None
+    configs: Path | None = None
+    as_json: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,10 @@ class Checked:
 def check_drift(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
     configure_logs("error", "console")
+    if options.baseline is None or options.current is None:
+        raise Failure(
+            "give two files of scores, BASELINE CURRENT, or outputs for the judges: --outputs FILE, --seed WORD"
+        )
     registry = registry_or_none(options.configs)
     if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
         raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
@@ -90,11 +102,18 @@ def check_drift(options: Options) -> int:
         checked = compared(baseline, current, registry, options.vertical)
     except BadFile as error:
         raise Failure(str(error)) from error
+    about = {"baseline": str(options.baseline), "current": str(options.current)}
+    return report(checked, options, registry, about)
+
+
+def report(checked: Sequence[Checked], options: Options, registry: Registry | None, about: Mapping[str, Any]) -> int:
+    """Write what was found, and return the exit code."""
     drifted = sum(one.found.passed is False for one in checked)
     if options.as_json:
-        about = {"baseline": str(options.baseline), "current": str(options.current), "vertical": options.vertical}
         told = {"config_hash": registry.config_hash if registry else None, "drifted_count": drifted}
-        print_json({"judges": [one.document() for one in checked], **about, **told})
+        print_json(
+            {"judges": [one.document() for one in checked], **about, "vertical": options.vertical, **told}
+        )  # fmt: skip
     else:
         _show(checked)
     return 0 if all(one.found.passed for one in checked) else 1
@@ -105,14 +124,21 @@ def compared(
     current: Mapping[str, ScoreColumn],
     registry: Registry | None,
     vertical: str | None,
+    before: Registry | None = None,
 ) -> list[Checked]:
     """Returns each judge of either file, the current one's first. Ids are as written there; kebab and snake case are
-    one judge where it is registered. Raises BadFile for a score that is none on a registered judge's scale."""
+    one judge where it is registered. A limit of the registry `before` a change goes before the changed one: nothing
+    widens its own. Raises BadFile for a score that is none on a registered judge's scale."""
     judges = {name: _registered(registry, name, vertical) for name in [*current, *baseline]}
     ids = dict[str, str]()
     for name, judge in judges.items():
         ids.setdefault(judge_id(name) if judge else name, name)
-    return [_checked(shown, _merged(current, key), _merged(baseline, key), judges[shown]) for key, shown in ids.items()]
+    return [
+        _checked(
+            shown, _merged(current, key), _merged(baseline, key), judges[shown], _registered(before, shown, vertical)
+        )
+        for key, shown in ids.items()
+    ]  # fmt: skip
 
 
 def registry_or_none(configs: Path | None) -> Registry | None:
@@ -154,12 +180,15 @@ def _merged(columns: Mapping[str, ScoreColumn], key: str) -> ScoreColumn | None:
     return columns[found[0]] if found else None
 
 
-def _checked(name: str, current: ScoreColumn | None, baseline: ScoreColumn | None, judge: Judge | None) -> Checked:
+def _checked(
+    name: str, current: ScoreColumn | None, baseline: ScoreColumn | None, judge: Judge | None, before: Judge | None
+) -> Checked:
     columns = (baseline, current)
     samples = (_sample(baseline), _sample(current))
     known = Known()
     if judge is not None:
-        limit = judge.drift if "." not in name else None
+        drift = before.drift if before is not None and before.drift is not None else judge.drift
+        limit = drift if "." not in name else None
         stated = (float(limit.kl_threshold), limit.baseline_source.value) if limit else (None, None)
         known = Known(declared(judge.score_type, judge.score_range), *stated)
     for column, sample in zip(columns, samples, strict=True):

@@ -88,8 +88,29 @@ def noise_command(
 
 @group.command("drift")
 def drift_command(
-    baseline: Annotated[Path, typer.Argument(help="scores at the calibration, JSON Lines {judge_id, item_id, score}")],
-    current: Annotated[Path, typer.Argument(help="scores now, best of the same items")],
+    baseline: Annotated[
+        Path | None, typer.Argument(help="scores at the calibration, JSON Lines {judge_id, item_id, score}")
+    ] = None,
+    current: Annotated[Path | None, typer.Argument(help="scores now, best of the same items")] = None,
+    outputs: Annotated[
+        Path | None,
+        typer.Option(help="ask the judges: these stored outputs, JSON Lines with `input` and `output` each"),
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option(help="ask the judges: outputs made up from this seed; the same, the same")
+    ] = None,
+    items: Annotated[int, typer.Option(min=2, help="with --seed: how many outputs")] = 120,
+    base: Annotated[
+        str | None, typer.Option(help="only judges whose rule file, or a component it names, differs from this version")
+    ] = None,
+    judge: Annotated[list[str] | None, typer.Option(help="only this judge, once or more")] = None,
+    capture: Annotated[
+        int | None, typer.Option(min=1, help="calibrate: so many runs; write the last as baseline, show the limit")
+    ] = None,
+    baselines: Annotated[
+        Path | None, typer.Option(help="the baseline's file; default: drift-baseline.jsonl of registry or vertical")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="the model's URL; default: RAMPGATE_MODEL_URL")] = None,
     vertical: Annotated[
         str | None, typer.Option("--vertical", help="whose limits hold; default: the platform's")
     ] = None,
@@ -98,14 +119,19 @@ def drift_command(
 ) -> None:
     """Hold judges' scores now against those of their calibration, and show whose have moved.
 
-    KL divergence in nats, now from then, against the limit in the judge's rule file (`drift`). A judge that is not
-    registered is shown on the scale that its scores fit. Exit code 1 if a judge has drifted or nobody can tell.
+    KL divergence in nats, now from then, against the limit in the judge's rule file (`drift`). Of two files each judge
+    is answered, also one that is not registered, on the scale that its scores fit. With --outputs or --seed the judges
+    are asked about the same outputs as at their calibration (--capture 3), past all kept answers. Exit code 1 if a
+    judge has drifted or nobody can tell, 2 without a model.
 
     Example: rampgate check drift calibration.jsonl today.jsonl --json
     """
     from rampgate.checks.drift import Options, check_drift
+    from rampgate.cli.jobs.drift_again import ask_again
 
-    raise typer.Exit(check_drift(Options(baseline, current, vertical, configs, as_json)))
+    asking = (outputs, seed, items, base, tuple(judge or ()), capture, baselines, model)
+    options = Options(baseline, current, *asking, vertical, configs, as_json)
+    raise typer.Exit(check_drift(options) if outputs is None and seed is None else ask_again(options))
 
 
 @group.command("inversion")

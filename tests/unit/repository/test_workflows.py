@@ -29,6 +29,7 @@ WRITES = {
     ("registry", "consumers"): {"pull-requests"},
     ("registry", "resolve"): {"contents", "pull-requests", "actions"},
     ("inversion", "inversion"): {"issues"},
+    ("drift", "weekly"): {"issues"},
 }
 
 
@@ -94,6 +95,21 @@ def test_judges_are_held_against_people_every_quarter() -> None:
     steps = workflow["jobs"]["inversion"]["steps"]
     assert ".ci/check_inversion" in [step.get("run") for step in steps]
     assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in steps)
+
+
+def test_pf9_fr13_judges_are_checked_for_drift_every_week_and_in_pull_requests_that_touch_them() -> None:
+    """PF-9 FR-13: a rule file or a prompt component. The code and the baseline are the target branch's."""
+    workflow = load(ROOT / ".github" / "workflows" / "drift.yml")
+    _, _, day, month, weekday = workflow["on"]["schedule"][0]["cron"].split()
+    assert (day, month, weekday) == ("*", "*", "1")
+    assert workflow["on"]["pull_request_target"] == {"paths": ["configs/rules/**", "prompts/components/**"]}
+    weekly, changed = (workflow["jobs"][name]["steps"] for name in ("weekly", "changed"))
+    assert ".ci/check_drift" in [step.get("run") for step in weekly]
+    assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in weekly)
+    assert changed[-1]["run"] == 'target/.ci/check_drift "$CONFIGS" "$BASE"'
+    assert changed[-1]["env"]["RAMPGATE_MODEL_KEY"].startswith(
+        "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
+    )
 
 
 def folders(target: str) -> set[str]:

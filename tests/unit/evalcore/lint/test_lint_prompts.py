@@ -54,6 +54,13 @@ CASES = [
         },
     ),
     Case(
+        "component-exists",
+        {QUALITY: "components: [greeting, offer-discover]"},
+        f"{QUALITY}: components[1]",
+        {QUALITY: "components: [greeting, offer-discovery]"},
+        ("offer_discovery",),
+    ),
+    Case(
         "prompt-has-variables",
         {QUALITY: "prompt: Rate the answer."},
         f"{QUALITY}: prompt",

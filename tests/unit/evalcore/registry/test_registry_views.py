@@ -197,6 +197,7 @@ def test_a_judges_version_changes_with_what_decides_a_score_and_with_nothing_els
         "{score_range: [1, 10]}",
         "{task_introduction: You judge strictly.}",
         "{variables: {online: {input: input.text}}}",
+        "{components: [greeting]}",
     ):
         assert built({QUALITY: other}).judge("helpfulness").version != version, other
 

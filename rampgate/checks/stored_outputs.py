@@ -1,0 +1,201 @@
+"""Has judges judge stored outputs, at their calibration and again later, and keeps what they said then.
+
+The outputs are the same both times, so that a change of the agent is no change of the judge. A baseline holds ids,
+hashes and scores, and no text: `{judge_id, item_id, score, judge_version, item_hash}` a line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalcore.drift.limits import between_runs
+from evalcore.drift.scale import Scores, declared
+from evalcore.gates.evaluate import scorer_for
+from evalcore.judges.evaluator import Task
+from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.manifest.discovery import components
+from evalcore.registry.files import COMPONENTS, Tree
+from evalcore.registry.judge import Judge, digest
+from evalcore.registry.registry import Registry
+from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
+from evalcore.scoring.assignments import assign, task_of, unscorable
+from evalcore.scoring.items import Item
+from rampgate.checks.score_lines import ScoreColumn
+from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.console import Failure
+from rampgate.registry.file_writer import replace_file
+from rampgate.settings import Settings, revealed
+from rampgate.worker.gates import call_limits
+from schemas.judges import judge_id
+
+NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
+NOT_APPLICABLE = "N/A"
+Said = float | str | None
+"""A score, "N/A", or None for an item that is unscored."""
+Run = Mapping[str, Mapping[str, Said]]
+"""What each judge, and each of its dimensions, said of each item of one run."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What was judged, by the item's id: the hash of all that a judge may have read."""
+
+    items: Sequence[Item]
+
+    def hashes(self) -> dict[str, str]:
+        return {item.id: digest(item.source) for item in self.items}
+
+
+def asked_judges(judges: Sequence[Judge]) -> list[Judge]:
+    """Those that ask a model. Others are code, which answers alike each time."""
+    return [judge for judge in judges if judge.fires and evaluator_of(judge) is LLM_JUDGE]
+
+
+def changed_judges(before: Tree, now: Tree, registry: Registry, vertical: str | None) -> list[Judge]:
+    """The judges whose rule file, or a prompt component it names, is another one than before (PF-9 FR-13). A vertical's
+    rule file counts for that vertical."""
+    folders = ["rules"] + ([f"rules/{vertical}"] if vertical is not None else [])
+    changed = {judge for folder in folders for judge in _differing(_rules(before, folder), _rules(now, folder))}
+    parts = _differing(_components(before), _components(now))
+    return [
+        judge
+        for judge in registry.all(vertical)
+        if judge.id in changed or parts & {judge_id(name) for name in judge.rule.components}
+    ]
+
+
+async def judged(settings: Settings, judges: Sequence[Judge], items: Sequence[Item], runs: int = 1) -> list[Run]:
+    """What the judges say of the items, as often as asked. Each run reaches the model, whatever is kept of its answers:
+    a hosted model changes silently. Raises Failure without a model, or where it answers nothing."""
+    pairs = [(judge, item) for judge, item in assign(judges, items) if not unscorable(judge, item)]
+    tasks: list[Task] = [task_of(judge, item) for judge, item in pairs]
+    found: list[Run] = []
+    for number in range(runs):
+        sys.stderr.write(f"run {number + 1} of {runs}: {len(tasks)} questions to {len(judges)} judges\n")
+        # A scorer of its own: it remembers nothing, and the shared cache is not among its ports.
+        key = revealed(settings.model_key)
+        async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+            if scorer is None:
+                raise Failure(NO_MODEL)
+            answers = await scorer.score("drift", tasks)
+        if answers and all(one.failure for one in answers):
+            raise Failure(f"the model answered none of {len(answers)} questions: {_why(answers[0])}")
+        found.append(_run(pairs, answers))
+    return found
+
+
+def columns(run: Run, path: Path, then: Mapping[str, ScoreColumn]) -> dict[str, ScoreColumn]:
+    """A run's answers as the columns of a file: of a judge that is in `then` about the items that it judged there."""
+    found: dict[str, ScoreColumn] = {}
+    for judge, said in run.items():
+        column = found.setdefault(judge, ScoreColumn(path))
+        for place, (item, score) in enumerate(said.items(), start=1):
+            if judge not in then or item in then[judge].items:
+                column.add(place, item, score)
+    return found
+
+
+def limits(runs: Sequence[Run], judges: Sequence[Judge], seed: int = 0) -> dict[str, float | None]:
+    """The limit for each judge's drift that its own runs give (`evalcore.drift.limits`)."""
+    scales = {judge.id: declared(judge.score_type, judge.score_range) for judge in judges}
+    return {name: between_runs([_scores(run, name) for run in runs], scale, seed) for name, scale in scales.items()}
+
+
+def write_baseline(path: Path, run: Run, judges: Sequence[Judge], stored: Stored) -> None:
+    """Put the judges' answers in the place of those that the file has of them. Raises Failure."""
+    versions = {judge.id: judge.version for judge in judges}
+    hashes = stored.hashes()
+    try:
+        kept = [one for _, one in lines(path) if _judge(one) not in versions] if path.exists() else []
+        ours = [
+            {
+                "judge_id": judge, "item_id": item, "score": score,
+                "judge_version": versions[judge.partition(".")[0]], "item_hash": hashes[item],
+            }
+            for judge, said in run.items()
+            for item, score in said.items()
+        ]  # fmt: skip
+        whole = sorted([*kept, *ours], key=lambda one: str(one["judge_id"]))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, "".join(f"{json.dumps(one)}\n" for one in whole))
+    except (OSError, BadFile) as error:
+        raise Failure(f"{path}: can't be written: {error}") from error
+
+
+def read_baseline(path: Path, stored: Stored) -> tuple[dict[str, ScoreColumn], dict[str, set[str]]]:
+    """What judges said of the stored outputs at their calibration, and the versions that said it. Items whose output is
+    another one now are left out. Raises BadFile."""
+    hashes = stored.hashes()
+    found: dict[str, ScoreColumn] = {}
+    versions: dict[str, set[str]] = {}
+    for line, one in lines(path):
+        try:
+            judge, item, score, told = one["judge_id"], one["item_id"], one["score"], one["item_hash"]
+            versions.setdefault(judge, set()).add(one["judge_version"])
+        except KeyError as error:
+            raise BadFile(f"{path}:{line}: {error.args[0]}: is missing; `check drift --capture` writes it") from error
+        if hashes.get(item) == told:
+            found.setdefault(judge, ScoreColumn(path)).add(line, item, score)
+    return found, versions
+
+
+def _run(pairs: Sequence[tuple[Judge, Item]], answers: Sequence[Judgement]) -> Run:
+    found: dict[str, dict[str, Said]] = {}
+    for (judge, item), said in zip(pairs, answers, strict=True):
+        for name, answer in _named(judge, said):
+            found.setdefault(name, {})[item.id] = _score(answer)
+    return found
+
+
+def _named(judge: Judge, said: Judgement) -> Iterator[tuple[str, Answer]]:
+    yield judge.id, said.answer
+    for dimension, answer in said.dimensions.items():
+        yield f"{judge.id}.{dimension}", answer
+
+
+def _score(answer: Answer) -> Said:
+    if isinstance(answer, Scored):
+        return answer.value
+    return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
+
+
+def _scores(run: Run, judge: str) -> Scores:
+    """A judge's scores in the order of the items, NaN where there is none."""
+    said = run.get(judge, {}).values()
+    return np.array([one if isinstance(one, float) else np.nan for one in said], dtype=np.float64)
+
+
+def _why(said: Judgement) -> str:
+    return getattr(said.answer, "reason", "") or str(said.failure)
+
+
+def _judge(one: Mapping[str, Any]) -> str:
+    return judge_id(str(one.get("judge_id", ""))).partition(".")[0]
+
+
+def _rules(tree: Tree, folder: str) -> dict[str, bytes]:
+    """The rule files right in a folder, by judge."""
+    own = [Path(name) for name in tree.files if Path(name).parent == Path(folder)]
+    return {judge_id(path.stem): tree.files[path.as_posix()] for path in own}
+
+
+def _components(tree: Tree) -> dict[str, tuple[bytes, ...]]:
+    """The files of prompt components by the component's id; of one that can't be read by the file's name."""
+    files = tree.below(COMPONENTS, ".xml")
+    named = {component.file: component.id.name for component in components(files)[0]}
+    found: dict[str, tuple[bytes, ...]] = {}
+    for file, content in files.items():
+        name = judge_id(named.get(file, Path(file).stem))
+        found[name] = (*found.get(name, ()), content)
+    return found
+
+
+def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> set[str]:
+    return {name for name in {*before, *now} if before.get(name) != now.get(name)}

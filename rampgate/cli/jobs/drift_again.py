@@ -1,0 +1,136 @@
+"""Runs `rampgate check drift` on stored outputs: has the judges judge them again, or captures their baseline."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from evalcore.canaries.turns import turns
+from evalcore.registry.files import VERTICALS
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.scoring.items import Item, dataset_item
+from rampgate.checks.drift import Options, compared, report
+from rampgate.checks.stored_outputs import (
+    NO_MODEL,
+    Stored,
+    asked_judges,
+    changed_judges,
+    columns,
+    judged,
+    limits,
+    read_baseline,
+    write_baseline,
+)
+from rampgate.ci_gate.inputs import BadFile, read_dataset
+from rampgate.cli.jobs.registries import read_registry, tree_of
+from rampgate.console import Failure, plain, print_json, run
+from rampgate.logs import configure_logs
+from rampgate.registry.rule_history import tree_at
+from rampgate.settings import Settings, load_settings
+
+FILE = "drift-baseline.jsonl"
+NOW, BEFORE = Path("now"), Path("before")
+
+
+def ask_again(options: Options) -> int:
+    """Ask, report, and return the exit code. Raises Failure, and NoHistory for a version that git has not."""
+    if options.baseline is not None:
+        raise Failure("give files of scores, or outputs for the judges, not both")
+    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    configure_logs("error", "console")
+    tree = tree_of(settings.configs)
+    registry, found = read_registry(tree)
+    if registry is None:
+        raise Failure(f"{settings.configs}: {len(found.errors)} errors; `rampgate rules validate` shows them")
+    if options.vertical is not None and options.vertical not in registry.verticals:
+        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    judges = _wanted(options, registry)
+    before = None
+    if options.base is not None:
+        earlier = tree_at(settings.configs, options.base)
+        before, _ = read_registry(earlier)
+        changed = {judge.id for judge in changed_judges(earlier, tree, registry, options.vertical)}
+        judges = [judge for judge in judges if judge.id in changed]
+    if settings.model_url is None:
+        raise Failure(NO_MODEL)
+    stored = Stored(_items(options, registry))
+    file = options.baselines or baseline_file(settings, options.vertical)
+    if options.capture is not None:
+        return _capture(options, settings, judges, stored, file)
+    about = {"base": options.base, "baseline": str(file), "items": len(stored.items)}
+    if not judges:
+        sys.stderr.write("no judge is to be checked\n")
+        return report([], options, registry, about)
+    (now,) = run(partial(judged, settings, judges, stored.items))
+    asked = {judge.id for judge in judges}
+    try:
+        then, versions = read_baseline(file, stored) if file.exists() else ({}, {})
+        wanted = {name: column for name, column in then.items() if name.partition(".")[0] in asked}
+        missing = _known([name for name in asked if name not in wanted], before, options.vertical)
+        if missing:
+            (said,) = run(partial(judged, settings, missing, stored.items))
+            wanted |= columns(said, BEFORE, {})
+        checked = compared(wanted, columns(now, NOW, wanted), registry, options.vertical, before)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    known = {name: sorted(said_by) for name, said_by in versions.items() if name in asked}
+    more = {"baseline_versions": known, "judged_at_base": sorted(judge.id for judge in missing)}
+    return report(checked, options, registry, {**about, **more})
+
+
+def _known(names: Sequence[str], registry: Registry | None, vertical: str | None) -> list[Judge]:
+    """Those of the judges that the version before a change has: they say what it makes of the outputs."""
+    rules = registry.rules() if registry is not None else []
+    return asked_judges([registry.judge(name, vertical) for name in names if name in rules]) if registry else []
+
+
+def baseline_file(settings: Settings, vertical: str | None) -> Path:
+    """Where a baseline is kept: the platform's beside the registry, a vertical's among its own files."""
+    return settings.configs / (FILE if vertical is None else f"{VERTICALS}/{vertical}/eval/{FILE}")
+
+
+def _capture(options: Options, settings: Settings, judges: Sequence[Judge], stored: Stored, file: Path) -> int:
+    runs = run(partial(judged, settings, judges, stored.items, options.capture or 1))
+    write_baseline(file, runs[-1], judges, stored)
+    derived = limits(runs, judges)
+    document = []
+    for judge in judges:
+        said = runs[-1].get(judge.id, {})
+        unscored = sum(score is None for score in said.values())
+        about = {"judge_id": judge.id, "judge_version": judge.version, "items": len(said), "unscored": unscored}
+        document.append({**about, "kl_limit": derived[judge.id]})
+    if options.as_json:
+        print_json({"judges": document, "written": str(file), "runs": len(runs), "items": len(stored.items)})
+        return 0
+    for one in document:
+        limit = f"limit {one['kl_limit']:.4g}" if one["kl_limit"] is not None else "no limit: that takes two runs"
+        sys.stdout.write(f"{one['judge_id']}: {one['items']} items, {one['unscored']} unscored, {limit}\n")
+    sys.stdout.write(f"written: {file}\n")
+    return 0
+
+
+def _wanted(options: Options, registry: Registry) -> list[Judge]:
+    try:
+        named = [registry.judge(name, options.vertical) for name in dict.fromkeys(options.judges)]
+    except UnknownJudge as error:
+        raise Failure(f"--judge: {error}") from error
+    return asked_judges(named or list(registry.all(options.vertical)))
+
+
+def _items(options: Options, registry: Registry) -> list[Item]:
+    if options.outputs is None:
+        return turns(options.seed or "", options.items)
+    try:
+        golden = read_dataset(options.outputs)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    schema = registry.manifest.get("schema", {})
+    found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
+    if without := [item.id for item in found if item.missing]:
+        raise Failure(f"{options.outputs}: {plain(without[0], 80)} has no output: {len(without)} items lack one")
+    if not found:
+        raise Failure(f"{options.outputs}: has no items")
+    return found
