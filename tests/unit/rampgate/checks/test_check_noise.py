@@ -12,7 +12,7 @@ import pytest
 
 from evalcore.gates.evaluate import evaluate_gate
 from evalcore.judges.evaluator import Task
-from evalcore.registry.disk import read_tree
+from evalcore.registry.disk import read_tree, today
 from evalcore.registry.registry import Registry, build
 from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.items import dataset_item
@@ -22,7 +22,6 @@ from rampgate.cli import main
 from rampgate.local.model.server import Running
 from tests.unit.evalcore.gates.gate_items import Model, items
 from tests.unit.evalcore.registry.registry_disk import built, written
-from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl
 
 CONFIRMED = {"rules/honesty.yaml": "confirmation: {asks: 3, failing: 2}"}
@@ -76,7 +75,7 @@ def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
 
 
 def registry_at(root: Path) -> Registry:
-    files, findings = checked(read_tree(root), TODAY)
+    files, findings = checked(read_tree(root), today())
     assert [found for found in findings if found.file.endswith("judge-noise.yaml")] == []
     return build(files)
 
