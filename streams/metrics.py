@@ -56,6 +56,10 @@ from streams.metric_set import (
 OTHER = "other"
 
 
+INVERSION_DAYS = 92
+"""Judges are held against people at least every quarter (PF-9 FR-10)."""
+
+
 def _age(at: float) -> float:
     return time.time() - at
 
@@ -270,7 +274,16 @@ class Metrics(MetricSet):
             judge_id=OPEN,
         )
         self.inverted_judges = self._gauge(
-            "eval_inverted_judge_count", "Judges whose scores run against the human ones (FR-10).", vertical=OPEN
+            "eval_inverted_judge_count",
+            "Judges that stand suspended because their scores run against the human ones (FR-10); of all verticals "
+            "together as `platform`.",
+            vertical=OPEN,
+        )
+        self.inversion_overdue = self._gauge(
+            "rampgate_judge_inversion_overdue",
+            "1 where a judge was last held against people more than 92 days ago, else 0; none of a judge that never "
+            "was (FR-10).",
+            judge_id=OPEN,
         )
 
     def observe_triage(self, states: Sequence[str], overdue: int) -> None:
@@ -286,6 +299,13 @@ class Metrics(MetricSet):
         for judge, at in passed_at.items():
             self.canaries_age.labels(judge).set_function(partial(_age, at))
             self.canaries_overdue.labels(judge).set_function(partial(_older, at, days * 86_400))
+
+    def observe_inversion(self, inverted: int, held_at: Mapping[str, float]) -> None:
+        """`held_at`: when each judge was last held against people, as a time of Unix."""
+        self.inverted_judges.labels("platform").set(inverted)
+        self.inversion_overdue.clear()
+        for judge, at in held_at.items():
+            self.inversion_overdue.labels(judge).set_function(partial(_older, at, INVERSION_DAYS * 86_400))
 
     def _registry(self) -> None:
         """The judge registry as this process serves it."""

@@ -1,33 +1,39 @@
 """Says which judges are suspended, by the checks that are known of them. Pure.
 
 A judge that a check suspended decides nothing until it passes that check. A pass is the version's own: the hash of all
-that decides a score, rubric and model included. So a judge whose rubric or model changes after a canary check stands
-suspended until its new version has passed; one that was never checked is not.
+that decides a score, rubric and model included. So a judge whose rubric or model changes after a check stands suspended
+until its new version has been checked; one that was never checked is not.
+
+A check of inversion decides once of a version of a judge and a version of the reference set, by the earliest record.
+One that could not tell leaves a suspension as it stands, and is a check of the new version all the same: of a judge
+that nearly always says the same nobody can ever tell.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 
-NEEDS_A_PASS = frozenset({CheckedFor.CANARIES})
-"""Checks that a changed judge has to pass anew. By the others it stands as its last version did."""
+Versions = dict[str, dict[str, StandingRecord]]
+"""The records that count, by the version of the judge, and of the reference set where there is one."""
 
 
 class Suspensions:
     """Takes records in any order, also twice; the latest of each judge, reason and version counts."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, CheckedFor], dict[str, StandingRecord]] = {}
+        self._known: dict[tuple[str, CheckedFor], Versions] = {}
 
     def add(self, record: StandingRecord) -> None:
-        if record.verdict is CheckVerdict.UNDECIDED:
+        if record.verdict is CheckVerdict.UNDECIDED and record.reason is CheckedFor.CANARIES:
             return
         versions = self._known.setdefault((record.judge_id, record.reason), {})
-        known = versions.get(record.judge_version)
-        if known is None or _at(known) <= _at(record):
-            versions[record.judge_version] = record
+        decided = versions.setdefault(record.judge_version, {})
+        known = decided.get(record.reference)
+        if known is None or (_at(record) < _at(known) if record.reference else _at(known) <= _at(record)):
+            decided[record.reference] = record
 
     def why(self, judge: str, version: str, today: date) -> str:
         """Returns why the judge is suspended; empty where it is not."""
@@ -36,22 +42,58 @@ class Suspensions:
             if not versions:
                 continue
             own = versions.get(version)
-            last = own or max(versions.values(), key=_at)
-            if last.verdict is CheckVerdict.SUSPENDED and (last.until is None or today <= last.until):
+            last = self._standing(judge, reason, version)
+            if last is not None and last.verdict is CheckVerdict.SUSPENDED and not _over(last, today):
                 until = f" until {last.until.isoformat()}" if last.until is not None else ""
                 return f"by its check of {reason} on {last.at.date().isoformat()}{until}: {last.message or 'it failed'}"
-            if own is None and reason in NEEDS_A_PASS:
-                day = last.at.date().isoformat()
+            if own is None:
+                day = max(map(_at, _all(versions))).date().isoformat()
                 return f"it changed since its check of {reason} on {day} and has not passed since"
         return ""
+
+    def decided(self, record: StandingRecord) -> StandingRecord | None:
+        """Returns what was found before of the same version of the judge, held against the same people's scores."""
+        versions = self._known.get((record.judge_id, record.reason), {})
+        return versions.get(record.judge_version, {}).get(record.reference)
 
     def passed_at(self) -> dict[str, float]:
         """Returns when each judge last passed its canaries, as a time of Unix; a suspended one has none."""
         return {
-            judge: max(_at(record).timestamp() for record in versions.values())
+            judge: max(_at(record).timestamp() for record in _all(versions))
             for (judge, reason), versions in self._known.items()
-            if reason is CheckedFor.CANARIES and max(versions.values(), key=_at).verdict is CheckVerdict.PASSED
+            if reason is CheckedFor.CANARIES and max(_all(versions), key=_at).verdict is CheckVerdict.PASSED
         }
+
+    def held_against_people_at(self) -> dict[str, float]:
+        """Returns when each judge was last held against people, whatever was found, as a time of Unix."""
+        return {
+            judge: max(_at(record).timestamp() for record in _all(versions))
+            for (judge, reason), versions in self._known.items()
+            if reason is CheckedFor.INVERSION
+        }
+
+    def inverted(self, versions: Mapping[str, str], today: date) -> int:
+        """Returns how many judges stand as inverted; `versions` has the version of each."""
+        found = (self._standing(judge, CheckedFor.INVERSION, version) for judge, version in versions.items())
+        return sum(one is not None and one.verdict is CheckVerdict.SUSPENDED and not _over(one, today) for one in found)
+
+    def _standing(self, judge: str, reason: CheckedFor, version: str) -> StandingRecord | None:
+        """The last check that could tell: of this version, or else of any."""
+        versions = self._known.get((judge, reason), {})
+        return _last(versions.get(version, {}).values()) or _last(_all(versions))
+
+
+def _all(versions: Versions) -> list[StandingRecord]:
+    return [record for decided in versions.values() for record in decided.values()]
+
+
+def _last(records: Iterable[StandingRecord]) -> StandingRecord | None:
+    told = [record for record in records if record.verdict is not CheckVerdict.UNDECIDED]
+    return max(told, key=_at, default=None)
+
+
+def _over(record: StandingRecord, today: date) -> bool:
+    return record.until is not None and today > record.until
 
 
 def _at(record: StandingRecord) -> datetime:

@@ -7,6 +7,8 @@ inverted say nothing. Slices are reported with p-values adjusted over all of the
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -34,6 +36,14 @@ class Pairs:
     judge: Series
     human: Series
     slices: Mapping[str, tuple[Sequence[str], NDArray[np.int64]]] = field(default_factory=dict)
+    version: str = ""
+    """The version of the judge that gave the scores; empty where nobody said."""
+
+    @property
+    def reference(self) -> str:
+        """The version of what people said: the same scores of the same items, whatever the judge says of them."""
+        told = sorted(zip(self.items, self.human.tolist(), strict=True))
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agents.ports import Unavailable
 from evalcore.canaries.check import CLASSES, Checked, asked, check
 from evalcore.canaries.shift import ALPHA
 from evalcore.gates.evaluate import scorer_for
@@ -24,17 +23,14 @@ from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.answers import Judgement
 from evalcore.scoring.items import Item
 from rampgate.checks.datasets import items_to_judge
-from rampgate.checks.standing import append_standings
+from rampgate.checks.standing import append_standings, publish
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, load_settings, revealed
 from rampgate.tables import make_table
-from rampgate.wiring import make_access
 from rampgate.worker.gates import call_limits
 from schemas.checks.canaries import CanaryFile
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
-from schemas.topics import Topics
-from streams.gates.judge_standing import publish_standings
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
 VERDICTS = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
@@ -129,18 +125,9 @@ def check_canaries(options: Options) -> int:
     if options.standing is not None:
         append_standings(options.standing, outcome.records())
     if options.publish:
-        _publish(settings, outcome.records())
+        publish(settings, outcome.records())
     print_json(outcome.document()) if options.as_json else _show(outcome)
     return 0 if all(one.passed for one in results) else 1
-
-
-def _publish(settings: Settings, records: Sequence[StandingRecord]) -> None:
-    topic = Topics(settings.topic_prefix)["judge-standing"]
-    try:
-        run(partial(publish_standings, make_access(settings), topic, records))
-    except Unavailable as error:
-        raise Failure(f"the results are not published: {error}") from error
-    sys.stderr.write(f"published on {topic}\n")
 
 
 def read_file(configs: Path, registry: Registry) -> CanaryFile:

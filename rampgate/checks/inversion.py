@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evalcore.canaries.suspensions import Suspensions
 from evalcore.inversion.check import (
     Composed,
     Pairs,
@@ -16,15 +20,21 @@ from evalcore.inversion.check import (
     check_composites,
     check_slices,
 )
+from evalcore.registry.registry import Registry
 from evalcore.stats.correlation import Correlation
 from rampgate.checks.drift import registry_or_none
 from rampgate.checks.score_files import read_pairs
+from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
+from rampgate.settings import load_settings
 from rampgate.tables import make_table
+from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
+from schemas.dead_letters import clean
 from schemas.judges import judge_id
 from schemas.manifests import Composite
 
+VERDICTS = {True: CheckVerdict.SUSPENDED, False: CheckVerdict.PASSED, None: CheckVerdict.UNDECIDED}
 RESULTS = {True: "[red]inverted[/]", False: "[green]not inverted[/]", None: "[yellow]undecidable[/]"}
 
 
@@ -45,17 +55,79 @@ class InversionRun:
         }
 
 
-def check_inversion(file: Path, configs: Path | None, as_json: bool) -> int:
+@dataclass(frozen=True)
+class Options:
+    """The options of the command."""
+
+    file: Path
+    publish: bool
+    standing: Path | None
+    kafka: str | None
+    configs: Path | None
+    as_json: bool
+
+
+def check_inversion(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
     try:
-        judges = read_pairs(file)
+        judges = read_pairs(options.file)
     except BadFile as error:
         raise Failure(str(error)) from error
-    registry = registry_or_none(configs)
+    registry = registry_or_none(options.configs)
     composites = check_composites(*composites_of(judges, registry.composites if registry else {}))
     done = InversionRun(check(judges), composites, check_slices(judges))
-    print_json(done.document()) if as_json else _show(done)
+    if options.publish or options.standing is not None:
+        _tell(options, records(judges, done.judges, registry))
+    print_json(done.document()) if options.as_json else _show(done)
     return 0 if all(one.inverted is False for one in (*done.judges, *done.composites)) else 1
+
+
+def records(judges: Mapping[str, Pairs], found: Sequence[Standing], registry: Registry | None) -> list[StandingRecord]:
+    """What is published: of each registered judge what was found of the version that gave the scores. Raises Failure
+    where lines don't say which."""
+    known = {judge.id: judge for judge in registry.all()} if registry is not None else {}
+    out = []
+    for one in found:
+        judge, pairs = known.get(judge_id(one.name)), judges[one.name]
+        if judge is None:
+            sys.stderr.write(f"not registered, and so not published: {clean(one.name, 80)}\n")
+            continue
+        if not pairs.version:
+            what = "lines have to say which version of the judge gave the scores, else nobody knows whom to suspend"
+            raise Failure(f"judge_version: {plain(one.name, 80)}: {what}")
+        out.append(
+            StandingRecord(
+                event_id=str(uuid.uuid4()), judge_id=judge.id, judge_version=pairs.version, model=judge.rule.model,
+                reason=CheckedFor.INVERSION, verdict=VERDICTS[one.inverted], message=one.reason,
+                at=datetime.now(UTC), reference=pairs.reference,
+            )
+        )  # fmt: skip
+    return out
+
+
+def _tell(options: Options, found: Sequence[StandingRecord]) -> None:
+    if options.standing is not None:
+        try:
+            known = known_by_file(options.standing) if options.standing.exists() else Suspensions()
+        except BadFile as error:
+            raise Failure(str(error)) from error
+        append_standings(options.standing, _undecided(known, found))
+    if options.publish:
+        settings = load_settings({"configs": options.configs, "kafka": options.kafka})
+        publish(settings, _undecided(known_by_topic(settings), found))
+
+
+def _undecided(known: Suspensions, found: Sequence[StandingRecord]) -> list[StandingRecord]:
+    """What was not decided before by the same scores of people: a look again could only add a false alarm."""
+    out = []
+    for one in found:
+        before = known.decided(one)
+        if before is None:
+            out.append(one)
+        else:
+            day = before.at.date().isoformat()
+            sys.stderr.write(f"{one.judge_id}: decided by these scores of people on {day}: {before.verdict}\n")
+    return out
 
 
 def composites_of(

@@ -78,13 +78,14 @@ class _PairsSoFar:
         """The line of each item."""
         self.judge, self.human = array("d"), array("d")
         self.slices = {field: _Coded() for field in SLICED_BY}
+        self.version: str | None = None
 
     def made(self) -> Pairs:
         import numpy as np
 
         slices = {field: coded.made() for field, coded in self.slices.items()}
         told = {field: (values, places) for field, (values, places) in slices.items() if len(values) > 1}
-        return Pairs(list(self.items), np.array(self.judge), np.array(self.human), told)
+        return Pairs(list(self.items), np.array(self.judge), np.array(self.human), told, self.version or "")
 
 
 def read_pairs(path: Path) -> dict[str, Pairs]:
@@ -100,6 +101,11 @@ def read_pairs(path: Path) -> dict[str, Pairs]:
         before = of.items.setdefault(names.setdefault(item, item), number)
         if before != number:
             raise line.wrong("item_id", f"{item[:80]!r} of {judge[:80]!r} is on line {before} too")
+        version = line.word("judge_version")
+        if of.version is None:
+            of.version = version
+        elif of.version != version:
+            raise line.wrong("judge_version", f"{version[:80]!r} is not that of the lines before, {of.version[:80]!r}")
         of.judge.append(line.score("judge_score"))
         of.human.append(line.score("human_score"))
         for field, coded in of.slices.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import partial
@@ -49,6 +50,12 @@ def suspended_judges(standing: str, settings: Settings, judges: Iterable[Judge],
 
 def suspended_by_file(path: Path, judges: Iterable[Judge], today: date) -> dict[str, str]:
     """Why judges are suspended, by id, as the records of a file say. Raises BadFile, which names file and line."""
+    known = known_by_file(path)
+    return {judge.id: why for judge in judges if (why := known.why(judge.id, judge.version, today))}
+
+
+def known_by_file(path: Path) -> Suspensions:
+    """All that the records of a file say. Raises BadFile, which names file and line."""
     known = Suspensions()
     for line, one in lines(path):
         try:
@@ -56,4 +63,29 @@ def suspended_by_file(path: Path, judges: Iterable[Judge], today: date) -> dict[
         except ValidationError as error:
             first = error.errors()[0]
             raise BadFile(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    return {judge.id: why for judge in judges if (why := known.why(judge.id, judge.version, today))}
+    return known
+
+
+def known_by_topic(settings: Settings) -> Suspensions:
+    """All that the topic of judges' standing has. Raises Failure where it can't be read."""
+    from rampgate.wiring import make_access
+    from streams.gates.judge_standing import known_now
+
+    topic = Topics(settings.topic_prefix)["judge-standing"]
+    try:
+        return run(partial(known_now, make_access(settings), topic, WallClock()))
+    except Unavailable as error:
+        raise Failure(f"the results are not published: {error}") from error
+
+
+def publish(settings: Settings, records: Sequence[StandingRecord]) -> None:
+    """Write records to the topic of judges' standing. Raises Failure."""
+    from rampgate.wiring import make_access
+    from streams.gates.judge_standing import publish_standings
+
+    topic = Topics(settings.topic_prefix)["judge-standing"]
+    try:
+        run(partial(publish_standings, make_access(settings), topic, records))
+    except Unavailable as error:
+        raise Failure(f"the results are not published: {error}") from error
+    sys.stderr.write(f"published on {topic}\n")

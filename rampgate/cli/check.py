@@ -137,6 +137,14 @@ def drift_command(
 @group.command("inversion")
 def inversion_command(
     file: Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")],
+    publish: Annotated[
+        bool,
+        typer.Option("--publish", help="suspend and reinstate by the results: lines need a judge_version"),
+    ] = False,
+    standing: Annotated[
+        Path | None, typer.Option(help="append the results to this file, JSON Lines, for gate run")
+    ] = None,
+    kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -147,9 +155,9 @@ def inversion_command(
 
     Example: rampgate check inversion specs/verticals/receipts/eval/human-scores.jsonl
     """
-    from rampgate.checks.inversion import check_inversion
+    from rampgate.checks.inversion import Options, check_inversion
 
-    raise typer.Exit(check_inversion(file, configs, as_json))
+    raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json)))
 
 
 @group.command("agreement")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -147,6 +148,8 @@ class Gates:
 
     def _checks_read(self, known: Suspensions) -> None:
         self.parts.metrics.observe_canary_passes(known.passed_at(), self.parts.settings.canaries_days)
+        today = datetime.fromtimestamp(self.parts.clock.now_ms() / 1_000, UTC).date()
+        self.parts.metrics.observe_inversion(known.inverted(_versions(), today), known.held_against_people_at())
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store

@@ -24,8 +24,8 @@ class CheckVerdict(StrEnum):
 
 
 class StandingRecord(BaseModel):
-    """One check of one judge's version. The key is judge, reason and version, so that a compacted topic keeps the last
-    of each."""
+    """One check of one judge's version. The key is judge, reason and version, and what it was held against where that
+    decides once, so that a compacted topic keeps the last of each."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -39,9 +39,13 @@ class StandingRecord(BaseModel):
     """What was found, in words."""
     at: datetime
     """When the check ended."""
+    reference: str = ""
+    """The version of the reference set that a check of inversion held the judge against. It decides once of each
+    version of a judge: later looks at the same scores of people don't count, for each could be a false alarm."""
     until: date | None = None
     """The last day of a suspension; without one it lasts until the judge passes."""
 
     @property
     def key(self) -> str:
-        return f"{self.judge_id}/{self.reason}/{self.judge_version}"
+        own = f"{self.judge_id}/{self.reason}/{self.judge_version}"
+        return f"{own}/{self.reference}" if self.reference else own

@@ -75,6 +75,17 @@ async def suspended_now(
     return standings.suspended or {}
 
 
+async def known_now(access: KafkaAccess, topic: str, clock: Clock) -> Suspensions:
+    """Return all that the topic has. Raises Unavailable, also where there is no such topic."""
+    seen: list[Suspensions] = []
+    standings = JudgeStandings(access, topic, clock, dict, seen.append)
+    try:
+        await standings.read_on()
+    finally:
+        await standings.close()
+    return seen[-1]
+
+
 async def publish_standings(access: KafkaAccess, topic: str, records: Sequence[StandingRecord]) -> None:
     """Return once all records are durable. Raises Unavailable."""
     producer = Producer(access)

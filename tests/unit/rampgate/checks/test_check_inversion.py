@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from evalcore.registry.disk import read_tree
+from evalcore.registry.registry import build
+from evalcore.validation import checked
+from rampgate.checks.standing import suspended_by_file
 from rampgate.cli import main
+from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 Run = Callable[..., tuple[int, str, str]]
@@ -84,6 +91,57 @@ def test_slices_are_reported_and_decide_nothing(check: Run, tmp_path: Path) -> N
     assert (sliced["field"], sliced["value"], sliced["n"], sliced["inverted"]) == ("category", "odd", 40, True)
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return written(tmp_path)
+
+
+def test_an_inverted_judge_is_suspended_by_what_is_written_of_it_until_a_version_passes(
+    check: Run, tmp_path: Path, root: Path
+) -> None:
+    """PF-9 FR-10. Whoever reads the records, a gate in CI or a worker, knows it."""
+    judge, standing = build(checked(read_tree(root), TODAY)[0]).judge("helpfulness"), tmp_path / "standing.jsonl"
+    lines = [{**one, "judge_id": "helpfulness", "judge_version": judge.version} for one in scored([-0.6])]
+    words = ("--standing", standing, "--configs", root)
+    assert check("inversion", jsonl(tmp_path / "a.jsonl", *lines), *words)[0] == 1
+    assert "check of inversion" in suspended_by_file(standing, [judge], TODAY)["helpfulness"]
+    changed = replace(judge, version="another")
+    assert suspended_by_file(standing, [changed], TODAY), "a new version is held against people before it counts"
+    sound = [{**one, "judge_version": "another", "judge_score": 6 - one["judge_score"]} for one in lines]
+    assert check("inversion", jsonl(tmp_path / "b.jsonl", *sound), *words)[0] == 0
+    assert suspended_by_file(standing, [changed], TODAY) == {}
+    assert suspended_by_file(standing, [judge], TODAY)
+
+
+def test_the_same_scores_of_people_decide_once_of_a_version(check: Run, tmp_path: Path, root: Path) -> None:
+    lines = [{**one, "judge_id": "helpfulness", "judge_version": "v1"} for one in scored([0.4])]
+    standing = tmp_path / "standing.jsonl"
+    words = ("--standing", standing, "--configs", root)
+    assert check("inversion", jsonl(tmp_path / "a.jsonl", *lines), *words)[0] == 0
+    again = [{**one, "judge_score": 6 - one["judge_score"]} for one in lines]
+    code, _, err = check("inversion", jsonl(tmp_path / "b.jsonl", *again), *words)
+    assert code == 1, "what was seen is told all the same"
+    assert "decided by these scores of people" in err
+    assert len(standing.read_text().splitlines()) == 1
+    other = [{**one, "human_score": 6 - one["human_score"]} for one in lines]
+    check("inversion", jsonl(tmp_path / "c.jsonl", *other), *words)
+    assert len(standing.read_text().splitlines()) == 2, "a new round of people decides anew"
+
+
+def test_nobody_is_suspended_by_scores_of_which_the_judges_version_is_not_said(
+    check: Run, tmp_path: Path, root: Path
+) -> None:
+    standing = tmp_path / "standing.jsonl"
+    unsaid = jsonl(tmp_path / "a.jsonl", *({**one, "judge_id": "helpfulness"} for one in scored([-0.6])))
+    code, _, err = check("inversion", unsaid, "--standing", standing, "--configs", root)
+    assert (code, standing.exists()) == (2, False)
+    assert "judge_version" in err
+    stranger = jsonl(tmp_path / "b.jsonl", *scored([-0.6]))
+    code, _, err = check("inversion", stranger, "--standing", standing, "--configs", root)
+    assert (code, standing.read_text()) == (1, "")
+    assert "not registered, and so not published: Judge 0" in err
+
+
 def line(**fields: Any) -> dict[str, Any]:
     return {"judge_id": "a", "item_id": 1, "judge_score": 1, "human_score": 2, **fields}
 
@@ -101,6 +159,11 @@ def rating(**fields: Any) -> dict[str, Any]:
         ("inversion", [line(judge_score=None)], "1: judge_score: a number is needed"),
         ("inversion", [line(judge_id="")], "1: judge_id: a name is needed"),
         ("inversion", [line(), line(item_id="1")], "2: item_id: '1' of 'a' is on line 1 too"),
+        (
+            "inversion",
+            [line(judge_version="v1"), line(item_id=2, judge_version="v2")],
+            "2: judge_version: 'v2' is not that of the lines before",
+        ),
         ("inversion", [line(category=3)], "1: category: is no text"),
         ("inversion", [], "has no lines"),
         ("agreement", [rating(score="good")], "1: score: is text"),
