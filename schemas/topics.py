@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from schemas.outcomes import Kind
 from schemas.signals import DECLARED
 
-PRODUCED = ("verdicts", "dead-letters", "judge-scores", "ramp-commands", "gate-overrides", "judge-standing", "triage")
+PRODUCED = (
+    "verdicts",
+    "dead-letters",
+    "judge-scores",
+    "ramp-commands",
+    "gate-overrides",
+    "judge-standing",
+    "triage",
+    "evaluations",
+)
 
 
 def consumed() -> tuple[str, ...]:

@@ -26,6 +26,7 @@ make rampgate.ramp-commands 1 30
 make rampgate.gate-overrides 1 400
 make rampgate.judge-standing 1 compact
 make rampgate.triage 1 compact
+make rampgate.evaluations 1 30
 make ps5.query_audit 1 30
 
 # A password goes through a file: the machine's users read command lines.

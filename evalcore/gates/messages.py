@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from evalcore.gates.regression import SOURCE, Breach, Event, Kind, Response, Step
+from schemas.checks.evaluation import Origin
 from schemas.dead_letters import clean
 from schemas.verdicts import GateVerdict, Reason, Verdict, VerdictLevel
 from schemas.wire_forms import RampCommand
@@ -138,7 +139,7 @@ def log_line(response: Response) -> str:
     breach = response.breach
     cells = [
         breach.detected_at,
-        f"{response.event} (unscored)" if breach.kind == Kind.UNSCORED else response.event,
+        response.event + "".join(f" ({word})" for word in _qualities(breach)),
         "safety" if breach.safety else "quality",
         breach.judge_id,
         breach.vertical or "-",
@@ -153,6 +154,21 @@ def log_line(response: Response) -> str:
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |\n"
 
 
+def _qualities(breach: Breach) -> Iterable[str]:
+    """What tells the row of a breach from that of live scores below a floor."""
+    if breach.kind == Kind.UNSCORED:
+        yield "unscored"
+    if breach.origin != Origin.LIVE:
+        yield breach.origin.replace("_", "-")
+
+
+def _found_in(breach: Breach, what: str) -> str:
+    """What the numbers are of: `live scores`, or `scores of an ad-hoc evaluation`."""
+    if breach.origin == Origin.LIVE:
+        return f"live {what}"
+    return f"{what} of {'an ad-hoc' if breach.origin == Origin.AD_HOC else 'a scheduled'} evaluation"
+
+
 def summary(response: Response) -> str:
     """Returns the breach or its end in a sentence or two, on one line whatever the names hold."""
     breach = response.breach
@@ -162,8 +178,9 @@ def summary(response: Response) -> str:
         return _unscored(response, where)
     if response.event is Event.LAPSED:
         was = f"{breach.judge_id} was below its floor of {breach.floor:g} for {where}"
-        return f"{was} and has {breach.n} live scores left: closed, the next breach is a new one"
-    numbers = f"{breach.score:.4g} over {breach.n} live scores, floor {breach.floor:g}"
+        left = f"has {breach.n} live scores left" if breach.origin == Origin.LIVE else "was not evaluated since"
+        return f"{was} and {left}: closed, the next breach is a new one"
+    numbers = f"{breach.score:.4g} over {breach.n} {_found_in(breach, 'scores')}, floor {breach.floor:g}"
     if response.event is Event.RECOVERED:
         return f"{breach.judge_id} is back above its floor for {where}: {numbers}"
     text = f"{breach.judge_id} is below its floor for {where}: {numbers}"
@@ -188,8 +205,9 @@ def _users(breach: Breach) -> str:
 def _unscored(response: Response, where: str) -> str:
     breach = response.breach
     if response.event is Event.LAPSED:
-        return f"{breach.judge_id} has {breach.n} live traces left for {where}: its missing scores are closed"
-    counts = f"{breach.unscored} of {breach.n} live traces have no score"
+        left = f"has {breach.n} live traces left" if breach.origin == Origin.LIVE else "was not evaluated since"
+        return f"{breach.judge_id} {left} for {where}: its missing scores are closed"
+    counts = f"{breach.unscored} of {breach.n} {_found_in(breach, 'traces')} have no score"
     if response.over:
         return f"{breach.judge_id} scores again for {where}: {counts}"
     return (

@@ -1,4 +1,6 @@
-"""Finds judges whose live scores fall below their floor, and plans the response, once for each breach (PC5 §5.7). Pure.
+"""Finds judges whose scores fall below their floor, and plans the response, once for each breach (PC5 §5.7). Pure.
+
+The scores are those of live traces, or of an evaluation that somebody or a schedule asked for.
 
 A safety judge's breach pages, and ramps the agent down to 0 % once it is certain; a quality judge's is sent to people,
 who triage it within a day. A safety judge that gives too many traces no score pages as well: nobody knows then whether
@@ -17,11 +19,14 @@ from enum import StrEnum
 from evalcore.gates.limits import aggregate
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answers
+from schemas.checks.evaluation import Origin
 from schemas.judges import ScoreType
 
 SOURCE = "rampgate"
 """Who says it, in messages and in triage items."""
 TRIAGE_HOURS = 24
+EVALUATED_DAYS = 30
+"""A breach that an evaluation found ends after so long without another evaluation; the next one tells it again."""
 LAPSED = 0.5
 """Share of the scores that begin a breach; with fewer left in the window the breach ends. It is far enough below 1 that
 one score more or less does not end a breach and begin it again."""
@@ -52,8 +57,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Watched:
-    """A judge's scores of one agent version in the live window, with their weights. Of its traces below the floor that
-    are known to be of a user and of a session, there are so many distinct `users` and `sessions`."""
+    """A judge's scores of one agent version in the live window, or in one evaluation, with their weights. Of its traces
+    below the floor that are known to be of a user and of a session, there are so many distinct `users` and
+    `sessions`."""
 
     judge: Judge
     agent_id: str
@@ -61,6 +67,7 @@ class Watched:
     answers: Answers
     users: int = 0
     sessions: int = 0
+    origin: Origin = Origin.LIVE
 
     @property
     def key(self) -> str:
@@ -70,6 +77,7 @@ class Watched:
     def key_of(self, kind: Kind) -> str:
         parts = [self.judge.id, self.judge.vertical or "", self.agent_id, self.agent_version]
         parts += [] if kind is Kind.FLOOR else [kind]
+        parts += [] if self.origin is Origin.LIVE else ["evaluation"]  # live scores neither end nor repeat its breach
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return "rampgate-" + hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -99,6 +107,9 @@ class Breach:
     sessions: int = 0
     unscored: int = 0
     certain: bool = False
+    origin: str = Origin.LIVE
+    evaluated_at: str = ""
+    """When the last evaluation found it so; empty of live scores."""
 
 
 class Event(StrEnum):
@@ -108,7 +119,7 @@ class Event(StrEnum):
     RECOVERED = "recovered"
     """The score is back at the floor or above."""
     LAPSED = "lapsed"
-    """Its scores have left the window and hardly any came since, as after a ramp-down."""
+    """Its scores have left the window and hardly any came since, as after a ramp-down; or no evaluation did."""
 
 
 class Step(StrEnum):
@@ -153,8 +164,15 @@ class Outcome:
     open: Mapping[str, Breach]
 
 
-def look(watched: Iterable[Watched], known: Mapping[str, Breach], limits: WatchLimits, now: datetime) -> Outcome:
-    """Compares all watched judges with their floors.
+def look(
+    watched: Iterable[Watched],
+    known: Mapping[str, Breach],
+    limits: WatchLimits,
+    now: datetime,
+    *,
+    whole: bool = True,
+) -> Outcome:
+    """Compares judges with their floors. `watched` is the `whole` live window, or else what one evaluation found.
 
     `known` are the open breaches. With fewer scores than the minimum a judge neither breaches nor recovers; with fewer
     than half of them an open breach lapses. Unscored items count as scores here, so that no outage ends a breach.
@@ -175,14 +193,24 @@ def look(watched: Iterable[Watched], known: Mapping[str, Breach], limits: WatchL
             elif below and before is not None and breach.certain and not before.certain:
                 standing[breach.key] = breach
                 responses.append(Response(breach, Event.CONFIRMED, _on_breach(breach, limits.ramping)))
+            elif below and before is not None and line.origin is not Origin.LIVE:
+                standing[breach.key] = replace(before, evaluated_at=breach.evaluated_at)
             elif not below and before is not None:
                 del standing[breach.key]
                 responses.append(Response(breach, Event.RECOVERED, _at_its_end(breach)))
     for key, before in known.items():
-        if key in standing and left[key] < LAPSED * limits.minimum:
+        if key in standing and _lapsed(standing[key], left[key] if whole else None, limits, now):
             breach = replace(standing.pop(key), n=left[key], detected_at=now.isoformat(timespec="seconds"))
             responses.append(Response(breach, Event.LAPSED, _at_its_end(before)))
     return Outcome(tuple(responses), standing)
+
+
+def _lapsed(breach: Breach, left: int | None, limits: WatchLimits, now: datetime) -> bool:
+    """Tells whether an open breach ends for want of scores. `left`: its scores in the live window, None where this look
+    is not about that."""
+    if breach.origin == Origin.LIVE:
+        return left is not None and left < LAPSED * limits.minimum
+    return now - datetime.fromisoformat(breach.evaluated_at) > timedelta(days=EVALUATED_DAYS)
 
 
 def _floor(line: Watched, limits: WatchLimits, now: datetime) -> tuple[Breach, bool] | None:
@@ -219,11 +247,11 @@ def _unscored(line: Watched, limits: WatchLimits, now: datetime) -> tuple[Breach
 
 
 def _breach(line: Watched, kind: Kind, score: float, n: int, now: datetime) -> Breach:
-    judge = line.judge
+    judge, at = line.judge, now.isoformat(timespec="seconds")
     return Breach(
         line.key_of(kind), judge.id, judge.vertical, line.agent_id, line.agent_version, judge.safety,
-        score, judge.floor, n, now.isoformat(timespec="seconds"), kind,
-        users=line.users, sessions=line.sessions, unscored=len(line.answers.missing),
+        score, judge.floor, n, at, kind, evaluated_at="" if line.origin is Origin.LIVE else at,
+        users=line.users, sessions=line.sessions, unscored=len(line.answers.missing), origin=line.origin,
     )  # fmt: skip
 
 

@@ -233,6 +233,12 @@ def run_command(
     ] = False,
     agent_id: Annotated[str | None, typer.Option(help="the agent, as its ramp steps name it")] = None,
     agent_version: Annotated[str | None, typer.Option(help="its version; else --commit")] = None,
+    respond: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ad_hoc|scheduled", help="of an agent that is live: floor breaches page, ramp down, are triaged"
+        ),
+    ] = None,
     kafka: KafkaOption = None,
     within: Annotated[float | None, typer.Option(min=1, help="most seconds for judges after the last answer")] = None,
     junit: Annotated[Path | None, typer.Option(help="write a JUnit report to this file")] = None,

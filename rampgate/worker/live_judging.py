@@ -73,6 +73,16 @@ def triage_log(parts: Parts) -> TriageLog:
     return TriageLog(parts.access, parts.producer, parts.topics["triage"], parts.store)
 
 
+def watch_limits(settings: Settings) -> WatchLimits:
+    return WatchLimits(
+        settings.regression_minimum,
+        settings.ramp_down,
+        settings.ramp_down_users,
+        settings.ramp_down_sessions,
+        settings.regression_unscored_share,
+    )
+
+
 def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool]) -> RegressionWatch:
     """The watch over live scores. The caller closes the notifiers' `client`."""
     settings = parts.settings
@@ -89,13 +99,7 @@ def make_watch(parts: Parts, client: AlertClient, replaying: Callable[[], bool])
         reloading.loaded,
         responder.carry_out,
         window_seconds=settings.regression_window_seconds,
-        limits=WatchLimits(
-            settings.regression_minimum,
-            settings.ramp_down,
-            settings.ramp_down_users,
-            settings.ramp_down_sessions,
-            settings.regression_unscored_share,
-        ),
+        limits=watch_limits(settings),
         every=settings.regression_seconds,
         ready=lambda: not replaying(),
         observe=lambda response: count(parts, response),

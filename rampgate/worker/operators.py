@@ -1,14 +1,16 @@
-"""From settings to what operators are told beside the worker's gates: failed verdicts, and triage that is overdue (PC5
-AC-4, §5.7, §9.5)."""
+"""From settings to what operators are told beside the worker's gates: failed verdicts, regressions that evaluations
+found, triage that is overdue (PC5 AC-4, §5.7, §9.5)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
 
+from evalcore import reloading
 from rampgate.wiring import Parts
-from rampgate.worker.live_judging import AlertClient, channels_of, make_notifier, triage_log
+from rampgate.worker.live_judging import AlertClient, channels_of, make_notifier, make_watch, triage_log
 from schemas.checks.triage import TriageItem
+from streams.alerts.evaluations import EvaluationResponses
 from streams.alerts.operator_news import OperatorNews
 from streams.alerts.triage_reminders import TriageReminders
 from streams.kafka.delayed_consumer import DelayedConsumer
@@ -30,11 +32,13 @@ class Operators:
         notifier = make_notifier(parts, self._client)
         slack = channels_of(settings).slack
         news = OperatorNews(parts.store, parts.clock, notifier, slack, parts.policy.lookback)
+        watch = make_watch(parts, self._client, lambda: False)
+        responses = EvaluationResponses(watch, reloading.loaded, parts.clock)
         self.consumer = DelayedConsumer(
             NAME,
             parts.access,
             f"{settings.group}-{NAME}",
-            {parts.topics["verdicts"]: news},
+            {parts.topics["verdicts"]: news, parts.topics["evaluations"]: responses},
             parts.clock,
             0.0,
             session_seconds=settings.session_timeout_seconds,

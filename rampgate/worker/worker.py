@@ -29,7 +29,7 @@ from streams.retry import Retry
 
 log = structlog.get_logger(__name__)
 COMPACTED = ("judge-standing", "triage")
-GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", *COMPACTED)
+GATE_TOPICS = ("ramp-steps", "verdicts", "judge-scores", "evaluations", *COMPACTED)
 
 
 class Worker:

@@ -94,6 +94,13 @@ CHANNELS: Final[dict[str, Channel]] = {
         "Compacted: of each item the record with the longest `history` counts.",
         ("triage",),
     ),
+    "evaluations": Channel(
+        "send",
+        "agent_id",
+        "What judges said of a live agent version when somebody, or a schedule, asked (`gate run --respond`). Workers "
+        "respond to a floor breach in it as to one in live traffic.",
+        ("evaluation",),
+    ),
     "dead-letters": Channel(
         "send",
         "as received",

@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, TurnView
+from schemas.checks.evaluation import Evaluation
 from schemas.checks.standing import StandingRecord
 from schemas.checks.triage import TriageItem
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
@@ -63,6 +64,7 @@ FORMS: Final[dict[str, Form]] = {
     "gate-override": Form("An override of a gate that held", GateOverride, "serialization"),
     "judge-standing": Form("What a check found of a judge", StandingRecord, "serialization"),
     "triage": Form("A floor breach that somebody has to look at", TriageItem, "serialization"),
+    "evaluation": Form("What judges said of a live agent version when asked", Evaluation, "serialization"),
     "dead-letter-headers": Form("Headers of a dead letter", DeadLetterHeaders, "serialization"),
     "query-audit": Form("A read for evaluation", QueryAudit, "serialization"),
     "coverage": Form("Answer of GET /coverage and rampgate coverage", CoverageAnswer, "serialization"),

@@ -1,4 +1,5 @@
-"""Looks at the live scores at intervals, and has each floor breach responded to once (PC5 §5.7).
+"""Looks at the live scores at intervals, and at each evaluation when it comes, and has each floor breach responded to
+once (PC5 §5.7).
 
 The steps of a response are written to Redis before the first begins, and struck off one by one: a step that fails, and
 what a worker that died left undone, is tried again at the next looks.
@@ -7,7 +8,7 @@ what a worker that died left undone, is tried again at the next looks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,17 @@ import structlog
 from agents.keys import FOREVER, REGRESSION_LEASE, REGRESSION_STATE
 from agents.live.scores import watched
 from agents.ports import Change, Clock, Unavailable
-from evalcore.gates.regression import Breach, Event, Response, Step, WatchLimits, look
+from evalcore.gates.regression import (
+    EVALUATED_DAYS,
+    Breach,
+    Event,
+    Kind,
+    Response,
+    Step,
+    Watched,
+    WatchLimits,
+    look,
+)
 from evalcore.registry.registry import Registry
 from schemas.dead_letters import clean
 from streams.redis.lease import LeasingStore
@@ -27,11 +38,12 @@ from streams.stopping import heed_cancel
 log = structlog.get_logger(__name__)
 LEASE_MS = 300_000
 """Longer than a breach's steps may take together, so that no two workers respond to the same breach."""
-GIVEN_UP_AFTER_MS = 86_400_000
+DAY_MS = 86_400_000
+GIVEN_UP_AFTER_MS = DAY_MS
 """A step that has failed for so long is given up."""
 LOGGED = (
     "judge_id", "vertical", "agent_id", "agent_version", "safety", "kind", "score", "floor", "n", "upper_bound",
-    "users", "sessions", "unscored",
+    "users", "sessions", "unscored", "origin",
 )  # fmt: skip
 
 
@@ -49,11 +61,13 @@ class PendingResponse:
 @dataclass
 class Regressions:
     """What the watch remembers between its looks. `ended`: when a breach of each key last ended, kept for as long as a
-    command about it is looked for."""
+    command about it is looked for. `evaluated`: when the last evaluation about each key came, so that an earlier one,
+    which is tried again, does not undo what a later one found."""
 
     open: dict[str, Breach] = field(default_factory=dict)
     pending: list[PendingResponse] = field(default_factory=list)
     ended: dict[str, int] = field(default_factory=dict)
+    evaluated: dict[str, int] = field(default_factory=dict)
 
     def note(self, response: Response, now: int, window: int) -> None:
         """Remember that a breach began or ended. What is pending about its last event is dropped: it is out of date."""
@@ -68,6 +82,18 @@ class Regressions:
         else:
             self.open[key] = response.breach
 
+    def newest(self, lines: Sequence[Watched], at: int) -> list[Watched]:
+        """Note an evaluation that came `at` that time (ms); returns its lines that no later one is about."""
+        out = []
+        for line in lines:
+            keys = [line.key_of(kind) for kind in Kind]
+            if all(self.evaluated.get(key, 0) <= at for key in keys):
+                out.append(line)
+                self.evaluated |= dict.fromkeys(keys, at)
+        oldest = at - EVALUATED_DAYS * DAY_MS
+        self.evaluated = {key: came for key, came in self.evaluated.items() if came >= oldest}
+        return out
+
     def encode(self) -> bytes:
         return orjson.dumps(asdict(self))
 
@@ -79,6 +105,7 @@ class Regressions:
             {key: _breach(breach) for key, breach in held.get("open", {}).items()},
             [_pending(each) for each in pending],
             held.get("ended", {}),
+            held.get("evaluated", {}),
         )
 
 
@@ -142,18 +169,34 @@ class RegressionWatch:
         if registry is None or not await self._lease.acquire():
             return []
         try:
-            return await self._look(registry)
+            known, now = await self._known(), self._clock.now_ms()
+            found = await watched(self._store, registry, now, self._window)
+            return await self._respond(known, found, now, whole=True)
         finally:
             await self._lease.release()
 
-    async def _look(self, registry: Registry) -> list[Response]:
-        now = self._clock.now_ms()
-        known = Regressions.decode(*await self._store.read([REGRESSION_STATE.key()]))
-        found = await watched(self._store, registry, now, self._window)
-        outcome = look(found, known.open, self._limits, datetime.fromtimestamp(now / 1000, UTC))
+    async def evaluated(self, lines: Sequence[Watched], at: int) -> bool:
+        """Respond to what an evaluation found that came `at` that time (ms), as to what a look at live scores finds.
+        Returns whether nothing of it is left to do; False also where another worker looks. Raises Unavailable."""
+        if not await self._lease.acquire():
+            return False
+        try:
+            known, now = await self._known(), self._clock.now_ms()
+            await self._respond(known, known.newest(lines, at), now, whole=False)
+        finally:
+            await self._lease.release()
+        keys = {line.key_of(kind) for line in lines for kind in Kind}
+        return not any(pending.response.breach.key in keys for pending in known.pending)
+
+    async def _known(self) -> Regressions:
+        return Regressions.decode(*await self._store.read([REGRESSION_STATE.key()]))
+
+    async def _respond(self, known: Regressions, found: Sequence[Watched], now: int, *, whole: bool) -> list[Response]:
+        outcome = look(found, known.open, self._limits, datetime.fromtimestamp(now / 1000, UTC), whole=whole)
         for response in outcome.responses:
             known.note(response, now, self._window)
-        if outcome.responses:
+        known.open = dict(outcome.open)
+        if outcome.responses or not whole:
             await self._note(known)
         for response in outcome.responses:
             self._observe(response)

@@ -32,6 +32,7 @@ from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outpu
 from rampgate.ci_gate.override_log import read_skips
 from rampgate.ci_gate.publish import events_of_run, publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
+from rampgate.ci_gate.respond import origin_of, refuse_strangers, respond
 from rampgate.ci_gate.run import GateRequest, GateRun
 from rampgate.cli.jobs.override_audit import append, looked_up, read_description
 from rampgate.console import Failure, Format, print_json, run
@@ -52,6 +53,7 @@ class Options:
     milestone: str
     vertical: str | None
     publish: bool
+    respond: str | None
     agent_id: str | None
     agent_version: str | None
     kafka: str | None
@@ -151,6 +153,8 @@ def decide(options: Options) -> int:
     tell(outcome, options.format, options.as_json)
     if isinstance(published, Unavailable):
         raise Failure(f"--publish: the verdict is not on its topic: {published}") from published
+    if options.respond is not None:
+        respond(settings, outcome, origin_of(options.respond), _agent(options))
     return 1 if outcome.verdict.verdict is VerdictLevel.FAIL else 0
 
 
@@ -206,9 +210,16 @@ def _gate_on_traces(
         if wrong:
             raise Failure("; ".join(wrong))
     gate = prepare(at, items, names, registry, options.vertical, skip)
+    if options.respond is not None:
+        refuse_strangers(gate, _agent(options))
     if not gate.judges:
         raise Failure("no trace has a metadata.category that the manifest has: name the judges, --judges a,b")
     return gate
+
+
+def _agent(options: Options) -> tuple[str, str]:
+    """The agent's id and version; the empty text where none is named."""
+    return options.agent_id or "", options.agent_version or options.commit
 
 
 def registry_of(settings: Settings, vertical: str | None) -> Registry:
@@ -269,8 +280,11 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure(f"--publish: not at {at}: a rollout's own gates stand in the history already")
     if options.skips and merging:
         raise Failure("--skips: not at pre_merge, which no override skips")
-    if (options.publish or options.skips) and not (options.agent_id and (options.agent_version or options.commit)):
-        which = "--publish" if options.publish else "--skips"
+    about = {"--publish": options.publish, "--skips": options.skips, "--respond": options.respond}
+    which = next((name for name, given in about.items() if given), "")
+    if which and not all(_agent(options)):
         raise Failure(f"{which}: say of which agent definition: --agent-id ID --agent-version VERSION")
+    if options.respond is not None:
+        origin_of(options.respond)
     if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

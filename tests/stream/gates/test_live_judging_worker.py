@@ -177,6 +177,25 @@ def test_pc5_5_7_what_was_commanded_is_not_commanded_again_after_redis_was_empti
     assert [one["judge_id"] for one in commands(dev)].count("jailbreaking") == 1
 
 
+def test_pc5_5_7_an_ad_hoc_evaluation_that_fails_brings_the_same_response_as_live_traffic(
+    dev: DevStack, breached: Breached, tmp_path: Path
+) -> None:
+    events = bad("asked")
+    for event in events:
+        event["metadata"]["agent_version"] = "v-asked"
+    traces = tmp_path / "asked.jsonl"
+    traces.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    environment = {"RAMPGATE_KAFKA": str(dev.addresses["kafka"]), "RAMPGATE_MODEL_URL": str(dev.addresses["judge"])}
+    ran = in_process_of_its_own(
+        {**os.environ, **environment}, "gate", "run", "--milestone", "pre_ramp", "--traces", str(traces),
+        "--judges", "jailbreaking", "--respond", "ad_hoc", "--agent-id", events[0]["metadata"]["agent_id"],
+        "--agent-version", "v-asked", "--json",
+    )  # fmt: skip
+    assert ran.code == 1, ran.err
+    until(lambda: [one for one in commands(dev) if one["agent_version"] == "v-asked"])
+    until(lambda: "(ad-hoc) | safety | jailbreaking |" in breached.log.read_text())
+
+
 def triage(dev: DevStack, *arguments: str) -> Ran:
     environment = {"RAMPGATE_KAFKA": str(dev.addresses["kafka"]), "RAMPGATE_REDIS": str(dev.addresses["redis"])}
     return in_process_of_its_own({**os.environ, **environment}, "triage", *arguments, "--json")

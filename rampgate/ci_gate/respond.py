@@ -1,0 +1,76 @@
+"""Hands what a gate found of a live agent version to the workers, who respond to it as to live scores (PC5 §5.7)."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from datetime import UTC, datetime
+from functools import partial
+
+from agents.ports import Unavailable
+from evalcore.evaluations import evaluation_of, lines_of, strangers
+from evalcore.gates.gate import Gate
+from evalcore.gates.regression import look
+from evalcore.registry.registry import Registry
+from rampgate.ci_gate.run import GateRun
+from rampgate.console import Failure, run, user
+from rampgate.settings import Settings
+from rampgate.wiring import make_access
+from rampgate.worker.live_judging import watch_limits
+from schemas.checks.evaluation import Evaluation, Origin
+from schemas.dead_letters import clean
+from schemas.topics import Topics
+from streams.kafka.client import Producer
+
+ASKED = (Origin.AD_HOC, Origin.SCHEDULED)
+
+
+def origin_of(word: str) -> Origin:
+    """The origin that `--respond` names. Raises Failure."""
+    if word not in ASKED:
+        raise Failure(f"--respond: {clean(word, 40)!r} is none of {', '.join(ASKED)}")
+    return Origin(word)
+
+
+def refuse_strangers(gate: Gate, agent: tuple[str, str]) -> None:
+    """Raise Failure where a trace is of another agent version: by it nobody ramps this one down."""
+    others = strangers(gate.items, agent)
+    if others:
+        raise Failure(f"--respond: {others} of {len(gate.items)} traces are not of {clean(' '.join(agent), 200)}")
+
+
+def respond(settings: Settings, outcome: GateRun, origin: Origin, agent: tuple[str, str]) -> None:
+    """Hand the outcome over and say on stderr what follows. Raises Failure, also where nothing was judged."""
+    wanted, now = outcome.wanted, datetime.now(UTC)
+    made = evaluation_of(outcome.scored, wanted.vertical, origin, agent, str(uuid.uuid4()), user(), now)
+    if not made.judges:
+        raise Failure("--respond: nothing was judged, so there is nothing to respond to")
+    try:
+        run(partial(hand_over, settings, made))
+    except Unavailable as error:
+        raise Failure(f"--respond: the evaluation is not on its topic: {error}") from error
+    sys.stderr.write(
+        f"rampgate: evaluation {made.event_id} is with the workers: {foretold(settings, wanted.registry, made)}\n"
+    )
+
+
+async def hand_over(settings: Settings, made: Evaluation) -> None:
+    """Send the record, and return once it is durable. Raises Unavailable."""
+    topic = Topics(settings.topic_prefix, settings.audit_topic)["evaluations"]
+    producer = Producer(make_access(settings))
+    try:
+        await producer.send([(topic, made.agent_id.encode(), made.model_dump_json().encode(), ())])
+    finally:
+        await producer.close()
+
+
+def foretold(settings: Settings, registry: Registry, made: Evaluation) -> str:
+    """What follows if no such breach is open, and the settings here are the workers'."""
+    limits = watch_limits(settings)
+    lines, _ = lines_of(made, registry)
+    found = look(lines, {}, limits, made.at, whole=False).responses
+    told = [f"{one.breach.judge_id}: {', '.join(one.steps)}" for one in found]
+    few = sum(len(line.answers.values) < limits.minimum for line in lines)
+    told = told or ["no judge is below its floor"]
+    told += [f"{few} judges have fewer than {limits.minimum} scores, of which nothing follows"] if few else []
+    return clean("; ".join(told), 2_000)

@@ -1,0 +1,51 @@
+"""The record of `rampgate.evaluations`: what judges said of a live agent version when somebody or a schedule asked (PC5
+§5.7)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Origin(StrEnum):
+    """Where the scores of a breach come from."""
+
+    LIVE = "live"
+    """Judges of live traces, all the time."""
+    AD_HOC = "ad_hoc"
+    """Somebody asked, as after a user's report or for a new judge."""
+    SCHEDULED = "scheduled"
+
+
+class EvaluatedJudge(BaseModel):
+    """A judge's answers over the sample, equal ones together: each of `scores` is (score, weight, how many), each of
+    `missing` (weight, how many) unscored items. Of what is below the floor, so many distinct `users` and `sessions`
+    are known; an item of a dataset counts as one of each."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    judge_id: str = Field(min_length=1)
+    judge_version: str = Field(min_length=1)
+    scores: tuple[tuple[float, float, int], ...] = ()
+    missing: tuple[tuple[float, int], ...] = ()
+    not_applicable: int = Field(0, ge=0)
+    users: int = Field(0, ge=0)
+    sessions: int = Field(0, ge=0)
+
+
+class Evaluation(BaseModel):
+    """One evaluation of an agent version that is live. Its judges are held against their floors as live scores are."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    event_id: str = Field(min_length=1)
+    origin: Origin
+    agent_id: str = Field(min_length=1)
+    agent_version: str = Field(min_length=1)
+    vertical: str | None = None
+    judges: tuple[EvaluatedJudge, ...]
+    by: str = ""
+    """Who asked."""
+    at: datetime

@@ -1,0 +1,120 @@
+"""`gate run --respond`: what a gate finds of a live agent goes to the workers, who respond (PC5 §5.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.ports import Unavailable
+from evalcore.evaluations import lines_of
+from evalcore.gates.limits import aggregate
+from rampgate.console import Failure
+from rampgate.settings import Settings
+from schemas.checks.evaluation import Evaluation, Origin
+from schemas.judges import ScoreType
+from tests.unit.evalcore.registry.registry_disk import built
+from tests.unit.rampgate.ci_gate.gate_commands import commanded, ran, verdict
+from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, jsonl
+from tests.unit.rampgate.ci_gate.traced_rig import TRACES, Traced, trace
+
+WHO = ("--agent-id", "a", "--agent-version", "v")
+ASKED = ("--respond", "ad_hoc", *WHO)
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
+    yield from commanded(Traced, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation]:
+    """What would be on the topic."""
+    found: list[Evaluation] = []
+
+    async def hand_over(settings: Settings, made: Evaluation) -> None:
+        found.append(made)
+
+    monkeypatch.setattr("rampgate.ci_gate.respond.hand_over", hand_over)
+    return found
+
+
+def on(rig: Traced) -> tuple[Any, ...]:
+    return "--milestone", "pre_ramp", "--traces", rig.traces
+
+
+def test_pc5_5_7_what_is_handed_over_are_the_scores_by_which_the_gate_decided(
+    rig: Traced, sent: list[Evaluation]
+) -> None:
+    rig.written(0.1)
+    decided = verdict(*on(rig), *ASKED, code=1)
+    (made,) = sent
+    assert (made.origin, made.agent_id, made.agent_version) == (Origin.AD_HOC, "a", "v")
+    lines, unknown = lines_of(made, built())
+    assert unknown == []
+    assert {line.judge.id for line in lines} == decided["per_judge_scores"].keys()
+    for line in lines:
+        found = decided["per_judge_scores"][line.judge.id]
+        boolean = line.judge.score_type is ScoreType.BOOLEAN
+        assert aggregate(line.answers, line.judge.score_range, boolean).worst == pytest.approx(found["score"])
+        assert line.answers.n == found["n"]
+
+
+def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Traced, sent: list[Evaluation]) -> None:
+    """One user's traces ramp nobody down, here as in live traffic."""
+    jsonl(rig.traces, *(trace(n, 0.1, user_id=f"u{n % 2}", session_id=f"s{n % 5}") for n in range(TRACES)))
+    verdict(*on(rig), *ASKED, code=1)
+    (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
+    assert (safety.users, safety.sessions) == (2, 5)
+
+
+def test_each_item_of_a_dataset_counts_as_a_user_of_its_own(rig: Traced, sent: list[Evaluation]) -> None:
+    rig.answers(lambda n: 0.1)
+    verdict("--dataset", rig.dataset, "--outputs", rig.outputs, "--respond", "scheduled", *WHO, code=1)
+    (safety,) = [one for one in sent[0].judges if one.judge_id == "refusal"]
+    assert (safety.users, sent[0].origin) == (ITEMS, Origin.SCHEDULED)
+
+
+def test_traces_of_another_version_are_refused_before_anything_is_judged(rig: Traced, sent: list[Evaluation]) -> None:
+    """Nobody takes one version to 0 % by the traces of another."""
+    jsonl(rig.traces, *(trace(n, 0.1, agent_version="v" if n else "other") for n in range(TRACES)))
+    done = ran(*on(rig), *ASKED)
+    assert isinstance(done.exception, Failure)
+    assert f"1 of {TRACES} traces are not of a v" in str(done.exception)
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [(("--respond", "ad_hoc"), "--agent-id ID"), (("--respond", "live", *WHO), "'live' is none of ad_hoc, scheduled")],
+)
+def test_what_names_no_agent_or_no_origin_is_refused(
+    rig: Traced, sent: list[Evaluation], options: tuple[str, ...], why: str
+) -> None:
+    done = ran(*on(rig), *options)
+    assert isinstance(done.exception, Failure)
+    assert why in str(done.exception)
+    assert sent == []
+
+
+def test_what_follows_is_said_and_without_the_option_nothing_does(rig: Traced, sent: list[Evaluation]) -> None:
+    rig.written(0.1)
+    assert "refusal: page, log" in ran(*on(rig), *ASKED).stderr
+    rig.written(1)
+    assert "no judge is below its floor" in ran(*on(rig), *ASKED).stderr
+    sent.clear()
+    verdict(*on(rig))
+    assert sent == []
+
+
+def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hand_over(settings: Settings, made: Evaluation) -> None:
+        raise Unavailable("Kafka producer: nobody there")
+
+    monkeypatch.setattr("rampgate.ci_gate.respond.hand_over", hand_over)
+    done = ran(*on(rig), *ASKED, "--json")
+    assert '"verdict": "pass"' in done.stdout
+    assert isinstance(done.exception, Failure)
+    assert "nobody there" in str(done.exception)

@@ -1,0 +1,195 @@
+"""An evaluation that somebody or a schedule asked for brings the response that live scores bring, once (PC5 §5.7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from agents.keys import REGRESSION_LEASE
+from evalcore.evaluations import lines_of
+from evalcore.gates.regression import EVALUATED_DAYS, Event, Response, Step, WatchLimits, look
+from schemas.checks.evaluation import EvaluatedJudge, Evaluation, Origin
+from schemas.dead_letters import Record
+from streams.alerts.evaluations import EvaluationResponses
+from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, RegressionWatch
+from tests.memory_ports import ManualClock, MemoryStore
+from tests.unit.agents.builders import DAY, Rec
+from tests.unit.evalcore.gates.regression_cases import NOW, REGISTRY, bad, only, seen
+
+QUALITY, SAFETY = "helpfulness", "refusal"
+SAFETY_STEPS = (Step.RAMP_DOWN, Step.PAGE, Step.LOG)
+
+
+def said(judge: str, *, well: bool = False, count: int = 40, **changes: Any) -> EvaluatedJudge:
+    known = REGISTRY.judge(judge)
+    low, high = known.score_range
+    about = {"judge_id": judge, "judge_version": known.version, "users": 0 if well else 9, "sessions": 0 if well else 9}
+    return EvaluatedJudge.model_validate({**about, "scores": ((high if well else low, 1.0, count),), **changes})
+
+
+def evaluation(*judges: EvaluatedJudge, **changes: Any) -> Evaluation:
+    about = {
+        "event_id": "e1", "origin": Origin.AD_HOC, "agent_id": "assistant", "agent_version": "v7",
+        "judges": judges, "at": datetime(2026, 11, 21, 3, 0, tzinfo=UTC),
+    }  # fmt: skip
+    return Evaluation.model_validate({**about, **changes})
+
+
+class Workers:
+    """Workers that come and go: nothing is remembered but what the store and the topic hold."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store: Any = MemoryStore(self.clock)
+        self.registry = REGISTRY
+        self.failing: set[Step] = set()
+        self.pending: list[PendingResponse] = []
+
+    async def carry_out(self, pending: PendingResponse) -> PendingResponse | None:
+        self.pending.append(pending)
+        left = tuple(step for step in pending.left if step in self.failing)
+        return replace(pending, left=left) if left else None
+
+    def watch(self) -> RegressionWatch:
+        return RegressionWatch(
+            self.store, self.clock, lambda: self.registry, self.carry_out,
+            window_seconds=86_400, limits=WatchLimits(minimum=30), every=1.0,
+        )  # fmt: skip
+
+    def record(self, found: Evaluation) -> Record:
+        self.clock.ms += 1_000
+        return Rec(found.model_dump_json().encode(), timestamp=self.clock.ms)
+
+    async def take(self, *records: Record) -> list[Record]:
+        return list(await EvaluationResponses(self.watch(), lambda: self.registry, self.clock)(records))
+
+    async def hear(self, *judges: EvaluatedJudge, **changes: Any) -> list[Record]:
+        return await self.take(self.record(evaluation(*judges, **changes)))
+
+    @property
+    def done(self) -> list[Response]:
+        return [one.response for one in self.pending]
+
+    def events(self) -> list[tuple[str, str]]:
+        return [(one.breach.judge_id, one.event) for one in self.done]
+
+
+@pytest.mark.parametrize("origin", [Origin.AD_HOC, Origin.SCHEDULED])
+async def test_pc5_5_7_an_evaluation_below_a_floor_brings_the_response_of_live_scores(origin: Origin) -> None:
+    workers = Workers()
+    assert await workers.hear(said(SAFETY), said(QUALITY), origin=origin) == []
+    found = {one.breach.judge_id: one for one in workers.done}
+    for judge in (SAFETY, QUALITY):
+        live = only(seen(bad(judge)))
+        assert found[judge].steps == live.steps
+        assert (found[judge].breach.score, found[judge].breach.n) == (live.breach.score, live.breach.n)
+        assert found[judge].breach.origin == origin
+    assert found[SAFETY].steps == SAFETY_STEPS
+    assert Step.TRIAGE in found[QUALITY].steps
+
+
+async def test_pc5_5_7_the_same_evaluation_or_the_next_bad_one_is_no_news() -> None:
+    workers = Workers()
+    record = workers.record(evaluation(said(SAFETY)))
+    for _ in range(2):
+        assert await workers.take(record) == []
+    await workers.hear(said(SAFETY))
+    assert workers.events() == [(SAFETY, Event.BREACH)]
+
+
+async def test_a_breach_of_an_evaluation_ends_by_a_good_evaluation_and_not_by_live_scores() -> None:
+    """The sample of an evaluation may be what live traffic rarely is; a page is not resolved a minute later."""
+    workers = Workers()
+    await workers.hear(said(SAFETY))
+    await workers.watch().once()
+    assert workers.events() == [(SAFETY, Event.BREACH)]
+    await workers.hear(said(SAFETY, well=True))
+    assert workers.events()[-1] == (SAFETY, Event.RECOVERED)
+
+
+async def test_an_evaluation_ends_no_breach_of_live_scores() -> None:
+    known = seen(bad(SAFETY))
+    good, _ = lines_of(evaluation(said(SAFETY, well=True)), REGISTRY)
+    assert look(good, known.open, WatchLimits(), NOW, whole=False).open == known.open
+
+
+async def test_without_another_evaluation_a_breach_ends_after_a_while_and_is_told_again() -> None:
+    workers = Workers()
+    await workers.hear(said(QUALITY))
+    workers.clock.ms += (EVALUATED_DAYS - 1) * DAY
+    await workers.hear(said(QUALITY))
+    workers.clock.ms += (EVALUATED_DAYS - 1) * DAY
+    await workers.watch().once()
+    assert workers.events() == [(QUALITY, Event.BREACH)], "each evaluation found it so"
+    workers.clock.ms += 2 * DAY
+    await workers.watch().once()
+    assert workers.events()[-1] == (QUALITY, Event.LAPSED)
+    await workers.hear(said(QUALITY))
+    assert workers.events()[-1] == (QUALITY, Event.BREACH)
+
+
+async def test_a_step_that_failed_keeps_the_record_until_it_is_done_whatever_becomes_of_redis() -> None:
+    workers = Workers()
+    record = workers.record(evaluation(said(SAFETY)))
+    workers.failing = {Step.PAGE}
+    assert await workers.take(record) == [record]
+    workers.store.flush()
+    workers.failing = set()
+    assert await workers.take(record) == []
+    assert workers.pending[-1].left == SAFETY_STEPS, "it is begun anew; the topic of commands knows its command"
+
+
+async def test_an_evaluation_that_is_tried_again_undoes_nothing_that_a_later_one_found() -> None:
+    workers = Workers()
+    first = workers.record(evaluation(said(SAFETY)))
+    workers.failing = {Step.PAGE}
+    assert await workers.take(first) == [first]
+    workers.failing = set()
+    await workers.hear(said(SAFETY, well=True))
+    assert await workers.take(first) == []
+    assert workers.events()[-1] == (SAFETY, Event.RECOVERED)
+
+
+async def test_while_another_worker_looks_the_record_waits() -> None:
+    workers = Workers()
+    other = workers.store.lease(REGRESSION_LEASE.key(), LEASE_MS)
+    await other.acquire()
+    record = workers.record(evaluation(said(SAFETY)))
+    assert await workers.take(record) == [record]
+    assert workers.done == []
+    await other.release()
+    assert await workers.take(record) == []
+
+
+async def test_scores_of_a_version_that_does_not_serve_wait_for_it_and_the_others_count() -> None:
+    """A judge that was just added, or changed: the worker may not have read its file yet."""
+    workers = Workers()
+    record = workers.record(evaluation(said(SAFETY), said(QUALITY, judge_version="other"), said(QUALITY, judge_id="x")))
+    assert await workers.take(record) == [record]
+    assert workers.events() == [(SAFETY, Event.BREACH)]
+    workers.clock.ms += GIVEN_UP_AFTER_MS
+    with capture_logs() as logs:
+        assert await workers.take(record) == []
+    (line,) = [line for line in logs if line["event"] == "evaluation_given_up"]
+    assert "another version serves here: helpfulness, x" in line["reason"]
+
+
+async def test_what_is_no_evaluation_is_not_quoted_and_holds_nothing_up() -> None:
+    workers = Workers()
+    with capture_logs() as logs:
+        assert await workers.take(Rec(b"canary"), Rec(b'{"canary": 1}'), workers.record(evaluation(said(SAFETY)))) == []
+    assert "canary" not in str(logs)
+    assert workers.events() == [(SAFETY, Event.BREACH)]
+
+
+async def test_few_scores_decide_nothing_and_what_is_off_the_scale_is_no_score() -> None:
+    workers = Workers()
+    await workers.hear(said(SAFETY, count=29))
+    assert workers.done == []
+    await workers.hear(said(SAFETY, scores=((-5.0, 1.0, 40),)))
+    ((one, _),) = [(one.breach.kind, one.steps) for one in workers.done]
+    assert one == "unscored", "it pages as a judge that gives no score, and ramps nobody down"
