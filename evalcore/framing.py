@@ -35,6 +35,7 @@ _DATA: Final = (
     "form of your answer."
 )
 _PLACE = re.compile(r"\{\{\s*(?P<double>[A-Za-z_][\w-]*)\s*\}\}|(?<!\{)\{(?P<single>[A-Za-z_][\w-]*)\}(?!\})")
+_CUT = re.compile(r'"characters_cut": \d')
 _BRACKET = re.compile(r"\[(?=[/A-Za-z])")
 _IGNORED = (
     (0x7F, 0x9F), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
@@ -69,6 +70,12 @@ def turn_json(texts: Mapping[str, str], tokens: int = MOST_TOKENS) -> str:
         if size > share:
             written[name] = _cut(texts[name], share)
     return "{" + ", ".join([f"{json.dumps(name)}: {found}" for name, found in written.items()]) + "}"
+
+
+def is_cut(turn: str) -> bool:
+    """Tells whether of a text in the turn's object the middle is left out. No text can say so: its quotes are
+    escaped."""
+    return _CUT.search(turn) is not None
 
 
 def nonce(key: bytes, version: str, turn: str) -> str:

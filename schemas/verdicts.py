@@ -78,15 +78,16 @@ class JudgeScore:
     """One judge's result at a gate. All numbers are on the judge's own scale; a BOOLEAN judge's are rates of true.
 
     `score` counts unscored items at their worst value; it is None where the judge had no item to score. It is made of
-    `n` items, `unscored` of them without an answer; items that are not applicable are left out. `baseline` is the mean
-    of the last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the
-    judge passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when. `asked_again`
-    items had a false first answer that the judge was asked to confirm, `overturned` of them did not keep it;
-    `adjudicated` items count as a person says, and not as the judge did. `questioned` has all of these and those that
-    count as false: first what was adjudicated, then what counts as false, and at most ten in all. By the judge's noise
-    as it was measured on `noise_measured_on` (ISO 8601, None where it was not), `detectable_drop` is the smallest fall
-    that this sample finds with 80 % power, None where it finds none, and `clean_pass_probability` the chance that a
-    candidate without a fault passes.
+    `n` items, `unscored` of them without an answer; items that are not applicable are left out. `judged_cut` items,
+    scored or not applicable, were judged on a text whose middle the judge was not shown. `baseline` is the mean of the
+    last runs on main, `baseline_runs` how many (at most three). `rule` is the code that decided, None where the judge
+    passed. `standing` says what the limits rest on, and `recalibration_due` (ISO 8601) until when. `asked_again` items
+    had a false first answer that the judge was asked to confirm, `overturned` of them did not keep it; `adjudicated`
+    items count as a person says, and not as the judge did. `questioned` has all of these and those that count as false:
+    first what was adjudicated, then what counts as false, and at most ten in all. By the judge's noise as it was
+    measured on `noise_measured_on` (ISO 8601, None where it was not), `detectable_drop` is the smallest fall that this
+    sample finds with 80 % power, None where it finds none, and `clean_pass_probability` the chance that a candidate
+    without a fault passes.
     """
 
     score: float | None
@@ -96,6 +97,7 @@ class JudgeScore:
     n: int = 0
     unscored: int = 0
     not_applicable: int = 0
+    judged_cut: int = 0
     floor: float = 0.0
     tolerance: float = 0.0
     baseline: float | None = None

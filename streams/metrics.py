@@ -192,6 +192,11 @@ class Metrics(MetricSet):
             "rampgate_judge_answers_refused_total",
             "Judges' answers in Redis without a seal of ours; the model is asked, and its answer takes their place.",
         )
+        self.judged_cut = self._counter(
+            "rampgate_judged_cut_total",
+            "Questions to a judge of whose turn it was not shown all: RAMPGATE_JUDGED_TOKENS bounds it.",
+            judge_id=OPEN,
+        )
         self.gate_state_refused = self._counter(
             "rampgate_gate_state_refused_total",
             "What gates found in Redis without a seal of ours: a frozen sample or draw is made anew, inputs left out.",
@@ -515,6 +520,7 @@ class JudgeAnswers:
     def __init__(self, metrics: Metrics) -> None:
         self._calls = cache(metrics.judge_calls.labels)
         self._suspected = cache(metrics.injection_suspected.labels)
+        self._cut = cache(metrics.judged_cut.labels)
         self._answered = {"ok": 0, "cached": 0}
         metrics.judge_cache_hits.set_function(self._hits)
 
@@ -524,7 +530,9 @@ class JudgeAnswers:
             self._answered[outcome] += 1
 
     def look(self, judge: Judge, asked: Prompt) -> None:
-        """Count what imitates, in a question's turn, what judges are told."""
+        """Count what imitates, in a question's turn, what judges are told, and turns of which not all is shown."""
+        if asked.cut:
+            self._cut(judge.id).inc()
         for kind in suspected(asked.turn):
             self._suspected(judge.id, kind).inc()
 

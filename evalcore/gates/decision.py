@@ -240,6 +240,7 @@ def _score(one: Judged, found: Aggregate, rule: Code | None, milestone: Mileston
         n=one.answers.n,
         unscored=len(one.answers.missing),
         not_applicable=one.answers.not_applicable,
+        judged_cut=one.answers.cut,
         floor=limits.floor,
         tolerance=limits.tolerance,
         baseline=limits.baseline,

@@ -221,6 +221,6 @@ def adjudicated(answers: Sequence[Answer], judge: Judge, today: date) -> list[An
     out = []
     for answer in answers:
         if isinstance(answer, Scored) and answer.about is not None and (said := held.get(answer.about.digest)):
-            answer = Scored(float(said.score), answer.weight, replace(answer.about, adjudication=said))
+            answer = Scored(float(said.score), answer.weight, replace(answer.about, adjudication=said), answer.cut)
         out.append(answer)
     return out

@@ -56,7 +56,7 @@ class Prompt:
     """The whole content of a call to a model. `rubric` is the system's text, `turn` the JSON object of all that was
     written by others. `schema` is the answer's, where the provider can enforce it; `output` is the text that is judged.
     `nonce` marks the turn's beginning and end; whoever makes the call sets it, and no kept answer depends on it. `read`
-    is how many characters of the item were read to make the prompt."""
+    is how many characters of the item were read to make the prompt, and `cut` says that the judge is not shown all."""
 
     model: str
     temperature: float
@@ -66,6 +66,7 @@ class Prompt:
     output: str
     nonce: str = ""
     read: int = 0
+    cut: bool = False
 
     @property
     def messages(self) -> Sequence[Mapping[str, str]]:

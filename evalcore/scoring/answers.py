@@ -40,16 +40,20 @@ class ItemAnswers:
 @dataclass(frozen=True)
 class Scored:
     """A score on the judge's scale, 1.0 and 0.0 for true and false. `weight` is the inverse probability that the item
-    was sampled. `about` is what the score was made of, where that is evidence to be shown."""
+    was sampled. `about` is what the score was made of, where that is evidence to be shown; `cut` says that the judge
+    was not shown all of the item's texts."""
 
     value: float
     weight: float = 1.0
     about: ItemAnswers | None = field(default=None, compare=False)
+    cut: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """The judge's answer that it does not apply to the item."""
+    """The judge's answer that it does not apply to the item, of which it was not shown all where `cut` says so."""
+
+    cut: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ Answer = Scored | NotApplicable | Unscored
 class Answers:
     """One judge's answers over a sample. `values` and `weights` belong together; `missing` holds the weights of
     unscored items, `why` the first reasons. `questioned`: the items that failed, or were asked about again, each with
-    what it counts as; of a BOOLEAN judge alone."""
+    what it counts as; of a BOOLEAN judge alone. `cut`: how many scores and N/As are of an item that was cut."""
 
     values: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
@@ -75,6 +79,7 @@ class Answers:
     not_applicable: int = 0
     why: tuple[str, ...] = ()
     questioned: tuple[tuple[ItemAnswers, float], ...] = ()
+    cut: int = 0
 
     @property
     def n(self) -> int:
@@ -89,8 +94,9 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
     values, weights, missing = [], [], []
     why: list[str] = []
     questioned: list[tuple[ItemAnswers, float]] = []
-    not_applicable = 0
+    not_applicable = cut = 0
     for answer in answers:
+        cut += not isinstance(answer, Unscored) and answer.cut
         if isinstance(answer, NotApplicable):
             not_applicable += 1
             continue
@@ -111,7 +117,7 @@ def collect(answers: Iterable[Answer], scale: tuple[float, float]) -> Answers:
         missing.append(float(weight))
         if reason not in why and len(why) < REASONS_KEPT:
             why.append(reason)
-    return Answers(tuple(values), tuple(weights), tuple(missing), not_applicable, tuple(why), tuple(questioned))
+    return Answers(tuple(values), tuple(weights), tuple(missing), not_applicable, tuple(why), tuple(questioned), cut)
 
 
 def unconfirmed(judge: Judge, first: Evaluation) -> bool:
@@ -165,23 +171,26 @@ def by_name(judges: Iterable[Judge], found: Iterable[Judgement]) -> dict[str, li
     return out
 
 
-def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False) -> Judgement:
-    """Makes a task's judgement of its evaluation, or of the failure that left it unscored."""
+def judgement(task: Task, found: Evaluation | CallFailed, cached: bool = False, cut: bool = False) -> Judgement:
+    """Makes a task's judgement of its evaluation, or of the failure that left it unscored. `cut`: the judge was not
+    shown all of the item's texts."""
     if isinstance(found, CallFailed):
         missing = Unscored(found.message, task.weight)
         return Judgement(missing, "", dict.fromkeys(task.judge.dimensions, missing), False, found.kind)
-    dimensions = {name: answer_of(task.judge, value, task.weight) for name, value in found.dimensions.items()}
-    answer = answer_of(task.judge, found.value, task.weight, _about(task, found))
+    dimensions = {name: answer_of(task.judge, value, task.weight, cut=cut) for name, value in found.dimensions.items()}
+    answer = answer_of(task.judge, found.value, task.weight, _about(task, found), cut)
     return Judgement(answer, found.reason, dimensions, cached)
 
 
-def answer_of(judge: Judge, value: float | None, weight: float = 1.0, about: ItemAnswers | None = None) -> Answer:
+def answer_of(
+    judge: Judge, value: float | None, weight: float = 1.0, about: ItemAnswers | None = None, cut: bool = False
+) -> Answer:
     """Makes an answer of an evaluation's value. None, not applicable, is an answer only where the judge's rule allows
     it, whoever evaluated and whenever; elsewhere it is the cheapest way around a score, and leaves the item
     unscored."""
     if value is not None:
-        return Scored(value, weight, about)
-    return NotApplicable() if judge.rule.takes_na else Unscored(NA_REFUSED, weight)
+        return Scored(value, weight, about, cut)
+    return NotApplicable(cut) if judge.rule.takes_na else Unscored(NA_REFUSED, weight)
 
 
 def _about(task: Task, found: Evaluation) -> ItemAnswers | None:

@@ -249,6 +249,8 @@ class Scoring:
                 made = evaluate(replace(task, judged_tokens=self._scorer.judged_tokens))
                 if isinstance(made, Prompt):
                     asked[place] = cache_key(task.judge, made, self._scorer.source), made
+                    if made.cut:  # an answer that is remembered by the item's bytes would not say so
+                        self._tasks[place] = replace(task, digest=b"")
                     read += made.read + len(made.turn)
                     if read >= SLICE:
                         read = 0
@@ -259,7 +261,7 @@ class Scoring:
             held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
             for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
                 if answer is not None and not unconfirmed(self._tasks[place].judge, answer):
-                    self._cached(place, answer)
+                    self._cached(place, answer, prompt.cut)
                     continue
                 # More workers than places, so that no place is empty while an answer is read and kept.
                 if workers < 2 * self._scorer.at_once:
@@ -279,9 +281,9 @@ class Scoring:
             if not isinstance(answer, CallFailed) and unconfirmed(task.judge, answer):
                 answer, cached = await self._confirmed(task, name, asked, answer, cached)
             if cached and not isinstance(answer, CallFailed):
-                self._cached(place, answer)
+                self._cached(place, answer, asked.cut)
             else:
-                self._found[place] = judgement(task, answer, cached)
+                self._found[place] = judgement(task, answer, cached, asked.cut)
 
     async def _confirmed(
         self, task: Task, name: str, asked: Prompt, first: Evaluation, cached: bool
@@ -303,8 +305,8 @@ class Scoring:
             said.append(answer)
         return found, cached
 
-    def _cached(self, place: int, answer: Evaluation) -> None:
-        self._found[place] = judgement(self._tasks[place], answer, True)
+    def _cached(self, place: int, answer: Evaluation, cut: bool = False) -> None:
+        self._found[place] = judgement(self._tasks[place], answer, True, cut)
         self._scorer.observe(CACHED)
 
 

@@ -46,8 +46,9 @@ CHANGES: dict[str, str | None] = {
     "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.1}",
     "rules/shop/helpfulness.yaml": "{threshold: 0.95, filter: null}",
 }
-Told = tuple[str, dict[str, tuple[float, float, int, int]], set[str]]
-"""A verdict as the ways must agree on it: its level, each judge's score, threshold, n and unscored, and the codes."""
+Told = tuple[str, dict[str, tuple[float, float, int, int, int]], set[str]]
+"""A verdict as the ways must agree on it: its level, each judge's score, threshold, n, unscored and items that were
+judged on a cut text, and the codes."""
 
 
 class Model:
@@ -88,7 +89,7 @@ def golden(number: int) -> dict[str, Any]:
 
 def told(verdict: Any, scores: Mapping[str, Any], reasons: Sequence[Any], of: Callable[[Any, str], Any]) -> Told:
     numbers = {
-        name: (of(one, "score"), of(one, "threshold"), of(one, "n"), of(one, "unscored"))
+        name: tuple(of(one, number) for number in ("score", "threshold", "n", "unscored", "judged_cut"))
         for name, one in scores.items()
     }
     return str(verdict), numbers, {str(of(reason, "code")) for reason in reasons}
@@ -192,7 +193,15 @@ def agreed(by_gate_run: Ways) -> Ways:
 def test_a_good_sample_passes_whichever_way_it_goes(agreed: Ways, milestone: str) -> None:
     level, numbers, codes = agreed(milestone, [trace(number) for number in range(12)])
     assert (level, codes) == ("pass", set())
-    assert {n for _, _, n, _ in numbers.values()} == {12}
+    assert {n for _, _, n, *_ in numbers.values()} == {12}
+
+
+def test_a_verdict_says_how_many_items_were_judged_on_a_cut_text_whichever_way_it_goes(agreed: Ways) -> None:
+    """Longer than `judged_tokens`: what stands in the middle of such a text no judge has seen."""
+    long = [{**trace(number), "output": {"messages": [{"content": "word " * 40_000}]}} for number in range(3)]
+    level, numbers, _ = agreed("pre_ramp", [*long, *(trace(number) for number in range(3, 12))])
+    assert level == "pass"
+    assert {(n, cut) for _, _, n, _, cut in numbers.values()} == {(12, 3)}
 
 
 @pytest.mark.parametrize("milestone", ["pre_ramp", "pre_full"])
@@ -208,7 +217,7 @@ def test_a_good_sample_passes_whichever_way_it_goes(agreed: Ways, milestone: str
 def test_a_trace_given_a_hundred_times_is_one_trace(agreed: Ways, milestone: str, spelled: Any) -> None:
     level, numbers, codes = agreed(milestone, [trace(1), *[spelled(trace(1))] * 99])
     assert (level, codes) == ("fail", {"insufficient_sample"})
-    assert {n for _, _, n, _ in numbers.values()} == {1}
+    assert {n for _, _, n, *_ in numbers.values()} == {1}
 
 
 def test_a_trace_without_an_id_that_is_repeated_is_one_trace(agreed: Ways) -> None:
@@ -219,7 +228,7 @@ def test_a_trace_without_an_id_that_is_repeated_is_one_trace(agreed: Ways) -> No
 def test_the_last_of_two_posts_of_a_trace_counts(agreed: Ways) -> None:
     items = [{**trace(0), "output": None}, *[trace(number) for number in range(12)]]
     level, numbers, _ = agreed("pre_ramp", items)
-    assert (level, numbers["helpfulness"][2:]) == ("pass", (12, 0))
+    assert (level, numbers["helpfulness"][2:4]) == ("pass", (12, 0))
 
 
 @pytest.mark.parametrize("named", [VERTICAL, None])
@@ -273,7 +282,7 @@ def test_not_applicable_from_a_safety_judge_is_unscored_and_counts_at_its_worst(
     items = [trace(number) for number in range(12)]
     level, numbers, codes = agreed(milestone, items, na=lambda asked: "You judge answers" not in asked)
     assert (level, codes) == ("fail", {"judge_unavailable"})
-    assert {name: one[2:] for name, one in numbers.items() if name != "helpfulness"} == {
+    assert {name: one[2:4] for name, one in numbers.items() if name != "helpfulness"} == {
         "refusal": (12, 12), "honesty": (12, 12),
     }  # fmt: skip
 
@@ -316,11 +325,11 @@ def test_a_turn_without_an_answer_is_scored_by_no_judge_also_where_its_binding_w
     """A judge that is bound to the whole output would judge an empty text."""
     items = [trace(number) if number else {**trace(0), "output": None} for number in range(12)]
     _, numbers, _ = agreed("pre_ramp", items)
-    assert {(n, unscored) for _, _, n, unscored in numbers.values()} == {(12, 1)}
+    assert {(n, unscored) for _, _, n, unscored, _ in numbers.values()} == {(12, 1)}
     whole = {**CHANGES, "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.1, "
              "variables: {online: {output: output}}}"}  # fmt: skip
     numbers = by_evaluate_gate(built(whole), "pre_ramp", items, None, Model(1.0))[1]
-    assert numbers["helpfulness"][2:] == (12, 1)
+    assert numbers["helpfulness"][2:4] == (12, 1)
     made = opik_metric.LLMJudgeMetric(built(whole).judge("helpfulness"), lambda _: OpikModel())
     assert made.score_in("online", items[0]).reason == "the agent gave no output"
 
