@@ -11,6 +11,7 @@ import sys
 import typer
 
 from rampgate.cli import (
+    calibrate,
     check,
     dead_letters,
     gate,
@@ -40,7 +41,8 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-for group in (local, processes, dead_letters, queries, rules, manifest, vertical, gate, overrides, check, triage):
+_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, triage)
+for group in (local, processes, dead_letters, queries, *_JUDGES):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.
 app.info.context_settings = {

@@ -1,0 +1,86 @@
+"""`rampgate calibrate jade / production / seed`: limits of judges from single scores (contracts §5; PF-9 §5.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rampgate.cli.options import ConfigsOption, JsonOption
+
+group = typer.Typer(help="Limits of judges from scores.", no_args_is_help=True)
+FileArgument = Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, score")]
+OwnOption = Annotated[str | None, typer.Option("--vertical", help="whose limits; never below the platform's")]
+GateOption = Annotated[
+    int | None, typer.Option(min=1, help="a gate's items; default: the manifest's minimum at pre_ramp")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="calibrate")
+
+
+@group.command("jade")
+def jade_command(
+    file: Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")],
+    acceptable: Annotated[float, typer.Option(help="the lowest score of people's that is acceptable")],
+    at_gate: GateOption = None,
+    vertical: OwnOption = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each judge's floor: the 5th percentile of its scores of the turns that people found acceptable.
+
+    Exit code 1 if a judge gets no proposal: it is inverted, has under 200 traces, or its floor says next to nothing.
+
+    Example: rampgate calibrate jade round-2.jsonl --acceptable 4
+    """
+    from rampgate.checks.calibration import Options, calibrate
+    from schemas.judges import BaselineSource
+
+    source = BaselineSource.JADE_CALIBRATION
+    raise typer.Exit(calibrate(Options(source, file, acceptable, None, at_gate, vertical, configs, as_json)))
+
+
+@group.command("production")
+def production_command(
+    file: FileArgument,
+    window_days: Annotated[int, typer.Option(min=7, max=365, help="days that the scores are of")] = 30,
+    at_gate: GateOption = None,
+    vertical: OwnOption = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each judge's floor: the 5th percentile of its scores in production, less two standard deviations.
+
+    Exit code 1 if a judge gets no proposal: such a floor often is so low that nothing could breach it.
+
+    Example: rampgate calibrate production scores-30-days.jsonl --vertical receipts
+    """
+    from rampgate.checks.calibration import Options, calibrate
+    from schemas.judges import BaselineSource
+
+    source = BaselineSource.PRODUCTION_DISTRIBUTION
+    raise typer.Exit(calibrate(Options(source, file, None, window_days, at_gate, vertical, configs, as_json)))
+
+
+@group.command("seed")
+def seed_command(
+    file: FileArgument,
+    at_gate: GateOption = None,
+    vertical: OwnOption = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each judge's threshold for its first 90 days: the mean of a small run, less two standard deviations.
+
+    Exit code 1 if a judge gets no proposal.
+
+    Example: rampgate calibrate seed bootstrap.jsonl --vertical receipts
+    """
+    from rampgate.checks.calibration import Options, calibrate
+    from schemas.judges import BaselineSource
+
+    source = BaselineSource.PROVISIONAL_SEED
+    raise typer.Exit(calibrate(Options(source, file, None, None, at_gate, vertical, configs, as_json)))

@@ -1,0 +1,115 @@
+"""`rampgate calibrate jade / production / seed FILE`: a limit for each judge, and what to write (PF-9 §5.3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rampgate.cli import main
+from schemas.judges import Provenance
+from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture
+def calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Calibrate:
+    monkeypatch.setenv("RAMPGATE_SETTINGS", str(tmp_path / "none.toml"))
+    monkeypatch.delenv("RAMPGATE_CONFIGS", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+        file = jsonl(tmp_path / "scores.jsonl", *lines)
+        monkeypatch.setattr("sys.argv", ["rampgate", "calibrate", source, str(file), *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        code = int(ended.value.code or 0)
+        return code, json.loads(said.out) if "--json" in words and code < 2 else {"text": said.out}, said.err
+
+    return run
+
+
+def scored(judge: str, scores: list[Any]) -> list[dict[str, Any]]:
+    return [{"judge_id": judge, "item_id": f"i{n}", "score": score} for n, score in enumerate(scores)]
+
+
+def rated(judge: str, pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:
+    return [
+        {"judge_id": judge, "item_id": f"i{n}", "judge_score": own, "human_score": human}
+        for n, (own, human) in enumerate(pairs)
+    ]
+
+
+AGREEING = [(1.0, 1.0)] * 60 + [(3.0, 4.0)] * 20 + [(4.0, 4.0)] * 60 + [(5.0, 5.0)] * 80
+
+
+def test_a_jade_floor_is_of_the_scores_that_people_found_acceptable(calibrate: Calibrate, tmp_path: Path) -> None:
+    configs = str(written(tmp_path))
+    code, told, _ = calibrate(
+        "jade", rated("helpfulness", AGREEING), "--acceptable", "4", "--configs", configs, "--json"
+    )  # fmt: skip
+    (one,) = told["judges"]
+    assert (code, one["floor"], one["n"], one["traces"], one["proposed"]) == (0, 3.0, 160, 220, True)
+    assert one["breach_probability"] == pytest.approx(0, abs=1e-6)
+    assert 0 < one["detectable_drop"] < 4
+    block = yaml.safe_load(one["block"])
+    assert (block["floor"], block["calibration"]["traces"]) == (3, 220)
+    assert Provenance.model_fields.keys() >= block.keys() - {"floor"}
+
+
+def test_an_inverted_judge_and_one_with_few_traces_get_no_floor(calibrate: Calibrate) -> None:
+    lines = [
+        *rated("against", [(6 - own, human) for own, human in AGREEING]),
+        *rated("young", AGREEING[:20] + AGREEING[-100:]),
+    ]
+    code, told, _ = calibrate("jade", lines, "--acceptable", "4", "--json")
+    why = {one["judge_id"]: (one["proposed"], one["block"], one["reason"]) for one in told["judges"]}
+    assert code == 1
+    assert why["against"][:2] == (False, None)
+    assert "inverted" in why["against"][2]
+    assert "120 annotated traces are too few" in why["young"][2]
+
+
+def test_a_production_floor_that_nothing_could_breach_is_shown_and_not_proposed(calibrate: Calibrate) -> None:
+    lines = [*scored("wide", [1, 2, 3, 4, 5] * 40), *scored("narrow", [0.8, 0.85, 0.9] * 60)]
+    code, told, _ = calibrate("production", lines, "--json")
+    wide, narrow = told["judges"]
+    assert (code, wide["proposed"], narrow["proposed"], wide["registered"]) == (1, False, True, False)
+    assert wide["floor"] < 1
+    assert yaml.safe_load(narrow["block"])["calibration"] | {"calibrated_on": None} == {
+        "window_days": 30, "percentile": 5, "sigma": 2, "calibrated_on": None
+    }  # fmt: skip
+
+
+def test_a_seed_is_a_threshold_for_ninety_days(calibrate: Calibrate, tmp_path: Path) -> None:
+    code, told, _ = calibrate("seed", scored("mine", [4, 5, 4, 5, 4]), "--json")
+    (one,) = told["judges"]
+    block = yaml.safe_load(one["block"])
+    assert (code, one["threshold"]) == (0, pytest.approx(4.4 - 2 * 0.3**0.5))
+    assert (block["recalibration_due"] - block["calibration"]["seeded_on"]).days == 90
+
+
+def test_a_vertical_is_proposed_nothing_below_the_platform(calibrate: Calibrate, tmp_path: Path) -> None:
+    configs = str(written(tmp_path))
+    low = scored("helpfulness", [3, 3, 3, 4, 3] * 10)
+    code, told, _ = calibrate("seed", low, "--vertical", "shop", "--configs", configs, "--json")
+    assert (code, "below the platform's threshold, 4" in told["judges"][0]["reason"]) == (1, True)
+    assert calibrate("seed", low, "--configs", configs)[0] == 0
+    assert calibrate("seed", low, "--vertical", "nowhere", "--configs", configs)[0] == 2
+
+
+def test_the_report_shows_the_block_and_bad_lines_are_named(calibrate: Calibrate, tmp_path: Path) -> None:
+    code, told, _ = calibrate("seed", scored("mine", [4, 5, 4, 5, 4]))
+    assert (code, "baseline_source: provisional_seed" in told["text"]) == (0, True)
+    code, _, said = calibrate("seed", [*scored("mine", [4]), {"judge_id": "mine", "item_id": "i9", "score": "x"}])
+    assert (code, "scores.jsonl:2: score" in said) == (2, True)
+    configs = str(written(tmp_path))
+    code, _, said = calibrate("seed", scored("helpfulness", [9, 4]), "--configs", configs)
+    assert (code, "9 is no score from 1 to 5" in said) == (2, True)
