@@ -101,7 +101,7 @@ _PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("AC-11", "coverage per vertical"),
     ("AC-12", "the export is audited", _L),
     ("AC-13", "the drift check is machine-readable", _L),
-    ("AC-14", "agreement gates the reference set", _L),
+    ("AC-14", "agreement gates the reference set"),
     ("AC-15", "the reserved prefix is refused"),
     ("§5.2", "registry and taxonomy"),
     ("§5.3", "calibration methodology"),

@@ -49,6 +49,8 @@ class Bound:
     level: Level = Level.ORDINAL
     threshold: float = SEED_THRESHOLD
     source: AgreementSource = AgreementSource.PROVISIONAL_SEED
+    wrong: str = ""
+    """Why nothing can clear this threshold, as one that is overdue; empty where something can."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ def agreement(category: str, rated: Rated, bound: Bound) -> Agreement:
 
 
 def _why(value: float | None, items: int, bound: Bound) -> str:
+    if bound.wrong:
+        return bound.wrong
     if not items:
         return "no item is rated twice: nobody can tell whether annotators agree"
     if value is None:

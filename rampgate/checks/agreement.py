@@ -2,31 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalcore.agreement.check import Agreement, Bound, check
+from evalcore.agreement.check import Agreement, Bound, Rated, check
+from evalcore.agreement.reference import BrokenChain, Entry, bounds, extended, verified, version
+from evalcore.registry import disk
+from evalcore.yaml.models import read_as
 from rampgate.checks.score_files import read_ratings
-from rampgate.ci_gate.inputs import BadFile
+from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, plain, print_json
+from rampgate.registry.file_writer import replace_file
 from rampgate.tables import make_table
-from schemas.checks.agreement import Level
+from schemas.checks.agreement import AgreementFile, Level
 
 SHOWN = 5
 """Items, and codebook entries, of a category that a terminal shows; `--json` has all."""
 
 
-def check_agreement(file: Path, level: str | None, as_json: bool) -> int:
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. With `reference`, a round that clears enters that set under the name `round`."""
+
+    file: Path
+    level: str | None
+    thresholds: Path | None
+    reference: Path | None
+    round: str | None
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class Entered:
+    """What became of the round in the reference set, and the set's version."""
+
+    round: str
+    ratings: int
+    version: str
+
+
+def check_agreement(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
-    otherwise = Bound(_level(level)) if level is not None else Bound()
+    if options.level is not None and options.thresholds is not None:
+        raise Failure("--level: the file of thresholds says each category's level")
+    if (options.reference is None) is not (options.round is None):
+        raise Failure("--reference and --round: the one needs the other")
+    if options.reference is not None and options.thresholds is None:
+        raise Failure("--reference: a round enters the set by --thresholds of its categories alone")
     try:
-        rounds = read_ratings(file, lambda category: otherwise.level)
+        entries = read_reference(options.reference) if options.reference is not None else []
+        stated = bounds(_thresholds(options.thresholds), entries, disk.today()) if options.thresholds else {}
+        otherwise = Bound(_level(options.level)) if options.level is not None else Bound()
+        if options.thresholds is not None:
+            otherwise = replace(otherwise, wrong=f"{options.thresholds} has no threshold for it")
+        rounds = read_ratings(options.file, lambda category: stated.get(category, otherwise).level)
     except BadFile as error:
         raise Failure(str(error)) from error
-    found = check(rounds, {}, otherwise)
-    print_json({"categories": [_document(one) for one in found]}) if as_json else _show(found)
+    found = check(rounds, stated, otherwise)
+    entered = _enter(options, rounds, found, entries) if options.reference is not None else None
+    if options.as_json:
+        document: dict[str, Any] = {"categories": [_document(one) for one in found]}
+        if entered is not None:
+            document["reference"] = {
+                "file": str(options.reference), "round": entered.round, "entered": entered.ratings,
+                "version": entered.version,
+            }  # fmt: skip
+        print_json(document)
+    else:
+        _show(found)
+        if entered is not None:
+            sys.stdout.write(f"{entered.ratings} ratings entered the reference set, now {entered.version}\n")
     return 1 if any(one.quarantined for one in found) else 0
+
+
+def _thresholds(path: Path) -> AgreementFile:
+    try:
+        parsed, findings = read_as(AgreementFile, str(path), path.read_bytes())
+    except OSError as error:
+        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
+    if parsed is None or findings:
+        raise Failure("; ".join(str(finding) for finding in findings))
+    return parsed.model
+
+
+def read_reference(path: Path) -> list[Entry]:
+    """The entries of a reference set; none where there is no file yet. Raises BadFile where its chain is broken."""
+    if not path.exists():
+        return []
+    try:
+        return verified([one for _, one in lines(path)])
+    except BrokenChain as error:
+        raise BadFile(f"{path}:{error.line}: {error}") from error
+
+
+def _enter(
+    options: Options, rounds: Mapping[str, Rated], found: Sequence[Agreement], entries: Sequence[Entry]
+) -> Entered:
+    """Nothing of a round enters before every category of it clears (PF-9 FR-14)."""
+    name, path = options.round or "", options.reference
+    if any(entry["round"] == name for entry in entries):
+        raise Failure(
+            f"--round: {plain(name, 80)} is in {path} already; a round that was scored again has another name"
+        )
+    if path is None or any(one.quarantined for one in found):
+        return Entered(name, 0, version(entries))
+    try:
+        added = extended(entries, rounds, name, datetime.now(UTC).isoformat(timespec="seconds"))
+        text = "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in [*entries, *added])
+        replace_file(path, text)
+    except ValueError as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+    return Entered(name, len(added), version(added))
 
 
 def _level(word: str) -> Level:

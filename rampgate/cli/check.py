@@ -167,6 +167,13 @@ def agreement_command(
         str | None,
         typer.Option(help="nominal, ordinal, interval or ratio; default: ordinal"),
     ] = None,
+    thresholds: Annotated[
+        Path | None, typer.Option(help="level and threshold of each category, YAML; default: 0.667 for all")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="the reference set that the round enters once every category clears")
+    ] = None,
+    round_name: Annotated[str | None, typer.Option("--round", help="the round's name in the reference set")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how far annotators agree: Krippendorff's alpha by category, and what lowers it (PF-9 FR-14).
@@ -176,6 +183,6 @@ def agreement_command(
 
     Example: rampgate check agreement round-2.jsonl --level ordinal
     """
-    from rampgate.checks.agreement import check_agreement
+    from rampgate.checks.agreement import Options, check_agreement
 
-    raise typer.Exit(check_agreement(file, level, as_json))
+    raise typer.Exit(check_agreement(Options(file, level, thresholds, reference, round_name, as_json)))

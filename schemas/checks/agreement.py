@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from schemas.files import Day, FileModel, Number, Text
 
 
 class Level(StrEnum):
@@ -24,3 +29,29 @@ class AgreementSource(StrEnum):
 
 SEED_THRESHOLD = 0.667
 """Krippendorff's floor for tentative conclusions."""
+
+
+class CategoryAgreement(FileModel):
+    """What annotators of one category have to reach."""
+
+    level: Level = Level.ORDINAL
+    """What may be said of two ratings that differ."""
+    threshold: Annotated[Number, Field(gt=0, le=1)]
+    """The least Krippendorff's alpha of a round that enters the reference set."""
+    baseline_source: AgreementSource
+    """Where the threshold comes from."""
+    calibration_ref: Text | None = None
+    """The pilot, or the rounds, that it was derived from. Required with all but provisional_seed."""
+    set_on: Day
+    """The day on which it was derived, or set."""
+    recalibration_due: Day
+    """The day by which it is derived again: a seed within 90 days, all else within 180 (PF-9 FR-4)."""
+
+
+class AgreementFile(FileModel):
+    """`specs/verticals/<vertical>/eval/agreement.yaml`."""
+
+    vertical: Text
+    """The folder's name."""
+    categories: Annotated[dict[Text, CategoryAgreement], Field(min_length=1)]
+    """Category -> what its annotators have to reach."""
