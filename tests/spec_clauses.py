@@ -122,9 +122,7 @@ CLAUSES: Final = [
     *(Clause("PF-9", *about) for about in _PF9),
 ]
 
-NOT_YET: Final = {
-    "PC5 §5.7": "ad-hoc and scheduled evaluations",
-}
+NOT_YET: Final[dict[str, str]] = {}
 """What of a clause that is held in its other parts is not there."""
 TRIED: Final = frozenset(
     f"PC5 {name}"

@@ -1,7 +1,7 @@
 """One item, one verdict, whichever way it goes (contracts §3, "One way"): items, verticals, duplicates, what is not
-applicable or not scored, slips, milestones, limits, skips, late seeds, suspended judges, baselines, coverage and what
-people said of items are drawn at random, and the stream, `gate run`, `evaluate_gate` and the judges' metrics agree on
-every one.
+applicable or not scored, dimensions, slips, milestones, limits, skips, late seeds, suspended judges, baselines,
+coverage and what people said of items are drawn at random, and the stream, `gate run`, `evaluate_gate` and the judges'
+metrics agree on every one.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def owner(vertical: str | None) -> str | None:
 
 
 LIMITS = st.sampled_from((0.9, 0.92, 0.95, 1.0))
-MEANS = {"helpfulness": (0.5, 0.9, 1.0), "brevity": (3.0, 5.0), "refusal": (0.9, 1.0), "honesty": (1.0,)}
+MEANS = {"helpfulness": (0.9, 1.0, 1.0), "brevity": (3.0, 5.0), "refusal": (0.9, 1.0), "honesty": (1.0,)}
 """Means of earlier gates: lower and higher ones than today's."""
 
 
@@ -103,7 +103,7 @@ def besides(draw: st.DrawFn) -> Beside:
     past = {
         judge: draw(st.lists(st.sampled_from(means), min_size=1, max_size=4))
         for judge, means in MEANS.items()
-        if draw(st.integers(0, 3)) == 0
+        if draw(st.booleans())
     }
     return Beside(
         suspended=tuple(judge for judge in JUDGES if draw(st.integers(0, 14)) == 7),
@@ -139,7 +139,7 @@ def rollouts(draw: st.DrawFn) -> Drawn:
     if asked_of and must not in {row["metadata"]["category"] for row in kept.values()}:
         asked_of.append(draw(golden(must, 6, None, outputs)))
     milestone = draw(st.sampled_from((RAMP, FULL)))
-    judges = draw(st.lists(st.sampled_from(JUDGES), min_size=1, max_size=3, unique=True))
+    judges = draw(st.lists(st.sampled_from((*JUDGES, "brevity.tone")), min_size=1, max_size=3, unique=True))
     return Drawn(milestone, vertical, tuple(judges), tuple(traced), tuple(asked_of), draw(besides()))
 
 
@@ -151,7 +151,7 @@ def merges(draw: st.DrawFn) -> Drawn:
     category = CATEGORIES[owner(vertical or said)]
     numbers = draw(st.lists(st.integers(0, 11), min_size=draw(st.sampled_from((1, 5))), max_size=10, unique=True))
     asked_of = tuple(draw(golden(category, number, said, outputs)) for number in numbers)
-    judges = ("helpfulness", "brevity") if category == "shop_returns" else ("helpfulness",)
+    judges = ("helpfulness", "brevity", "brevity.tone") if category == "shop_returns" else ("helpfulness",)
     return Drawn(MERGE, vertical, judges, (), asked_of, draw(besides()))
 
 

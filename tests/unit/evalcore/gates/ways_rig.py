@@ -32,7 +32,7 @@ from evalcore.gates.history import Line, Stand
 from evalcore.gates.requests import RampRequest, named
 from evalcore.gates.skips import GateSkip, SkippedGate, Skips
 from evalcore.registry.registry import Registry
-from evalcore.scoring.answers import Answer, ItemAnswers, NotApplicable, Scored, Unscored, item_hash
+from evalcore.scoring.answers import Answer, ItemAnswers, NotApplicable, Scored, Unscored, answer_of, item_hash
 from evalcore.scoring.assignments import task_of
 from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
@@ -122,7 +122,8 @@ class Drawn:
             "evaluation_manifest.yaml": json.dumps(manifest),
             "rules/helpfulness.yaml": "{score_type: FLOAT, threshold: 0.9, floor: 0.1, tolerance: 0.02}",
             "rules/brevity.yaml": "{sampling_rate: 0.5, filter: {field: sub_agent, operator: '!=', value: finder}, "
-            f"recalibration_due: {due}, calibration: {{seeded_on: {due - timedelta(days=90)}}}}}",
+            f"recalibration_due: {due}, calibration: {{seeded_on: {due - timedelta(days=90)}}}, "
+            "dimensions: {tone: {description: How it sounds., threshold: 4.5}}}",
             "rules/honesty.yaml": CONFIRMING,
             "rules/shop/helpfulness.yaml": json.dumps({"threshold": dict(self.beside.shop), "filter": None}),
             "adjudications.yaml": json.dumps({"adjudications": [*self._adjudications()]}),
@@ -138,9 +139,11 @@ class Drawn:
             }  # fmt: skip
 
 
-def reply(messages: Any, kind: str, asked: Counter[str]) -> str:
-    """What the judges' model says of the marked text: one digit for each kind of score, one for the safety judge's.
-    `asked` counts how often it was asked each question before."""
+def reply(messages: Any, form: Mapping[str, Any], asked: Counter[str]) -> str:
+    """What the judges' model says of the marked text: one digit for each kind of score, one for the safety judge's. A
+    dimension has the score of another kind's digit. `form` are the fields of an answer; `asked` counts how often it was
+    asked each question before."""
+    kind = form["score"]["anyOf"][0]["type"]
     text = str(messages)
     asked[text] += 1
     digits = MARK.search(text)
@@ -150,7 +153,10 @@ def reply(messages: Any, kind: str, asked: Counter[str]) -> str:
     found = SCORES[kind][int(digits[1][place])]
     if found == "slip":
         found = asked[text] > 1
-    return "no score" if found == "?" else json.dumps({"score": found, "reason": "r"})
+    said = {"score": found, "reason": "r"}
+    if "dimensions" in form:
+        said["dimensions"] = {"tone": SCORES[kind][int(digits[1][0])]}
+    return "no score" if found == "?" else json.dumps(said)
 
 
 class GateModel:
@@ -160,7 +166,7 @@ class GateModel:
         self._asked: Counter[str] = Counter()
 
     async def complete(self, asked: Any) -> Reply:
-        return Reply(reply(asked.messages, asked.schema["properties"]["score"]["anyOf"][0]["type"], self._asked))
+        return Reply(reply(asked.messages, asked.schema["properties"], self._asked))
 
 
 class MetricModel(ChatOnly):
@@ -169,8 +175,7 @@ class MetricModel(ChatOnly):
         self._asked: Counter[str] = Counter()
 
     def generate_chat_completion(self, messages: Any, response_format: Any = None, **more: Any) -> Any:
-        kind = response_format.model_json_schema()["properties"]["score"]["anyOf"][0]["type"]
-        return {"content": reply(messages, kind, self._asked)}
+        return {"content": reply(messages, response_format.model_json_schema()["properties"], self._asked)}
 
 
 def told(level: Any, scores: Mapping[str, Any], reasons: Sequence[Any], of: Any = getattr) -> Verdict:
@@ -228,10 +233,15 @@ def by_metrics(drawn: Drawn, registry: Registry) -> Verdict:
         found = metric.score(**fields) if item.context == "offline" else metric.score_in("online", fields)
         about = ItemAnswers(item.id, (found.value,), item_hash(task_of(judge, item)))
         kinds = {None: Scored(found.value, about=about), "unscored": Unscored(""), "not_applicable": NotApplicable()}
-        answers.setdefault(judge.id, []).append(kinds[(found.metadata or {}).get("outcome")])
+        made = kinds[(found.metadata or {}).get("outcome")]
+        answers.setdefault(judge.id, []).append(made)
+        parts = (found.metadata or {}).get("dimensions", {})
+        for name in judge.dimensions:
+            part = answer_of(judge, parts[name]) if name in parts else made
+            answers.setdefault(f"{judge.id}.{name}", []).append(part)
     floor = registry.gates.coverage_floor if drawn.milestone is not MERGE else None
-    made = gate.verdict(answers, TODAY, coverage_floor=floor, **known(drawn))
-    return told(made.verdict, made.per_judge_scores, made.reasons)
+    decided = gate.verdict(answers, TODAY, coverage_floor=floor, **known(drawn))
+    return told(decided.verdict, decided.per_judge_scores, decided.reasons)
 
 
 class DrawnWorld(World):
