@@ -1,4 +1,4 @@
-"""`rampgate rules validate / list / diff / sync / create / rollback` (contracts §5)."""
+"""`rampgate rules validate / list / diff / sync / create / delete / rollback` (contracts §5)."""
 
 from __future__ import annotations
 
@@ -129,6 +129,30 @@ def create_command(
     from rampgate.cli.jobs.rules import create_rule
 
     raise typer.Exit(create_rule(name, file, vertical, dry_run, as_json, opik, metrics_file))
+
+
+@rules.command("delete")
+def delete_command(
+    name: Annotated[str, typer.Argument(help="The judge's id")],
+    vertical: VerticalOption = None,
+    audit: Annotated[Path | None, typer.Option(help="JSON Lines file to which each deletion is appended first")] = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+    opik: OpikOption = None,
+    configs: ConfigsOption = None,
+) -> None:
+    """Delete from Opik what a sync made of a judge that is no longer in the registry.
+
+    A judge that has a rule file is refused, since gates may need it. Rules that no sync made are left alone.
+
+    Example: rampgate rules delete old_judge --audit audit.jsonl --yes
+    """
+    from rampgate.cli.jobs.rule_delete import DeleteAsked, delete_rule
+    from rampgate.settings import load_settings
+
+    settings = load_settings({"configs": configs, "opik": opik})
+    raise typer.Exit(delete_rule(settings, DeleteAsked(name, vertical, audit, yes, dry_run, as_json)))
 
 
 @rules.command("rollback")

@@ -1,11 +1,12 @@
 """Reads and writes a vertical's judges as automation rules of its own Opik project (PC5 FR-7, §5.6).
 
-Reading needs no right to write. Only `apply` and `write` write, and only into the project that they are given.
+Reading needs no right to write. Only `apply`, `write` and `delete` write, and only into the project that they are
+given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -71,6 +72,11 @@ class OpikRules:
         else:
             call = partial(_once, partial(self._client.call, "POST", EVALUATORS, body))
         await self._call(f"rule {rule.name!r}", call)
+
+    async def delete(self, project_id: str, rules: Sequence[str]) -> None:
+        """Delete rules of the project, by their ids. Those that are gone already make no difference."""
+        path, query = f"{EVALUATORS}/delete", {"project_id": project_id}
+        await self._call("rules", partial(self._client.call, "POST", path, {"ids": list(rules)}, query=query))
 
     async def _call(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         try:
