@@ -38,7 +38,7 @@ from streams.gates.verdict_log import VerdictLog
 from streams.kafka.judge_scores import JudgeScoresTopic
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
-from streams.redis.score_cache import AnswerSeal, RedisScoreCache
+from streams.redis.score_cache import AnswerSeal, RedisScoreCache, shared_seal
 from streams.redis.state_completeness import StateCompleteness
 
 log = structlog.get_logger(__name__)
@@ -80,12 +80,7 @@ def answer_seal(settings: Settings) -> AnswerSeal:
 def kept_seal(settings: Settings, installation: InstallationSealing, purpose: bytes) -> Sealing:
     """Seals what gates keep and can't ask for again, so each worker has to know it: with the secret of `answer_seal`,
     else with the installation's, which is in Redis and shuts out only who can't read there."""
-    secret = revealed(settings.seal_key or settings.model_key)
-
-    async def seal() -> AnswerSeal:
-        return AnswerSeal(secret.encode() if secret is not None else (await installation()).key, purpose)
-
-    return seal
+    return shared_seal(revealed(settings.seal_key or settings.model_key), installation, purpose)
 
 
 def _versions() -> dict[str, str]:

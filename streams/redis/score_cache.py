@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import hmac
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 from agents.keys import JUDGE_SCORE
 from agents.ports import Unavailable
 from evalcore.scoring.cache import LARGEST
+from schemas.dead_letters import Sealing
 
 AT_ONCE = 500
 GATHER_SECONDS = 0.02
@@ -55,6 +56,17 @@ class AnswerSeal:
         name = key.encode()
         said = b"%b%d:%b%b" % (self._purpose, len(name), name, answer)
         return hmac.digest(self._secret, said, "sha256")[:SEAL_BYTES]
+
+
+def shared_seal(
+    secret: str | None, installation: Sealing, purpose: bytes
+) -> Callable[[], Coroutine[Any, Any, AnswerSeal]]:
+    """Returns what gives the seal of all workers: by the secret, else by the installation's key."""
+
+    async def seal() -> AnswerSeal:
+        return AnswerSeal(secret.encode() if secret is not None else (await installation()).key, purpose)
+
+    return seal
 
 
 class RedisScoreCache:

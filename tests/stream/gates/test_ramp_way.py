@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from rampgate.local.services.http_services import LocalModel
 from rampgate.local.services.kafka import KafkaCluster
@@ -28,7 +29,9 @@ async def rig(
     judges_model: LocalModel,
 ) -> AsyncIterator[Rig]:
     async with ramp_rig(kafka, redis_url, local_opik.url, topic_prefix, registry_of_today) as made:
-        made.settings = made.settings.model_copy(update={"model_url": judges_model.url})
+        # With a secret that all workers have (docs/judging.md); without one Redis is asked for the installation's.
+        own = {"model_url": judges_model.url, "seal_key": SecretStr("a secret of all workers")}
+        made.settings = made.settings.model_copy(update=own)
         made.scoring = None  # what the settings say: a real model's client
         yield made
 
