@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from agents import rerolls, thumbs, traces
 from agents.join.step import Agent
@@ -18,7 +19,8 @@ from schemas.verticals import Vertical
 from streams.app import Tuning
 from streams.kafka.client import KafkaDeadLetters, KafkaRecords, Producer
 from streams.kafka.inflation import limit_inflation
-from streams.metrics import Metrics
+from streams.kafka.judge_scores import JudgeScoresTopic
+from streams.metrics import Metrics, scores_sent
 from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore
 from streams.retry import WallClock
@@ -61,6 +63,10 @@ class Parts:
         letters = KafkaDeadLetters(self.producer, topic, limit, self.sealing)
         scores, traces = self.opik.scores, self.opik.traces
         return Ports(self.store, scores, letters, self.records, traces, self.clock, self.newcomers, self.sealing)
+
+    @property
+    def judge_scores(self) -> JudgeScoresTopic:
+        return JudgeScoresTopic(self.producer, self.topics["judge-scores"], partial(scores_sent, self.metrics))
 
     @property
     def tuning(self) -> Tuning:

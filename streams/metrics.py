@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 
@@ -25,6 +26,7 @@ from schemas.outcomes import State
 from schemas.signals import DECLARED, kinds
 from schemas.verdicts import Code, GateVerdict, Verdict, VerdictLevel
 from schemas.verticals import UNREGISTERED
+from schemas.wire_forms import ScoreEvent
 from streams.metric_set import (
     CAUSES,
     ESCAPES,
@@ -213,6 +215,11 @@ class Metrics(MetricSet):
             "rampgate_live_judge_scores_total",
             "Live traces judged, each judge counted; unscored is where its model gave no usable answer.",
             outcome=JUDGED,
+        )
+        self.score_events = self._counter(
+            "rampgate_judge_score_events_total",
+            "Judges' scores that are durable on their topic (PC5 §9.4); a repeat counts again.",
+            source=("live", "gate"),
         )
         self.live_escapes = self._counter(
             "rampgate_live_escapes_total",
@@ -492,6 +499,12 @@ def gate_decided(metrics: Metrics, gate: GateVerdict, seconds: float) -> None:
     metrics.gates_fired.labels(gate.milestone).inc()
     metrics.gate_verdicts.labels(gate.milestone, "error" if undecided else gate.verdict).inc()
     metrics.gate_duration.labels(gate.milestone).observe(seconds)
+
+
+def scores_sent(metrics: Metrics, events: Sequence[ScoreEvent]) -> None:
+    """Count scores that are durable on their topic."""
+    for source, count in Counter(event["source"] for event in events).items():
+        metrics.score_events.labels(source).inc(count)
 
 
 def scores_given(metrics: Metrics, milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> None:

@@ -35,7 +35,6 @@ from streams.gates.model_client import ModelClient
 from streams.gates.ramp_requests import RampRequests
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
-from streams.kafka.judge_scores import JudgeScoresTopic
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
 from streams.redis.score_cache import AnswerSeal, RedisScoreCache, shared_seal
@@ -148,7 +147,7 @@ class Gates:
 
     def _by_settings(self) -> Scoring:
         settings, store = self.parts.settings, self.parts.store
-        events = JudgeScoresTopic(self.parts.producer, self.parts.topics["judge-scores"])
+        events = self.parts.judge_scores
         if settings.model_url is None:
             return JudgeScoring(None, events, self.parts.clock)
         key = revealed(settings.model_key)

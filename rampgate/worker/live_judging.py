@@ -24,7 +24,6 @@ from streams.alerts.regression_response import Channels, Responder, TrendLog
 from streams.alerts.regression_watch import RegressionWatch
 from streams.alerts.triage_log import TriageLog
 from streams.kafka.delayed_consumer import DelayedConsumer
-from streams.kafka.judge_scores import JudgeScoresTopic
 
 log = structlog.get_logger(__name__)
 GROUP = "-live"
@@ -144,7 +143,7 @@ class LiveJudges:
             parts.opik.traces.get,
             frozenset(name for name, vertical in parts.verticals.items() if vertical.live_judge == "opik"),
             parts.topics["traces"],
-            JudgeScoresTopic(parts.producer, parts.topics["judge-scores"]),
+            parts.judge_scores,
             self._observe,
             lambda escape: parts.metrics.live_escapes.labels(escape).inc(),
         )

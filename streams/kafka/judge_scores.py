@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 import orjson
@@ -15,10 +15,12 @@ AT_ONCE = 500
 
 
 class JudgeScoresTopic:
-    """The topic of judges' scores."""
+    """The topic of judges' scores. `sent` is told of events that are durable."""
 
-    def __init__(self, producer: Producer, topic: str) -> None:
-        self._producer, self._topic = producer, topic
+    def __init__(
+        self, producer: Producer, topic: str, sent: Callable[[Sequence[ScoreEvent]], None] = lambda events: None
+    ) -> None:
+        self._producer, self._topic, self._sent = producer, topic, sent
 
     async def put(self, events: Iterable[ScoreEvent]) -> None:
         """Return once all are durable, under their trace's id, or their item's. Raises Unavailable; some may be durable
@@ -26,6 +28,7 @@ class JudgeScoresTopic:
         left = iter(events)
         while some := list(islice(left, AT_ONCE)):
             await self._producer.send([(self._topic, _key(event), orjson.dumps(event), []) for event in some])
+            self._sent(some)
 
 
 def _key(event: ScoreEvent) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -91,3 +92,16 @@ async def test_a_topic_that_takes_nothing_is_unavailable_and_never_half_done_in_
     for port in (JudgeScoresTopic(producer, "judge-scores"), MemoryScoreEvents(down=True)):
         with pytest.raises(Unavailable):
             await port.put(events(1))
+
+
+async def test_what_is_durable_is_told_and_what_is_not_is_not(kafka: KafkaCluster, topic_prefix: str) -> None:
+    topic = topic_prefix + "judge-scores"
+    kafka.create_topics([topic], PARTITIONS)
+    told: list[ScoreEvent] = []
+    for address, count in ((kafka.bootstrap, 2 * len(JUDGES)), ("127.0.0.1:1", 0)):
+        told.clear()
+        producer = Producer(KafkaAccess((address,)))
+        with suppress(Unavailable):
+            await JudgeScoresTopic(producer, topic, told.extend).put(events(2))
+        await producer.close()
+        assert len(told) == count
