@@ -73,7 +73,7 @@ def shown(one: Candidate, verdict: dict[str, Any]) -> RenderableType:
         f"  ({verdict['milestone']}: {sample['size']} traces, {evidence['duration_seconds']:.1f} s)",
     )
     tail = Text(_why(verdict))
-    return explained(f"A verdict, read from the topic: {word}", Group(head, _numbers(verdict), tail))
+    return explained(f"A verdict, read from the topic: {word}", Group(head, _numbers(verdict), _powers(verdict), tail))
 
 
 def _numbers(verdict: dict[str, Any]) -> Table:
@@ -84,6 +84,16 @@ def _numbers(verdict: dict[str, Any]) -> Table:
         numbers = ("–" if value is None else f"{value:.3g}" for value in limits)
         found = "passed" if row["passed"] else row["rule"]
         table.add_row(judge, *numbers, str(row["n"]), row["enforcement"], row["standing"], found)
+    return table
+
+
+def _powers(verdict: dict[str, Any]) -> Table:
+    """What the sample could have seen, by each judge's measured noise."""
+    table = make_table(None, "Judge", ">Finds a fall of", ">A clean candidate passes")
+    for judge, row in verdict["per_judge_scores"].items():
+        drop, clean = row["detectable_drop"], row["clean_pass_probability"]
+        fall = "–" if drop is None else f"{drop:.3g} (80 % power)"
+        table.add_row(judge, fall, "–" if clean is None else f"{clean:.2%}")
     return table
 
 

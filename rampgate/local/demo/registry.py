@@ -1,4 +1,4 @@
-"""Copies the shipped registry with fresh dates; the demo's has one audited override (PC5 §5.2)."""
+"""Copies the shipped registry with fresh dates; the demo's has one audited override (PC5 §5.2), and judges' noise."""
 
 from __future__ import annotations
 
@@ -10,21 +10,31 @@ from typing import Any
 
 import yaml
 
-from evalcore.registry.files import OVERRIDES
+from evalcore.registry.disk import read_tree
+from evalcore.registry.files import NOISE, OVERRIDES
+from evalcore.registry.registry import build
+from evalcore.validation import checked
 from rampgate.console import Failure
+from schemas.judges import ScoreType
 
 SHIPPED = Path(__file__).parents[3]
 WARNS = "ux_quality"
 """The judge that may only warn at pre_ramp here."""
+_MADE_UP = """\
+# Made up for the demo, by what its stand-in for a model is: it answers the same question alike each time. What a real
+# model's judges do is measured: rampgate check noise --write.
+"""
 _DUE = re.compile(r"^(\s*recalibration_due:\s*)\d{4}-\d\d-\d\d", re.MULTILINE)
 _SEEDED = re.compile(r"^(\s*seeded_on:\s*)\d{4}-\d\d-\d\d", re.MULTILINE)
 GOOD_FOR = timedelta(days=80)
 
 
 def demo_registry(folder: Path, today: date) -> Path:
-    """Copy the registry with the demo's override into `folder`; return its configuration folder. Raises Failure."""
+    """Copy the registry with the demo's override and noise into `folder`; return its configuration folder. Raises
+    Failure."""
     configs = seeded(folder, today)
     _excepted(configs, today)
+    _noise_known(configs, today)
     return configs
 
 
@@ -69,3 +79,23 @@ def _excepted(configs: Path, today: date) -> None:
         ]
     }
     (configs / OVERRIDES).write_text(yaml.safe_dump(overrides, sort_keys=False))
+
+
+def _noise_known(configs: Path, today: date) -> None:
+    """Verdicts then say what their sample could have seen."""
+    entries: Any = [
+        {
+            "judge": judge.id,
+            "judge_version": judge.version,
+            "measured_on": today.isoformat(),
+            "items": 100,
+            "asks": 2,
+            "flip_rate": 0.0,
+            "flip_rate_ci95": [0.0, 0.037],
+            "deviation": 0.0,
+            "deviation_ci95": [0.0, 0.0],
+            **({"false_alarm_rate": 0.0, "miss_rate": 0.0} if judge.score_type is ScoreType.BOOLEAN else {}),
+        }
+        for judge in build(checked(read_tree(configs), today)[0]).all()
+    ]
+    (configs / NOISE).write_text(_MADE_UP + yaml.safe_dump({"measured": entries}, sort_keys=False))
