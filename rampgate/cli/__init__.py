@@ -13,6 +13,7 @@ import typer
 from rampgate.cli import (
     calibrate,
     check,
+    datasets,
     dead_letters,
     gate,
     local,
@@ -41,7 +42,7 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, triage)
+_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, datasets, triage)
 for group in (local, processes, dead_letters, queries, *_JUDGES):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.

@@ -1,0 +1,37 @@
+"""`rampgate datasets list`: the golden sets that the manifest names, and what Opik holds of them (PC5 §2, §5.6)."""
+
+from __future__ import annotations
+
+import typer
+
+from rampgate.cli.options import ConfigsOption, JsonOption, OpikOption, VerticalOption
+
+group = typer.Typer(help="The datasets that gates judge on (PC5 §5.6).", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="datasets")
+
+
+@group.callback()
+def datasets() -> None:
+    """Only reads: a dataset is its vertical's own."""
+
+
+@group.command("list")
+def list_command(
+    vertical: VerticalOption = None,
+    as_json: JsonOption = False,
+    opik: OpikOption = None,
+    configs: ConfigsOption = None,
+) -> None:
+    """Show the platform's golden set and each vertical's: what the manifest wants of it and what Opik holds.
+
+    Exit code 1 if Opik holds another version or size, or too few categories, 2 if it can't be read.
+
+    Example: rampgate datasets list --vertical receipts --json
+    """
+    from rampgate.cli.jobs.datasets import list_datasets
+    from rampgate.settings import load_settings
+
+    raise typer.Exit(list_datasets(load_settings({"configs": configs, "opik": opik}), vertical, as_json))
