@@ -12,6 +12,7 @@ from schemas.judges import Variables
 
 Context = Literal["offline", "online", "playground"]
 CONTEXTS: tuple[Context, ...] = ("offline", "online", "playground")
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _PART = re.compile(r"([A-Za-z_][\w-]*)|\[(-?\d+)\]")
 
 
@@ -60,7 +61,7 @@ def as_text(value: Any) -> str:
     """Returns a value as prompts show it: a text as it is, "" for null, anything else as JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    return "" if value is None else _JSON(value)
 
 
 def _kind(value: Any) -> str:

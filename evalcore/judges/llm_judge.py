@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from evalcore.framing import MOST_TOKENS, is_cut, system_text, turn_json
-from evalcore.judges.bindings import CONTEXTS, Context, bind, names
+from evalcore.judges.bindings import CONTEXTS, Context, bind
 from evalcore.judges.evaluator import Evaluation, Prompt, Task
 from evalcore.judges.score_parsing import NOT_APPLICABLE, read
 from evalcore.registry.judge import Judge
@@ -35,7 +35,7 @@ def render(judge: Judge, context: Context, source: Mapping[str, Any], judged_tok
     rule = judge.rule
     values = bind(rule.variables, context, source)
     schema = answer_schema(judge.score_type, judge.score_range, tuple(rule.dimensions or ()), rule.takes_na)
-    rubric = system_text(rule.task_introduction, rule.prompt, names(rule.variables), tuple(schema["required"]))
+    rubric = system_text(rule.task_introduction, rule.prompt, tuple(values), tuple(schema["required"]))
     turn = turn_json(values, judged_tokens)
     return Prompt(
         rule.model,

@@ -133,8 +133,14 @@ class RememberedAnswers:
             except Exception as error:
                 self._without_cache(error)
                 held = [None] * len(unknown)
+            read: dict[tuple[bytes, int], Evaluation | None] = {}  # a judge gives few answers, and many times
             for (key, task), value in zip(unknown.items(), held, strict=True):
-                if (answer := kept(value, task.judge)) is not None:
+                if value is None:
+                    continue
+                said = value, id(task.judge)
+                if said not in read:
+                    read[said] = kept(value, task.judge)
+                if (answer := read[said]) is not None:
                     found[key] = self._remember(key, answer)
         for key, task in zip(keys, tasks, strict=True):
             if task.digest and found[key] is not None:

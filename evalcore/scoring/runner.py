@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,10 +28,14 @@ from evalcore.scoring.nonce_key import nonce_key
 
 __all__ = ["Judgement", "Scorer", "Scoring"]
 log = logging.getLogger(__name__)
-CHUNK = 100
-"""Tasks whose prompts are made and looked up together; the event loop is free in between."""
+CHUNK = 400
+"""Tasks that are looked up together, in one question to the cache."""
+HELD = 1_000_000
+"""Characters of items whose prompts wait to be looked up; with more the cache is asked for fewer at once."""
 SLICE = 250_000
 """Characters of items that are read before the event loop is free again: some milliseconds. One item may have more."""
+EACH = 2_500
+"""Characters that could be read while a prompt is made of nothing."""
 AHEAD = 64
 CACHED = "cached"
 ONES_OWN = PASSING | {Failure.OVER_LIMIT, Failure.DOWN}
@@ -168,6 +172,7 @@ class Scoring:
         self._new: asyncio.Queue[int | None] = asyncio.Queue()
         self._open: asyncio.Queue[tuple[int, str, Prompt] | None] = asyncio.Queue(AHEAD)
         self._going: asyncio.Task[None] | None = None
+        self._workers = 0
 
     @property
     def in_order(self) -> bool:
@@ -237,41 +242,51 @@ class Scoring:
             yield chunk
 
     async def _look_up(self, group: asyncio.TaskGroup) -> None:
-        workers = read = 0
+        read = 0
         async for chunk in self._chunks():
-            asked: dict[int, tuple[str, Prompt]] = {}
+            asked, held = dict[int, tuple[str, Prompt]](), 0
             for place in chunk:
                 task = self._tasks[place]
                 known = self._scorer.answered.of_item(task)
                 if known is not None and not unconfirmed(task.judge, known):
                     self._cached(place, known)
                     continue
-                made = evaluate(replace(task, judged_tokens=self._scorer.judged_tokens))
-                if isinstance(made, Prompt):
-                    asked[place] = cache_key(task.judge, made, self._scorer.source), made
-                    if made.cut:  # an answer that is remembered by the item's bytes would not say so
-                        self._tasks[place] = replace(task, digest=b"")
-                    read += made.read + len(made.turn)
-                    if read >= SLICE:
-                        read = 0
-                        await asyncio.sleep(0)
-                else:
+                if task.judged_tokens != self._scorer.judged_tokens:
+                    task = replace(task, judged_tokens=self._scorer.judged_tokens)
+                made = evaluate(task)
+                if not isinstance(made, Prompt):
                     self._found[place] = judgement(task, made, cached=True)
-            names = [name for name, _ in asked.values()]
-            held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
-            for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
-                if answer is not None and not unconfirmed(self._tasks[place].judge, answer):
-                    self._cached(place, answer, prompt.cut)
                     continue
-                # More workers than places, so that no place is empty while an answer is read and kept.
-                if workers < 2 * self._scorer.at_once:
-                    workers += 1
-                    group.create_task(self._work())
-                self._scorer.look(self._tasks[place].judge, prompt)
-                await self._open.put((place, name, prompt))
+                asked[place] = cache_key(task.judge, made, self._scorer.source), made
+                if made.cut:  # an answer that is remembered by the item's bytes would not say so
+                    self._tasks[place] = replace(self._tasks[place], digest=b"")
+                size = made.read + len(made.turn)
+                read, held = read + size + EACH, held + size
+                if read >= SLICE:
+                    read = 0
+                    await asyncio.sleep(0)
+                if held >= HELD:
+                    await self._ask(group, asked)
+                    asked, held = {}, 0
+            await self._ask(group, asked)
             await asyncio.sleep(0)
-        for _ in range(workers):
+        for _ in range(self._workers):
             await self._open.put(None)
+
+    async def _ask(self, group: asyncio.TaskGroup, asked: Mapping[int, tuple[str, Prompt]]) -> None:
+        """Look the questions up, by their tasks' places, and queue those to which there is no answer."""
+        names = [name for name, _ in asked.values()]
+        held = await self._scorer.answered.look_up([self._tasks[place] for place in asked], names)
+        for (place, (name, prompt)), answer in zip(asked.items(), held, strict=True):
+            if answer is not None and not unconfirmed(self._tasks[place].judge, answer):
+                self._cached(place, answer, prompt.cut)
+                continue
+            # More workers than places, so that no place is empty while an answer is read and kept.
+            if self._workers < 2 * self._scorer.at_once:
+                self._workers += 1
+                group.create_task(self._work())
+            self._scorer.look(self._tasks[place].judge, prompt)
+            await self._open.put((place, name, prompt))
 
     async def _work(self) -> None:
         while (queued := await self._open.get()) is not None:

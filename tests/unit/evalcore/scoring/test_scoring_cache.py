@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalcore.judges.evaluator import Evaluation, Task
+from evalcore.scoring import cache
 from evalcore.scoring.answers import Scored
 from evalcore.scoring.cache import NO_WORDS, MemoryScoreCache, kept, written
 from evalcore.scoring.calls import Spend
@@ -175,3 +176,19 @@ async def test_who_asked_the_model_keeps_its_words_where_another_had_the_same_an
     answers = await asyncio.gather(first.score("g", tasks("a")), second.score("g", tasks("a")))
     assert [one.reason for (one,) in answers] == [answers[0][0].reason] * 2
     assert answers[0][0].reason != NO_WORDS
+
+
+async def test_a_judges_kept_answers_are_read_once_for_each_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate's 800 answers are a handful of different ones, and each is read as strictly as the model's own."""
+    held, reads, read = MemoryScoreCache(), list[bytes | None](), cache.kept
+
+    def counted(value: bytes | None, judge: Any) -> Evaluation | None:
+        reads.append(value)
+        return read(value, judge)
+
+    model = Model(lambda output, _: f'{{"score": {4 if output < "o5" else 5}, "reason": "r"}}')
+    first = await scorer(model, held).score("g", many(100))
+    monkeypatch.setattr(cache, "kept", counted)
+    again = await scorer(model, held).score("g", many(100))
+    assert [one.answer for one in again] == [one.answer for one in first]
+    assert sorted(reads, key=str) == [b"4", b"5"]
