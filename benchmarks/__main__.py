@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks import (
+    candidate,
     flat,
     judges,
     latency,
@@ -29,6 +30,7 @@ ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "start": start.run,
     "registry": registry.run,
     "judges": judges.run,
+    "candidate": candidate.run,
     "verdicts": verdicts.run,
     "live": memory.live,
     "flat": flat.run,

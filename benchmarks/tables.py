@@ -213,6 +213,19 @@ def judges(found: Found) -> list[str]:
     return [*table(head, rows), "", f"{at_once} calls at once; medians of {found['rounds']} rounds."]
 
 
+def candidate(found: Found) -> list[str]:
+    one = found["measured"]
+    bound, both = max(one["candidate"], one["judges"]), one["candidate"] + one["judges"]
+    head = ["", "the candidate's bound", "the judges'", "took", "times the larger", "one after the other"]
+    told = (
+        f"{found['items']} items, {found['seconds']:g} s an answer, {found['asked_at_once']} at once; "
+        f"{one['calls']:g} calls of {found['latency']:g} s"
+    )
+    times = [f"{one['candidate']:.1f} s", f"{one['judges']:.1f} s", f"{one['took']:.1f} s"]
+    rows = [[told, *times, f"**{one['took'] / bound:.2f}**", f"{both / bound:.2f} at least"]]
+    return [*table(head, rows), "", f"{found['at_once']} calls at once; medians of {found['rounds']} rounds."]
+
+
 def verdicts(found: Found) -> list[str]:
     goal, at_once = found["goals"]["decided_p95"], found["at_once"]
     parts = {
@@ -285,6 +298,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "flat": flat,
     "registry": registry,
     "judges": judges,
+    "candidate": candidate,
     "verdicts": verdicts,
 }
 TITLES = {
@@ -299,5 +313,6 @@ TITLES = {
     "flat": "Flat with live judging on",
     "registry": "The registry",
     "judges": "Judges",
+    "candidate": "Candidate and judges side by side",
     "verdicts": "Verdicts",
 }
