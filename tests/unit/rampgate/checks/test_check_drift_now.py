@@ -26,7 +26,7 @@ GREETING = (
     '<component id="greeting" version="1.0">\n<capability category="greeting" archetype="conversation">\n'
     '<judges><judge id="helpfulness"/></judges>\n</capability>\n<prompt>Greet back.</prompt>\n</component>\n'
 )
-MADE = ("--seed", "words", "--items", "120")
+MADE = ("--seed", "words", "--items", "100")
 Check = Callable[..., tuple[int, dict[str, Any], str]]
 
 
@@ -98,9 +98,9 @@ def test_the_same_outputs_are_judged_again_by_the_model_though_it_answered_them_
         assert {one["judge_id"]: (one["passed"], one["kl"]) for one in found["judges"]} == dict.fromkeys(
             JUDGES, (True, 0)
         )
-        assert calls(model) - before == first // 2 >= 4 * 120
+        assert calls(model) - before == first // 2 >= 4 * 100
     lines = (root / "drift-baseline.jsonl").read_text().splitlines()
-    assert len(lines) == 4 * 120
+    assert len(lines) == 4 * 100
     assert set(json.loads(lines[0])) == {"judge_id", "item_id", "score", "judge_version", "item_hash"}, "no text"
 
 
@@ -110,7 +110,7 @@ def test_a_judge_that_scores_a_point_higher_than_at_its_calibration_has_drifted(
     jsonl(file, *(shifted(json.loads(line)) for line in file.read_text().splitlines()))
     code, found, _ = check(*MADE, "--judge", "helpfulness")
     (one,) = found["judges"]
-    assert (code, one["passed"], one["threshold"], one["n"]) == (1, False, 0.1, 120)
+    assert (code, one["passed"], one["threshold"], one["n"]) == (1, False, 0.1, 100)
 
 
 def test_pf9_ac13_in_a_pull_request_the_judges_whose_file_or_component_changed_are_checked(
@@ -142,7 +142,7 @@ def test_in_a_pull_request_the_limit_and_a_missing_baseline_are_the_versions_bef
     rewritten(rule, "0.1", "7.5")
     code, found, told = check(*MADE, "--base", "HEAD")
     (one,) = found["judges"]
-    assert (code, one["passed"], one["threshold"], one["baseline_n"]) == (0, True, 0.1, 120), told
+    assert (code, one["passed"], one["threshold"], one["baseline_n"]) == (0, True, 0.1, 100), told
     assert found["judged_at_base"] == ["refusal"]
 
 
@@ -159,7 +159,7 @@ def test_a_baseline_of_one_judge_leaves_the_others_and_a_judge_without_one_is_un
 ) -> None:
     for judge in ("helpfulness", "refusal", "helpfulness"):
         assert check(*MADE, "--judge", judge, "--capture", "1")[0] == 0
-    assert len((root / "drift-baseline.jsonl").read_text().splitlines()) == 240
+    assert len((root / "drift-baseline.jsonl").read_text().splitlines()) == 200
     code, found, _ = check(*MADE)
     passed = {one["judge_id"]: one["passed"] for one in found["judges"]}
     assert (code, passed) == (1, {"helpfulness": True, "refusal": True, "brevity": None, "honesty": None})
