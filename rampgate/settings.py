@@ -7,10 +7,7 @@ value that may hold a password.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import quote, urlsplit
@@ -20,7 +17,6 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
-    ValidationError,
     field_validator,
     model_validator,
 )
@@ -29,14 +25,10 @@ from rampgate.console import Failure
 from schemas.settings import SENTINEL_SCHEMES, in_the_clear, is_loopback, read_secret, read_sentinel_url
 
 _URL_QUERY = re.compile(r"(?<=://)([^\s?#\"']*\?)[^\s\"']+")
-_URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
+URL_PASSWORD = re.compile(r"(?<=://)(?:([^/@\s:]*):)?[^\s]*@")
 _CALLER = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-__all__ = ["KafkaSecurity", "Settings", "SettingsError", "load_settings", "shown_settings"]
 DAY = 86_400.0
-PREFIX = "RAMPGATE_"
-_NOT_SETTINGS = ("settings", "cache")
-"""`RAMPGATE_SETTINGS` names the file, `RAMPGATE_CACHE` the folder of the services' jars."""
-_SECRETS = (
+SECRETS = (
     "opik_api_key", "token", "model_key", "candidate_key", "pagerduty_key", "slack_webhook", "grafana_token",
     "redis_password", "seal_key", "github_token",
 )  # fmt: skip
@@ -102,22 +94,10 @@ def usable_url(value: str, *schemes: str) -> str:
     return value
 
 
-def json_object(key: str, text: str) -> dict[str, Any]:
-    """Parse a setting that is JSON. The SettingsError names the place and quotes nothing: it may be a password."""
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        at = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise SettingsError(f"{key}: not valid JSON{at}") from None
-    if not isinstance(value, dict):
-        raise SettingsError(f"{key}: must be a JSON object")
-    return value
-
-
 def hide_password(text: str) -> str:
     """The text with the credentials of every URL in it hidden, except a user's name that comes with a password. A URL's
     query is hidden too, since some services take their key there."""
-    text = _URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
+    text = URL_PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else "***@", text)
     return _URL_QUERY.sub(r"\1***", text)
 
 
@@ -297,7 +277,7 @@ class Settings(BaseModel):
     @classmethod
     def _secrets_from_files(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            for name in _SECRETS:
+            for name in SECRETS:
                 file = data.get(f"{name}_file")
                 if isinstance(file, str | Path) and file and not data.get(name):
                     try:
@@ -306,7 +286,7 @@ class Settings(BaseModel):
                         raise ValueError(f"{name}_file: {error}") from error
         return data
 
-    @field_validator(*_SECRETS)
+    @field_validator(*SECRETS)
     @classmethod
     def _no_empty_secret(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not value.get_secret_value().strip():
@@ -359,7 +339,7 @@ class Settings(BaseModel):
             return self
         for name, secret in _CARRIED.items():
             url: str | None = getattr(self, name)
-            carries = url is not None and (getattr(self, secret) is not None or _URL_PASSWORD.search(url) is not None)
+            carries = url is not None and (getattr(self, secret) is not None or URL_PASSWORD.search(url) is not None)
             if carries and in_the_clear(str(url).removeprefix("litellm:")):
                 raise ValueError(
                     f"{name}: a key or password would be sent in the clear to another machine; use https:// or "
@@ -418,74 +398,3 @@ class Settings(BaseModel):
         if len(callers) != len(lines):
             raise SettingsError(f"tokens_file: {self.tokens_file}: two callers have the same token")
         return callers
-
-
-def load_settings(flags: dict[str, Any] | None = None, file: Path | None = None) -> Settings:
-    """Settings from flags over environment over `rampgate.toml` over defaults.
-
-    Raises SettingsError naming the source, the field and what to do; unknown keys are errors in every source.
-    """
-    path = file or Path(os.environ.get(f"{PREFIX}SETTINGS", "rampgate.toml"))
-    values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    if path.exists():
-        try:
-            values = tomllib.loads(path.read_text())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{path}: not valid TOML: {error}") from error
-        except OSError as error:
-            raise SettingsError(f"{path}: can't be read: {error.strerror}") from error
-        origin = {key: str(path) for key in values}
-    elif file is not None:
-        raise SettingsError(f"{path}: no such settings file")
-    env: dict[str, Any] = {}
-    for key, text in os.environ.items():
-        name = key.removeprefix(PREFIX).lower()
-        if key.startswith(PREFIX) and name not in _NOT_SETTINGS:
-            env[name] = json_object(key, text) if name == "kafka_security" else text
-            origin[name] = key
-    override(values, env)
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    override(values, given)
-    origin |= {name: "--" + name.replace("_", "-") for name in given}
-    try:
-        settings = Settings.model_validate(values)
-    except ValidationError as error:
-        lines = []
-        for item in error.errors():
-            name = str(item["loc"][0]) if item["loc"] else _named(item["msg"])
-            where = origin.get(name, name or "settings")
-            hint = "; no such setting, see `rampgate settings`" if item["type"] == "extra_forbidden" else ""
-            lines.append(f"{where}: {'.'.join(map(str, item['loc'])) or 'settings'}: {item['msg']}{hint}")
-        raise SettingsError("\n".join(lines)) from error
-    for name, value in given.items():
-        if name in _SECRETS or (isinstance(value, str) and _URL_PASSWORD.search(value)):
-            raise SettingsError(
-                f"{origin[name]}: {name}: every user of this machine can read a command line, so no password may stand "
-                f"there: give it in {PREFIX}{name.upper()}, in a file, or in rampgate.toml"
-            )
-    return settings
-
-
-def _named(message: str) -> str:
-    """The setting that an error about several begins with, empty for none."""
-    name = message.removeprefix("Value error, ").partition(":")[0]
-    return name if name in Settings.model_fields else ""
-
-
-def override(values: dict[str, Any], higher: dict[str, Any]) -> None:
-    """Override values of a lower source. A secret and the file that holds one are two forms of one setting."""
-    for name in _SECRETS:
-        forms = (name, f"{name}_file")
-        if any(form in higher for form in forms):
-            for form in forms:
-                values.pop(form, None)
-    values |= higher
-
-
-def shown_settings(settings: Settings) -> dict[str, Any]:
-    """Every setting in a form that may be shown: secrets and passwords in URLs are `***`."""
-    shown: dict[str, Any] = settings.model_dump(mode="json")
-    for name in _SECRETS:
-        shown[name] = "***" if getattr(settings, name) is not None else None
-    return {name: hide_password(value) if isinstance(value, str) else value for name, value in shown.items()}

@@ -13,7 +13,7 @@ from agents.ports import Unavailable
 from evalcore import triage
 from rampgate.console import Failure, plain, run, user
 from rampgate.logs import configure_logs
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from rampgate.wiring import make_parts
 from rampgate.worker.live_judging import triage_log

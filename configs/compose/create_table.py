@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import boto3
 
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 
 
 def main() -> None:

@@ -26,7 +26,8 @@ from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.standing import append_standings, publish
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.settings import Settings, load_settings, revealed
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from rampgate.worker.gates import call_limits
 from schemas.checks.canaries import CanaryFile

@@ -18,7 +18,7 @@ from rampgate.checks.score_lines import ScoreColumn, read_scores
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.judges import judge_id
 

@@ -27,7 +27,7 @@ from rampgate.checks.score_files import read_pairs
 from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 from schemas.dead_letters import clean

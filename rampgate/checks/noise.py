@@ -29,7 +29,8 @@ from rampgate.checks.datasets import items_to_judge
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.file_writer import replace_file
-from rampgate.settings import Settings, load_settings, revealed
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from rampgate.worker.gates import call_limits
 from schemas.judges import Noise, NoiseFile, ScoreType, judge_id

@@ -32,6 +32,6 @@ def list_command(
     Example: rampgate datasets list --vertical receipts --json
     """
     from rampgate.cli.jobs.datasets import list_datasets
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     raise typer.Exit(list_datasets(load_settings({"configs": configs, "opik": opik}), vertical, as_json))

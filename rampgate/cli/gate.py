@@ -69,7 +69,7 @@ def plan_command(
     from evalcore.registry import disk
     from rampgate.ci_gate.changes import changes, table_at
     from rampgate.cli.jobs.override_audit import append, looked_up, read_description
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
     from schemas.dead_letters import clean
 
     if bool(agent_id) != bool(agent_version):
@@ -142,7 +142,7 @@ def proposal_command(
     """
     from rampgate.cli.jobs.findings import workflow_commands
     from rampgate.cli.jobs.gate_proposal import write_proposal
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     made, document = write_proposal(load_settings({"configs": configs}).configs, revision, to)
     sys.stderr.write("".join(f"{line}\n" for line in workflow_commands(made.findings)))

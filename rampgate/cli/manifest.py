@@ -111,7 +111,7 @@ def sync_command(
     """
     from rampgate.cli.jobs.manifest import sync
     from rampgate.cli.jobs.rules import SyncAsked
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
     raise typer.Exit(sync(settings, SyncAsked(vertical, None, yes, dry_run, as_json, metrics_file)))

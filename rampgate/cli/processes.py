@@ -250,7 +250,7 @@ def sweep(
 def logged_settings(flags: dict[str, Any]) -> Settings:
     """The settings with these flags; also configures the logs by them."""
     from rampgate.logs import configure_logs
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     settings = load_settings(flags)
     configure_logs(settings.log_level, settings.log_format)

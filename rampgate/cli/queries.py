@@ -74,7 +74,7 @@ def settings(as_json: JsonOption = False) -> None:
     Example: RAMPGATE_WRITE=true rampgate settings
     """
     from rampgate.cli.jobs import queries
-    from rampgate.settings import load_settings, shown_settings
+    from rampgate.settings_sources import load_settings, shown_settings
 
     found = load_settings()
     shown = shown_settings(found)
@@ -93,7 +93,7 @@ def refresh(
     Example: rampgate refresh --http 127.0.0.1:8350
     """
     from rampgate.cli.jobs import refresh as job
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     done = job.request_refresh(load_settings({"http": http}))
     print_json(done.model_dump(mode="json")) if as_json else job.show(done)

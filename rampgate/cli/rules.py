@@ -104,7 +104,7 @@ def sync_command(
     Example: rampgate rules sync --vertical receipts --yes
     """
     from rampgate.cli.jobs.rules import SyncAsked, sync_rules
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
     raise typer.Exit(sync_rules(settings, SyncAsked(vertical, None, yes, dry_run, as_json, metrics_file)))
@@ -149,7 +149,7 @@ def delete_command(
     Example: rampgate rules delete old_judge --audit audit.jsonl --yes
     """
     from rampgate.cli.jobs.rule_delete import DeleteAsked, delete_rule
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
     raise typer.Exit(delete_rule(settings, DeleteAsked(name, vertical, audit, yes, dry_run, as_json)))
@@ -177,7 +177,7 @@ def rollback_command(
     Example: rampgate rules rollback response_quality --to v1.4.0 --yes
     """
     from rampgate.cli.jobs.rule_rollback import Rollback, roll_back
-    from rampgate.settings import load_settings
+    from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
     raise typer.Exit(roll_back(settings, Rollback(name, to, vertical, yes, dry_run, as_json, metrics_file)))

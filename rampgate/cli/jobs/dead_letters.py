@@ -21,7 +21,7 @@ from rampgate.queries import (
     full_topic_name,
     parse_replay_id,
 )
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.dead_letter_answers import ReplayAnswer, StoredDeadLetter, parse_dead_letter
 from schemas.dead_letters import Seal

@@ -29,7 +29,8 @@ from rampgate.cli.jobs.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
-from rampgate.settings import Settings, load_settings
+from rampgate.settings import Settings
+from rampgate.settings_sources import load_settings
 
 FILE = "drift-baseline.jsonl"
 NOW, BEFORE = Path("now"), Path("before")

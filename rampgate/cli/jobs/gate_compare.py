@@ -22,7 +22,8 @@ from rampgate.cli.jobs.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
-from rampgate.settings import Settings, load_settings, revealed
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from rampgate.worker.gates import call_limits
 from schemas.judges import Milestone

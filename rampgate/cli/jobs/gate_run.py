@@ -37,7 +37,8 @@ from rampgate.ci_gate.run import GateRequest, GateRun
 from rampgate.cli.jobs.override_audit import append, looked_up, read_description
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.settings import Settings, load_settings, revealed
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
 from rampgate.worker.gates import call_limits
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone

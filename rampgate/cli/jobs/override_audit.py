@@ -18,7 +18,8 @@ from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.ci_gate.override_log import KINDS, publish
 from rampgate.console import Failure, run
 from rampgate.logs import configure_logs
-from rampgate.settings import Settings, load_settings, revealed
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
 
 LONGEST = 256 * 1024
 """Bytes of a description; GitHub's have at most 65,536 characters."""

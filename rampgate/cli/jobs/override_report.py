@@ -11,7 +11,7 @@ from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.ci_gate.override_log import Quarter, read, report
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 
 

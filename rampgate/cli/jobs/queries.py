@@ -15,7 +15,7 @@ from agents.ports import Unauthorized, Unavailable
 from rampgate.console import BadQuery, Failure, plain, run
 from rampgate.logs import configure_logs
 from rampgate.queries import Queries, reasons_of
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.tables import conservation_table, coverage_table, make_table
 from rampgate.wiring import make_parts
 from schemas.answers import Answer, Conservation, CoverageAnswer, TurnView

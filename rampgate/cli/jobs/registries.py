@@ -11,7 +11,7 @@ from evalcore.registry.registry import Registry, build
 from evalcore.validation import checked
 from evalcore.yaml.findings import ValidationResult
 from rampgate.console import Failure
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 
 
 def root_of(configs: Path | None) -> Path:

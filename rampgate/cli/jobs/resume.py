@@ -10,7 +10,7 @@ from agents.keys import LET_THROUGH
 from agents.ports import Change, Unavailable
 from rampgate.console import Failure, run
 from rampgate.logs import configure_logs
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.topics import consumed
 from streams.kafka.offsets import KafkaOffsets

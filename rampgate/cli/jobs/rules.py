@@ -25,7 +25,8 @@ from rampgate.logs import configure_logs
 from rampgate.registry.rule_sync import RuleSync
 from rampgate.registry.verticals import load_verticals
 from rampgate.registry.view import UnknownName
-from rampgate.settings import Settings, load_settings
+from rampgate.settings import Settings
+from rampgate.settings_sources import load_settings
 from schemas.judges import judge_id
 from schemas.verticals import Vertical
 from streams.metrics import Metrics

@@ -20,7 +20,7 @@ from rampgate.cli.jobs.override_audit import write
 from rampgate.cli.jobs.resume import partition_of
 from rampgate.console import Failure, run
 from rampgate.logs import configure_logs
-from rampgate.settings import load_settings
+from rampgate.settings_sources import load_settings
 from rampgate.wiring import Parts, make_parts
 from schemas.signals import kinds
 from streams.kafka.client import client_options, make_consumer, started

@@ -13,7 +13,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from rampgate.settings import Settings, SettingsError, load_settings, shown_settings
+from rampgate.settings import Settings, SettingsError
+from rampgate.settings_sources import load_settings, shown_settings
 from schemas.settings import in_the_clear
 
 SASL = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "user": "u"}

@@ -15,7 +15,8 @@ from evalcore.scoring.bounded_answer import BoundedClient
 from rampgate.ci_gate.github import GitHub
 from rampgate.cli.jobs.override_audit import looked_up
 from rampgate.console import Failure
-from rampgate.settings import SettingsError, load_settings
+from rampgate.settings import SettingsError
+from rampgate.settings_sources import load_settings
 from streams.retry import Retry
 from tests.unit.rampgate.ci_gate.github_api import PULL, FakeGitHub, github
 

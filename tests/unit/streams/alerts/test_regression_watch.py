@@ -16,7 +16,8 @@ from agents.ports import Unavailable
 from evalcore.gates.regression import Event, Response, Step, WatchLimits
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.calls import Failure, Reply
-from rampgate.settings import Settings, shown_settings
+from rampgate.settings import Settings
+from rampgate.settings_sources import shown_settings
 from rampgate.worker.live_judging import channels_of
 from streams.alerts.regression_watch import (
     GIVEN_UP_AFTER_MS,
