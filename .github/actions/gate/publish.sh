@@ -10,7 +10,7 @@ secret=$(mktemp "$RUNNER_TEMP/kafka.XXXXXX")
 trap 'rm -f "$secret"' EXIT
 printf %s "$KAFKA_PASSWORD" >"$secret"
 security=$("${rampgate%/*}/python" -c 'import json, sys
-told = json.loads(sys.stdin.read() or "{}")
+told = json.loads(sys.stdin.read().strip() or "{}")
 print(json.dumps(told | {"secret_file": sys.argv[1]} if "user" in told else told))' "$secret" <<<"$KAFKA_SECURITY")
 cd "$TARGET"
 RAMPGATE_KAFKA=$KAFKA RAMPGATE_KAFKA_SECURITY=$security "$rampgate" overrides publish "$audit" --json

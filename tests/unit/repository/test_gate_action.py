@@ -229,6 +229,18 @@ def test_an_override_that_the_central_log_can_not_take_fails_the_job_and_only_it
     assert PASSWORD not in done.stdout + done.stderr
 
 
+def test_a_log_that_asks_for_no_login_needs_no_security(runner: Runner) -> None:
+    """`kafka-security` may be left out, as its default says."""
+    (runner.made).mkdir()
+    (runner.made / "audit.jsonl").write_text('{"kind": "gate_skip", "repository": "example/agents"}\n')
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(runner.temp)}
+    environment |= {"ACTION": str(runner.action), "TARGET": str(runner.target), "KAFKA": "127.0.0.1:9"}
+    environment |= {"KAFKA_SECURITY": ACTION["inputs"]["kafka-security"]["default"], "KAFKA_PASSWORD": ""}
+    command = ["bash", str(runner.action / "publish.sh")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert "no override holds that the central log does not have" in done.stderr, "it was tried"
+
+
 def skipping(milestone: str) -> str:
     """A description with a skip that is filled in and ticked."""
     soon = (datetime.now(UTC) + timedelta(days=30)).date()
