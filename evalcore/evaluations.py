@@ -6,6 +6,7 @@ that to live scores is.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -83,9 +84,9 @@ def _evaluated(judge: Judge, found: Sequence[tuple[Item, Judgement]]) -> Evaluat
 
 def _distinct(items: Sequence[Item], name: str) -> int:
     """An item of a dataset is nobody's in particular: one that was curated can't be one user's doing."""
-    known = {_metadata(item).get(name) for item in items if item.context == "online"}
-    named = sum(1 for one in known if isinstance(one, str) and one)
-    return named + sum(item.context == "offline" for item in items)
+    known = [_metadata(item).get(name) for item in items if item.context == "online"]
+    named = {one for one in known if isinstance(one, str) and one}
+    return len(named) + sum(item.context == "offline" for item in items)
 
 
 def _metadata(item: Item) -> Mapping[str, Any]:
@@ -94,13 +95,17 @@ def _metadata(item: Item) -> Mapping[str, Any]:
 
 
 def _answers(one: EvaluatedJudge, judge: Judge) -> Answers:
-    """A record comes from elsewhere: what is off the judge's scale is unscored, as everywhere."""
+    """A record comes from elsewhere: what is off the judge's scale, or has no usable weight, is unscored, as
+    everywhere."""
     low, high = judge.score_range
-    fine = [(value, weight, count) for value, weight, count in one.scores if low <= value <= high and weight > 0]
+    fine = [
+        (value, weight, count) for value, weight, count in one.scores if low <= value <= high and 0 < weight < math.inf
+    ]
     off = sum(count for _, _, count in one.scores) - sum(count for _, _, count in fine)
     return Answers(
         tuple(value for value, _, count in fine for _ in range(count)),
         tuple(weight for _, weight, count in fine for _ in range(count)),
-        tuple(weight for weight, count in one.missing for _ in range(count)) + (1.0,) * off,
+        tuple(weight if 0 < weight < math.inf else 1.0 for weight, count in one.missing for _ in range(count))
+        + (1.0,) * off,
         one.not_applicable,
     )

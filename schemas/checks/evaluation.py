@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MOST_ANSWERS = 1_000_000
+"""Answers in one evaluation. They are numbers in a record, but things in the memory of who responds."""
 
 
 class Origin(StrEnum):
@@ -49,3 +53,13 @@ class Evaluation(BaseModel):
     by: str = ""
     """Who asked."""
     at: datetime
+
+    @model_validator(mode="after")
+    def _is_of_an_evaluation(self) -> Self:
+        """What somebody evaluated is never live: by such a record the breach of live scores would end."""
+        if self.origin is Origin.LIVE:
+            raise ValueError("origin: live scores are no evaluation")
+        counts = [count for one in self.judges for *_, count in (*one.scores, *one.missing)]
+        if min(counts, default=1) < 1 or sum(counts) > MOST_ANSWERS:
+            raise ValueError(f"judges: each count is at least 1, and all are at most {MOST_ANSWERS:,}")
+        return self

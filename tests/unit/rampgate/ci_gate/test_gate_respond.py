@@ -70,6 +70,12 @@ def test_users_and_sessions_of_what_is_below_the_floor_go_with_it(rig: Traced, s
     assert (safety.users, safety.sessions) == (2, 5)
 
 
+def test_what_is_no_name_of_a_user_is_nobody(rig: Traced, sent: list[Evaluation]) -> None:
+    jsonl(rig.traces, *(trace(n, 0.1, user_id=["u"], session_id={"s": n}) for n in range(TRACES)))
+    verdict(*on(rig), *ASKED, code=1)
+    assert {(one.users, one.sessions) for one in sent[0].judges} == {(0, 0)}
+
+
 def test_each_item_of_a_dataset_counts_as_a_user_of_its_own(rig: Traced, sent: list[Evaluation]) -> None:
     rig.answers(lambda n: 0.1)
     verdict("--dataset", rig.dataset, "--outputs", rig.outputs, "--respond", "scheduled", *WHO, code=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +14,7 @@ from structlog.testing import capture_logs
 from agents.keys import REGRESSION_LEASE
 from evalcore.evaluations import lines_of
 from evalcore.gates.regression import EVALUATED_DAYS, Event, Response, Step, WatchLimits, look
-from schemas.checks.evaluation import EvaluatedJudge, Evaluation, Origin
+from schemas.checks.evaluation import MOST_ANSWERS, EvaluatedJudge, Evaluation, Origin
 from schemas.dead_letters import Record
 from streams.alerts.evaluations import EvaluationResponses
 from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, RegressionWatch
@@ -193,3 +195,29 @@ async def test_few_scores_decide_nothing_and_what_is_off_the_scale_is_no_score()
     await workers.hear(said(SAFETY, scores=((-5.0, 1.0, 40),)))
     ((one, _),) = [(one.breach.kind, one.steps) for one in workers.done]
     assert one == "unscored", "it pages as a judge that gives no score, and ramps nobody down"
+
+
+def test_what_has_no_usable_weight_is_unscored_and_no_unscored_item_weighs_nothing() -> None:
+    known = said(SAFETY, scores=((0.0, math.inf, 2), (0.0, -1.0, 1), (0.0, 2.0, 1)), missing=((-5.0, 1), (math.nan, 1)))
+    ((line,), _) = lines_of(evaluation(known), REGISTRY)
+    assert (line.answers.weights, line.answers.missing) == ((2.0,), (1.0,) * 5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"origin": "live"},
+        {"scores": ((0.0, 1.0, MOST_ANSWERS + 1),)},
+        {"missing": ((1.0, MOST_ANSWERS), (1.0, 1))},
+        {"scores": ((0.0, 1.0, -1),)},
+    ],
+    ids=["of live scores", "more scores than anybody gives", "more missing ones", "less than none"],
+)
+async def test_a_record_that_no_evaluation_makes_brings_nothing_and_fills_no_memory(changes: dict[str, Any]) -> None:
+    made = evaluation(said(SAFETY)).model_dump(mode="json")
+    (made if "origin" in changes else made["judges"][0]).update(changes)
+    workers = Workers()
+    with capture_logs() as logs:
+        assert await workers.take(Rec(json.dumps(made).encode())) == []
+    assert [one["event"] for one in logs] == ["no_evaluation"]
+    assert workers.done == []
