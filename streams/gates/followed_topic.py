@@ -107,7 +107,12 @@ class FollowedTopic(ABC):
 
         while True:
             heed_cancel()
-            await Retry(first=1.0, longest=5.0).call(self.read_on, Unavailable, noticed=noticed)
+            try:
+                await Retry(first=1.0, longest=5.0).call(self.read_on, Unavailable, noticed=noticed)
+            except Exception:
+                # A follower that ended would leave what was known last standing for good.
+                self.lost()
+                log.exception("following_a_topic_failed", topic=self._topic)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _assigned(self, consumer: AIOKafkaConsumer) -> list[TopicPartition]:
