@@ -149,6 +149,7 @@ class RegressionWatch:
         self._store, self._clock, self._registry, self._carry_out = store, clock, registry, carry_out
         self._window, self._limits = round(window_seconds * 1000), limits
         self._every, self._ready = every, ready
+        self._one_at_a_time = asyncio.Lock()  # the lease is this watch's, so it holds up no other task of it
 
     async def run(self) -> None:
         """Look at the scores until cancelled."""
@@ -166,25 +167,29 @@ class RegressionWatch:
     async def once(self) -> list[Response]:
         """Look once; returns the responses to what is new. Nothing where another worker looks. Raises Unavailable."""
         registry = self._registry()
-        if registry is None or not await self._lease.acquire():
+        if registry is None:
             return []
-        try:
-            known, now = await self._known(), self._clock.now_ms()
-            found = await watched(self._store, registry, now, self._window)
-            return await self._respond(known, found, now, whole=True)
-        finally:
-            await self._lease.release()
+        async with self._one_at_a_time:
+            if not await self._lease.acquire():
+                return []
+            try:
+                known, now = await self._known(), self._clock.now_ms()
+                found = await watched(self._store, registry, now, self._window)
+                return await self._respond(known, found, now, whole=True)
+            finally:
+                await self._lease.release()
 
     async def evaluated(self, lines: Sequence[Watched], at: int) -> bool:
         """Respond to what an evaluation found that came `at` that time (ms), as to what a look at live scores finds.
         Returns whether nothing of it is left to do; False also where another worker looks. Raises Unavailable."""
-        if not await self._lease.acquire():
-            return False
-        try:
-            known, now = await self._known(), self._clock.now_ms()
-            await self._respond(known, known.newest(lines, at), now, whole=False)
-        finally:
-            await self._lease.release()
+        async with self._one_at_a_time:
+            if not await self._lease.acquire():
+                return False
+            try:
+                known, now = await self._known(), self._clock.now_ms()
+                await self._respond(known, known.newest(lines, at), now, whole=False)
+            finally:
+                await self._lease.release()
         keys = {line.key_of(kind) for line in lines for kind in Kind}
         return not any(pending.response.breach.key in keys for pending in known.pending)
 

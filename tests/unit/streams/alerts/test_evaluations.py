@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from dataclasses import replace
@@ -11,13 +12,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agents.keys import REGRESSION_LEASE
+from agents.keys import REGRESSION_LEASE, REGRESSION_STATE
 from evalcore.evaluations import lines_of
 from evalcore.gates.regression import EVALUATED_DAYS, Event, Response, Step, WatchLimits, look
 from schemas.checks.evaluation import MOST_ANSWERS, EvaluatedJudge, Evaluation, Origin
 from schemas.dead_letters import Record
 from streams.alerts.evaluations import EvaluationResponses
-from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, RegressionWatch
+from streams.alerts.regression_watch import GIVEN_UP_AFTER_MS, LEASE_MS, PendingResponse, Regressions, RegressionWatch
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.agents.builders import DAY, Rec
 from tests.unit.evalcore.gates.regression_cases import NOW, REGISTRY, bad, only, seen
@@ -154,6 +155,34 @@ async def test_an_evaluation_that_is_tried_again_undoes_nothing_that_a_later_one
     await workers.hear(said(SAFETY, well=True))
     assert await workers.take(first) == []
     assert workers.events()[-1] == (SAFETY, Event.RECOVERED)
+
+
+async def test_evaluations_that_come_at_once_forget_nothing_of_each_other() -> None:
+    """Each partition of the topic is read beside the others, and they share the watch and so its lease."""
+    workers = Workers()
+    begun = asyncio.Event()
+
+    async def carry_out(pending: PendingResponse) -> PendingResponse:
+        """The first takes longer than any other. Every step is left, to be tried again."""
+        waits = 1 if begun.is_set() else 200
+        begun.set()
+        for _ in range(waits):
+            await asyncio.sleep(0)
+        return pending
+
+    watch = RegressionWatch(
+        workers.store, workers.clock, lambda: workers.registry, carry_out,
+        window_seconds=86_400, limits=WatchLimits(minimum=30), every=1.0,
+    )  # fmt: skip
+    responses = EvaluationResponses(watch, lambda: workers.registry, workers.clock)
+    records = [workers.record(evaluation(said(SAFETY), agent_version=version)) for version in ("v7", "v8")]
+    first = asyncio.create_task(responses([records[0]]))
+    await begun.wait()
+    second = asyncio.create_task(responses([records[1]]))
+    assert [await first, await second] == [[records[0]], [records[1]]]
+    known = Regressions.decode(*await workers.store.read([REGRESSION_STATE.key()]))
+    assert {breach.agent_version for breach in known.open.values()} == {"v7", "v8"}
+    assert {pending.response.breach.agent_version for pending in known.pending} == {"v7", "v8"}
 
 
 async def test_while_another_worker_looks_the_record_waits() -> None:
