@@ -46,6 +46,8 @@ class TriageReminders:
                 await self.once()
             except Unavailable as error:
                 log.warning("triage_reminders_wait", reason=clean(str(error)))
+            except Exception:
+                log.exception("triage_reminders_failed")
             await asyncio.sleep(self._every)
 
     async def once(self) -> None:

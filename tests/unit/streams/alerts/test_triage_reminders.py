@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -116,3 +117,28 @@ async def test_an_item_that_is_closed_between_two_looks_at_the_topic_is_not_remi
     rig.items.now = {name: done}
     await rig.look(LATE)
     assert rig.told == []
+
+
+async def test_a_defect_at_one_look_does_not_end_the_looks(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise nobody is reminded any more, and the gauge stays as it was."""
+    looks, looked_again = 0, asyncio.Event()
+
+    async def items() -> dict[str, TriageItem]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise RuntimeError("of no kind that is expected")
+        looked_again.set()
+        return {}
+
+    monkeypatch.setattr(rig.items, "items", items)
+    held: Any = rig.items
+    task = asyncio.create_task(TriageReminders(held, rig.clock, rig.made, None, 0.0).run())
+    again = asyncio.create_task(looked_again.wait())
+    try:
+        await asyncio.wait([task, again], timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        assert looked_again.is_set()
+    finally:
+        for one in (task, again):
+            one.cancel()
+        await asyncio.gather(task, again, return_exceptions=True)
