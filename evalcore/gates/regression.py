@@ -187,6 +187,8 @@ def look(
                 continue
             breach, below = state
             before = standing.get(breach.key)
+            if before is not None and below and _lapsed(before, None, limits, now):
+                before = None  # it ended, and nobody has looked since
             if below and before is None:
                 standing[breach.key] = breach
                 responses.append(Response(breach, Event.BREACH, _on_breach(breach, limits.ramping)))

@@ -135,6 +135,15 @@ async def test_without_another_evaluation_a_breach_ends_after_a_while_and_is_tol
     assert workers.events()[-1] == (QUALITY, Event.BREACH)
 
 
+async def test_a_breach_that_should_have_ended_is_told_again_also_where_nobody_looked_meanwhile() -> None:
+    """As where live judging is off."""
+    workers = Workers()
+    await workers.hear(said(QUALITY))
+    workers.clock.ms += (EVALUATED_DAYS + 1) * DAY
+    await workers.hear(said(QUALITY))
+    assert workers.events() == [(QUALITY, Event.BREACH), (QUALITY, Event.BREACH)]
+
+
 async def test_a_step_that_failed_keeps_the_record_until_it_is_done_whatever_becomes_of_redis() -> None:
     workers = Workers()
     record = workers.record(evaluation(said(SAFETY)))
