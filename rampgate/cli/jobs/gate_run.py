@@ -152,10 +152,10 @@ def decide(options: Options) -> int:
             raise Failure(str(error)) from error
     published = _published(outcome, options, settings) if options.publish else None
     tell(outcome, options.format, options.as_json)
-    if isinstance(published, Unavailable):
-        raise Failure(f"--publish: the verdict is not on its topic: {published}") from published
     if options.respond is not None:
         respond(settings, outcome, origin_of(options.respond), _agent(options))
+    if isinstance(published, Unavailable):
+        raise Failure(f"--publish: the verdict is not on its topic: {published}") from published
     return 1 if outcome.verdict.verdict is VerdictLevel.FAIL else 0
 
 

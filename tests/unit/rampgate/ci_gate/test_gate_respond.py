@@ -124,3 +124,19 @@ def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Traced, monkeypatch
     assert '"verdict": "pass"' in done.stdout
     assert isinstance(done.exception, Failure)
     assert "nobody there" in str(done.exception)
+
+
+def test_what_is_found_is_handed_over_also_where_the_verdict_can_not_be_published(
+    rig: Traced, sent: list[Evaluation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judges were asked, and an agent that is live may be below its floors."""
+
+    async def publish(*said: object) -> None:
+        raise Unavailable("Kafka producer: no such topic")
+
+    monkeypatch.setattr("rampgate.cli.jobs.gate_run.publish", publish)
+    rig.answers(lambda n: 0.1)
+    done = ran("--dataset", rig.dataset, "--outputs", rig.outputs, "--publish", "--respond", "scheduled", *WHO)
+    assert len(sent) == 1
+    assert isinstance(done.exception, Failure)
+    assert "no such topic" in str(done.exception)
