@@ -252,3 +252,29 @@ async def test_a_trace_that_comes_while_its_signal_is_given_up_wins() -> None:
     await world.revisit("r")
     right(world, [UP1, TRACE])
     assert world.conservation(Kind.THUMBS) == {CONSUMED: 1, "done": 1}
+
+
+async def test_a_score_that_is_put_again_makes_the_record_fail_of_who_wrote_another_before_it() -> None:
+    """We lose to our own thumb's repetition and put +1 again: nothing changes for us. Who put -1 just before and
+    records it now must fail, or Opik would keep the +1."""
+    world = World()
+    await tell(world, [TRACE], 0)
+    written, recorded = asyncio.Event(), asyncio.Event()
+    theirs: list[asyncio.Task[None]] = []
+
+    async def until_we_recorded() -> None:
+        written.set()
+        await recorded.wait()
+
+    async def before_our_record() -> None:
+        await tell(world, [UP1], 1)
+        Meddled(world, [], [until_we_recorded])
+        theirs.append(asyncio.create_task(tell(world, [DOWN2], 2)))
+        await written.wait()
+
+    Meddled(world, [], [before_our_record])
+    await tell(world, [UP1], 0)
+    recorded.set()
+    await asyncio.gather(*theirs)
+    assert [w.value for w in world.scores.log if w.name == "user_signal_thumbs"] == [1.0, 1.0, -1.0, 1.0, -1.0]
+    assert world.scores.held == recount([TRACE, UP1, UP1, DOWN2]).scores
