@@ -388,6 +388,18 @@ async def test_an_operator_lets_bad_records_through_and_later_ones_count_anew() 
         assert (stage.recorded, list(stage.pipeline.paused)) == (34, [PLACE])
 
 
+async def test_what_an_operator_lets_through_before_the_partition_pauses_does_not_count() -> None:
+    async with Stage(bad_in_a_row=10) as stage:
+        stage.world.send(Kind.THUMBS, *[b"{bad"] * 25)
+        stage.world.store.values[CELL] = (b"10", FOREVER)
+        await stage.submit(10, 18)
+        await stage.end()
+        stage.world.store.values[LET_THROUGH.key(*PLACE)] = (b"19", FOREVER)
+        await stage.submit(19, 24)
+        await stage.end()
+        assert (stage.recorded, stage.pipeline.bad_in_a_row, stage.pipeline.paused) == (25, 6, {})
+
+
 async def test_a_note_of_an_operators_that_is_gone_lets_nothing_through_in_the_next_assignment() -> None:
     """As where the topic was made again: its offsets begin anew."""
     async with Stage(bad_in_a_row=10) as stage:

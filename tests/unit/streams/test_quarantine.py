@@ -126,11 +126,12 @@ async def test_a_record_that_is_waited_for_has_not_ended_the_process(monkeypatch
     """Opik is away, so a record alone takes long, and deployments end one worker after another meanwhile."""
     monkeypatch.setattr(quarantines, "ALONE_SECONDS", 0.0)
     fleet = Fleet(lambda offset, alone: False)
+    killed = []  # who is killed ends nothing in good order, as what is collected here would
     for _ in range(TAKEOVERS + 3 * DEATHS):
         quarantine = Quarantine(fleet.store, 16)
         await quarantine.taken_over(PLACE, 0, fleet.end)
         part = next(quarantine.parts(fleet.batch(0)))
-        inside = quarantine.admitted(part)
+        killed.append(inside := quarantine.admitted(part))
         assert not await inside.__aenter__()
         for _ in range(20):  # the loop runs: the record does not keep the process from anything
             await asyncio.sleep(0.0)
