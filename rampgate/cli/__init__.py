@@ -22,6 +22,7 @@ from rampgate.cli import (
     processes,
     queries,
     rules,
+    traces,
     triage,
     vertical,
 )
@@ -42,7 +43,7 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, datasets, triage)
+_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, datasets, traces, triage)
 for group in (local, processes, dead_letters, queries, *_JUDGES):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.

@@ -12,8 +12,8 @@ from evalcore.gates.golden import GoldenSet
 from evalcore.manifest.dataset import DatasetThere, named, unfit
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import Parsed
-from rampgate.registry.verticals import key_of, workspace_of
-from rampgate.settings import Settings, revealed
+from rampgate.registry.verticals import access_of
+from rampgate.settings import Settings
 from schemas.manifests import Dataset, ManifestFile
 from schemas.verticals import Vertical
 
@@ -89,13 +89,7 @@ async def opened(
     from streams.opik.datasets import OpikDatasets
 
     owner = next((one for one in verticals if one.project == wanted.project), None)
-    key, workspace = revealed(settings.opik_api_key), settings.opik_workspace
-    if owner is not None:
-        workspace = workspace_of(owner, settings)
-        try:
-            key = key_of(owner, settings)
-        except ValueError as error:
-            raise Unauthorized(f"api_key_file of {owner.name}: {error}") from error
+    key, workspace = access_of(owner, settings)
     client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
     try:
         yield OpikDatasets(client, seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agents.ports import Unauthorized
 from evalcore.registry.disk import read
 from evalcore.yaml.models import read_as
 from rampgate.settings import Settings, SettingsError, revealed
@@ -51,3 +52,14 @@ def key_of(vertical: Vertical, settings: Settings) -> str | None:
 
 def workspace_of(vertical: Vertical, settings: Settings) -> str:
     return vertical.workspace if "workspace" in vertical.model_fields_set else settings.opik_workspace
+
+
+def access_of(owner: Vertical | None, settings: Settings) -> tuple[str | None, str]:
+    """The key and the workspace with which Opik is asked: the vertical's, the operator's where there is no vertical.
+    Raises Unauthorized where the vertical's key can't be read."""
+    if owner is None:
+        return revealed(settings.opik_api_key), settings.opik_workspace
+    try:
+        return key_of(owner, settings), workspace_of(owner, settings)
+    except ValueError as error:
+        raise Unauthorized(f"api_key_file of {owner.name}: {error}") from error

@@ -177,6 +177,17 @@ class OpikTraces:
             async for page in self._pages(project, filters, since_ms, None, whole=True):
                 yield [facts for trace in page if (facts := told(trace, project, self._own_key)) is not None]
 
+    async def newest(self, project: str, metadata: Mapping[str, str], most: int) -> list[dict[str, Any]]:
+        """The project's newest traces, at most so many, whose metadata has all of these values; without input and
+        output. Empty where there is no such project."""
+        filters = [_where(field="metadata", key=key, operator="=", value=value) for key, value in metadata.items()]
+        found: list[dict[str, Any]] = []
+        async for page in self._pages(project, filters, None, None, most=most):
+            found += page
+            if len(found) >= most:
+                break
+        return found[:most]
+
     async def get(self, trace_id: str) -> dict[str, Any] | None:
         """One trace, whole; None where Opik has no trace of this id, or one that is too long to be read."""
         ask = partial(self._client.call, "GET", f"traces/{quote(trace_id, '')}")
@@ -228,10 +239,12 @@ class OpikTraces:
         *,
         whole: bool = False,
         last: str = "",
+        most: int = PAGE,
     ) -> AsyncIterator[list[dict[str, Any]]]:
         """Pages of a project's traces, newest first, without input and output; `whole` brings the whole input, in
-        smaller pages. `last`: the id of the trace after which to go on."""
+        smaller pages. `last`: the id of the trace after which to go on; `most`: traces in a page at most."""
         limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, ["input", "output"])
+        limit = min(limit, most)
         options: dict[str, Any] = {"project_name": project, "exclude": exclude, "truncate": not whole}
         if filters:
             options["filters"] = filters

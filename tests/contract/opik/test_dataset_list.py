@@ -1,4 +1,4 @@
-"""`rampgate datasets list`: what the manifest wants of its golden sets beside what Opik holds (PC5 §2, §5.6)."""
+"""`rampgate datasets list` and `show`: the golden sets that the manifest wants beside those in Opik (PC5 §2, §5.6)."""
 
 from __future__ import annotations
 
@@ -35,3 +35,17 @@ async def test_an_opik_out_of_reach_and_a_vertical_that_nobody_registered_end_wi
     assert ran.json["datasets"][0]["error"]
     ran = await rig.run("datasets", "list", "--vertical", "reciepts")
     assert (ran.code, "receipts" in ran.err) == (2, True)
+
+
+async def test_one_dataset_is_shown_with_its_items_by_category_and_an_unknown_name_is_told(rig: Rig) -> None:
+    listed = await rig.run("datasets", "list", "--json")
+    name = listed.json["datasets"][0]["name"]
+    items = [{"source": "sdk", "data": {"input": "hi", "metadata": {"category": "gree\x1bting"}}} for _ in range(3)]
+    await rig.opik.call("PUT", "/v1/private/datasets/items", {"dataset_name": name, "items": items})
+    ran = await rig.run("datasets", "show", name, "--json")
+    (shown,) = [one for one in ran.json["datasets"] if one["of"] == "platform"]
+    assert (ran.code, shown["items"], shown["categories"]) == (1, 3, {"gree\x1bting": 3}), "another size is a finding"
+    text = await rig.run("datasets", "show", name)
+    assert "gree ting" in text.out, "no control character of Opik's reaches the terminal"
+    ran = await rig.run("datasets", "show", name[:-1])
+    assert (ran.code, name in ran.err) == (2, True)
