@@ -9,6 +9,9 @@ import typer
 
 from rampgate.cli.options import ConfigsOption, JsonOption, KafkaOption
 
+StandingOption = Annotated[
+    Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
+]
 group = typer.Typer(help="Checks of the judges themselves.", no_args_is_help=True)
 
 
@@ -35,9 +38,7 @@ def canaries_command(
         bool,
         typer.Option("--publish", help="suspend and reinstate by the results: write them to the topic judge-standing"),
     ] = False,
-    standing: Annotated[
-        Path | None, typer.Option(help="append the results to this file, JSON Lines, for gate run")
-    ] = None,
+    standing: StandingOption = None,
     kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
@@ -141,9 +142,7 @@ def inversion_command(
         bool,
         typer.Option("--publish", help="suspend and reinstate by the results: lines need a judge_version"),
     ] = False,
-    standing: Annotated[
-        Path | None, typer.Option(help="append the results to this file, JSON Lines, for gate run")
-    ] = None,
+    standing: StandingOption = None,
     kafka: KafkaOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from evalcore.canaries.turns import turns
 from evalcore.registry.files import VERTICALS
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
-from evalcore.scoring.items import Item, dataset_item
+from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.drift import Options, compared, report
 from rampgate.checks.stored_outputs import (
     NO_MODEL,
@@ -24,7 +23,7 @@ from rampgate.checks.stored_outputs import (
     read_baseline,
     write_baseline,
 )
-from rampgate.ci_gate.inputs import BadFile, read_dataset
+from rampgate.ci_gate.inputs import BadFile
 from rampgate.cli.jobs.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
@@ -57,7 +56,7 @@ def ask_again(options: Options) -> int:
         judges = [judge for judge in judges if judge.id in changed]
     if settings.model_url is None:
         raise Failure(NO_MODEL)
-    stored = Stored(_items(options, registry))
+    stored = Stored(items_to_judge(options.outputs, registry, options.seed or "", options.items))
     file = options.baselines or baseline_file(settings, options.vertical)
     if options.capture is not None:
         return _capture(options, settings, judges, stored, file)
@@ -119,19 +118,3 @@ def _wanted(options: Options, registry: Registry) -> list[Judge]:
     except UnknownJudge as error:
         raise Failure(f"--judge: {error}") from error
     return asked_judges(named or list(registry.all(options.vertical)))
-
-
-def _items(options: Options, registry: Registry) -> list[Item]:
-    if options.outputs is None:
-        return turns(options.seed or "", options.items)
-    try:
-        golden = read_dataset(options.outputs)
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    schema = registry.manifest.get("schema", {})
-    found = [dataset_item(one, schema, number) for number, one in enumerate(golden.items)]
-    if without := [item.id for item in found if item.missing]:
-        raise Failure(f"{options.outputs}: {plain(without[0], 80)} has no output: {len(without)} items lack one")
-    if not found:
-        raise Failure(f"{options.outputs}: has no items")
-    return found

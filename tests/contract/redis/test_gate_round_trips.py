@@ -56,7 +56,7 @@ async def test_a_verdict_from_redis_alone_waits_for_redis_a_few_times(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, model, told = World(), Model(), Told()
-    world.store = store  # type: ignore[assignment]  # a real one in place of its twin
+    monkeypatch.setattr(world, "store", store)  # a real one in place of its twin
     world.clock.ms = await store.now_ms() // WEEK * WEEK + WEEK
     assert not await store.apply(Change(sets={WATERMARK.key("traces", 0): (b"9", world.clock.ms + WEEK)}))
     await world.traced(TRACES, "v2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rampgate.cli import main
 from schemas.judges import Provenance
 from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
@@ -20,24 +19,13 @@ Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
 
 @pytest.fixture
 def calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Calibrate:
-    monkeypatch.setenv("RAMPGATE_SETTINGS", str(tmp_path / "none.toml"))
-    monkeypatch.delenv("RAMPGATE_CONFIGS", raising=False)
-    monkeypatch.chdir(tmp_path)
+    alone(tmp_path, monkeypatch)
 
     def run(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
         file = jsonl(tmp_path / "scores.jsonl", *lines)
-        monkeypatch.setattr("sys.argv", ["rampgate", "calibrate", source, str(file), *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        code = int(ended.value.code or 0)
-        return code, json.loads(said.out) if "--json" in words and code < 2 else {"text": said.out}, said.err
+        return ran(capsys, monkeypatch, "calibrate", source, str(file), *words)
 
     return run
-
-
-def scored(judge: str, scores: list[Any]) -> list[dict[str, Any]]:
-    return [{"judge_id": judge, "item_id": f"i{n}", "score": score} for n, score in enumerate(scores)]
 
 
 def rated(judge: str, pairs: list[tuple[float, float]]) -> list[dict[str, Any]]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rampgate.cli import main
 from tests.unit.evalcore.registry.registry_disk import written
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 LIMIT = "drift: {kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: 2027-02-18}"
@@ -22,24 +21,13 @@ Check = Callable[..., tuple[int, dict[str, Any], str]]
 @pytest.fixture
 def check(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
     """Runs the command in an empty folder on lines of both files."""
-    monkeypatch.setenv("RAMPGATE_SETTINGS", str(tmp_path / "none.toml"))
-    monkeypatch.delenv("RAMPGATE_CONFIGS", raising=False)
-    monkeypatch.chdir(tmp_path)
+    alone(tmp_path, monkeypatch)
 
     def run(then: list[dict[str, Any]], now: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
         files = [jsonl(tmp_path / "then.jsonl", *then), jsonl(tmp_path / "now.jsonl", *now)]
-        monkeypatch.setattr("sys.argv", ["rampgate", "check", "drift", *map(str, files), *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        code = int(ended.value.code or 0)
-        return code, json.loads(said.out) if "--json" in words and code < 2 else {"text": said.out}, said.err
+        return ran(capsys, monkeypatch, "check", "drift", *map(str, files), *words)
 
     return run
-
-
-def scored(judge: str, scores: list[Any]) -> list[dict[str, Any]]:
-    return [{"judge_id": judge, "item_id": f"i{n}", "score": score} for n, score in enumerate(scores)]
 
 
 SPREAD = [1, 2, 3, 4, 5] * 20
