@@ -103,7 +103,7 @@ LET_THROUGH = KeyFamily(
     type="string",
     life="the lookback window",
     growth="one for each partition that an operator resumed",
-    owner="rampgate.cli.jobs.resume",
+    owner="rampgate.cli.jobs.state.resume",
     holds="the offset below which bad records go to the dead letters however many they are",
 )
 COVERAGE = KeyFamily(

@@ -33,7 +33,7 @@ def list_command(
 
     Example: rampgate datasets list --vertical receipts --json
     """
-    from rampgate.cli.jobs.datasets import list_datasets
+    from rampgate.cli.jobs.registry.datasets import list_datasets
     from rampgate.settings_sources import load_settings
 
     raise typer.Exit(list_datasets(load_settings({"configs": configs, "opik": opik}), vertical, as_json))
@@ -52,7 +52,7 @@ def show_command(
 
     Example: rampgate datasets show consumer-agent-eval --json
     """
-    from rampgate.cli.jobs.datasets import show_dataset
+    from rampgate.cli.jobs.registry.datasets import show_dataset
     from rampgate.settings_sources import load_settings
 
     raise typer.Exit(show_dataset(load_settings({"configs": configs, "opik": opik}), name, as_json))

@@ -46,7 +46,7 @@ def list_command(
 
     Example: rampgate dead-letters list --cause opik_unavailable --since 2h
     """
-    from rampgate.cli.jobs.dead_letters import list_dead_letters
+    from rampgate.cli.jobs.state.dead_letters import list_dead_letters
     from rampgate.queries import DeadLetterQuery
 
     query = DeadLetterQuery(cause, since, until, topic, key, stage, replay_id)
@@ -65,7 +65,7 @@ def show_command(
 
     Example: rampgate dead-letters show rampgate.thumbs/0/1742
     """
-    from rampgate.cli.jobs.dead_letters import show_dead_letter
+    from rampgate.cli.jobs.state.dead_letters import show_dead_letter
 
     run(lambda: show_dead_letter(letter, raw, as_json, kafka, redis))
 
@@ -94,7 +94,7 @@ def replay_command(
 
     Example: rampgate dead-letters replay --cause opik_unavailable --since 2h --dry-run
     """
-    from rampgate.cli.jobs.dead_letters import ReplayTerms, replay_dead_letters
+    from rampgate.cli.jobs.state.dead_letters import ReplayTerms, replay_dead_letters
     from rampgate.queries import DeadLetterQuery
     from schemas.dead_letter_answers import MAX_ATTEMPTS
 

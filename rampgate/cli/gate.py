@@ -68,7 +68,7 @@ def plan_command(
     from evalcore.gates.planning import Renamed, plan
     from evalcore.registry import disk
     from rampgate.ci_gate.changes import changes, table_at
-    from rampgate.cli.jobs.override_audit import append, looked_up, read_description
+    from rampgate.cli.jobs.overrides.override_audit import append, looked_up, read_description
     from rampgate.settings_sources import load_settings
     from schemas.dead_letters import clean
 
@@ -96,7 +96,7 @@ def plan_command(
 def _document(made: Plan, table: str) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from rampgate.cli.jobs.override_audit import plain_entry
+    from rampgate.cli.jobs.overrides.override_audit import plain_entry
 
     return {
         "gates": list(made.gates),
@@ -140,8 +140,8 @@ def proposal_command(
 
     Example: rampgate gate proposal FETCH_HEAD --to /tmp/proposal
     """
-    from rampgate.cli.jobs.findings import workflow_commands
-    from rampgate.cli.jobs.gate_proposal import write_proposal
+    from rampgate.cli.jobs.gates.gate_proposal import write_proposal
+    from rampgate.cli.jobs.registry.findings import workflow_commands
     from rampgate.settings_sources import load_settings
 
     made, document = write_proposal(load_settings({"configs": configs}).configs, revision, to)
@@ -181,7 +181,7 @@ def compare_command(
     Example: rampgate gate compare --old main --dataset golden.jsonl --outputs outputs.jsonl
     """
     options = dict(locals())
-    from rampgate.cli.jobs.gate_compare import Asked, compare
+    from rampgate.cli.jobs.gates.gate_compare import Asked, compare
 
     raise typer.Exit(compare(Asked(**options)))
 
@@ -258,6 +258,6 @@ def run_command(
     Example: rampgate gate run --milestone pre_merge --candidate http://127.0.0.1:8000/answer --format github
     """
     options = dict(locals())
-    from rampgate.cli.jobs.gate_run import Options, decide
+    from rampgate.cli.jobs.gates.gate_run import Options, decide
 
     raise typer.Exit(decide(Options(**options)))

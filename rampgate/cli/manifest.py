@@ -48,7 +48,7 @@ def validate_command(
 
     Example: rampgate manifest validate --format github
     """
-    from rampgate.cli.jobs.manifest import validate
+    from rampgate.cli.jobs.registry.manifest import validate
 
     raise typer.Exit(validate(path, configs, format, as_json))
 
@@ -69,7 +69,7 @@ def resolve_command(
 
     Example: rampgate manifest resolve --check
     """
-    from rampgate.cli.jobs.manifest import resolve
+    from rampgate.cli.jobs.registry.manifest import resolve
 
     raise typer.Exit(resolve(configs, check, force, format, as_json))
 
@@ -87,7 +87,7 @@ def show_command(
 
     Example: rampgate manifest show --vertical receipts --category receipt_scan
     """
-    from rampgate.cli.jobs.manifest import show
+    from rampgate.cli.jobs.registry.manifest import show
 
     show(vertical, category, configs, as_json)
 
@@ -109,8 +109,8 @@ def sync_command(
 
     Example: rampgate manifest sync --vertical receipts --yes
     """
-    from rampgate.cli.jobs.manifest import sync
-    from rampgate.cli.jobs.rules import SyncAsked
+    from rampgate.cli.jobs.registry.manifest import sync
+    from rampgate.cli.jobs.registry.rules import SyncAsked
     from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})

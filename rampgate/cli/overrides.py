@@ -29,7 +29,7 @@ def report_command(
 
     Example: rampgate overrides report --quarter 2026-Q4
     """
-    from rampgate.cli.jobs.override_report import show
+    from rampgate.cli.jobs.overrides.override_report import show
 
     show(quarter, audit or [], kafka, as_json=as_json)
 
@@ -47,7 +47,7 @@ def publish_command(
 
     Example: rampgate overrides publish audit.jsonl
     """
-    from rampgate.cli.jobs.override_audit import publish_file
+    from rampgate.cli.jobs.overrides.override_audit import publish_file
     from rampgate.console import print_json
 
     count = publish_file(audit, kafka)

@@ -77,7 +77,7 @@ def resume(
 
     Example: rampgate resume rampgate.thumbs/3
     """
-    from rampgate.cli.jobs import resume as job
+    from rampgate.cli.jobs.state import resume as job
 
     done = job.resume({"kafka": kafka, "redis": redis}, place, until)
     if as_json:
@@ -108,7 +108,7 @@ def skip(
 
     Example: rampgate skip rampgate.thumbs/3 --to 4711 --reason "a load test's records" --audit skips.jsonl
     """
-    from rampgate.cli.jobs import skip as job
+    from rampgate.cli.jobs.state import skip as job
 
     flags = {"kafka": kafka, "redis": redis, "group": group}
     done = job.skip(flags, place, to, reason, audit, dry_run=dry_run)

@@ -31,7 +31,7 @@ def coverage(
 
     Example: rampgate coverage --vertical receipts --window 24h
     """
-    from rampgate.cli.jobs import queries
+    from rampgate.cli.jobs.state import queries
 
     found = queries.run_query({"redis": redis}, lambda state: state.coverage(vertical, window))
     print_json(found.model_dump()) if as_json else queries.show_coverage(found)
@@ -42,7 +42,7 @@ def conservation(window: WindowOption = None, as_json: JsonOption = False, redis
 
     Example: rampgate conservation --json
     """
-    from rampgate.cli.jobs import queries
+    from rampgate.cli.jobs.state import queries
 
     found = queries.run_query({"redis": redis}, lambda state: state.conservation(window))
     print_json(found.model_dump()) if as_json else queries.show_conservation(found)
@@ -61,7 +61,7 @@ def turn(
 
     Example: rampgate turn resp_abc --json
     """
-    from rampgate.cli.jobs import queries
+    from rampgate.cli.jobs.state import queries
 
     flags = {"redis": redis, "opik": opik, "kafka": kafka}
     found = queries.run_query(flags, lambda state: state.turn(response_id, purpose, f"cli:{user()}"))
@@ -73,7 +73,7 @@ def settings(as_json: JsonOption = False) -> None:
 
     Example: RAMPGATE_WRITE=true rampgate settings
     """
-    from rampgate.cli.jobs import queries
+    from rampgate.cli.jobs.state import queries
     from rampgate.settings_sources import load_settings, shown_settings
 
     found = load_settings()
@@ -92,7 +92,7 @@ def refresh(
 
     Example: rampgate refresh --http 127.0.0.1:8350
     """
-    from rampgate.cli.jobs import refresh as job
+    from rampgate.cli.jobs.registry import refresh as job
     from rampgate.settings_sources import load_settings
 
     done = job.request_refresh(load_settings({"http": http}))

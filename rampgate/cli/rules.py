@@ -48,7 +48,7 @@ def validate_command(
 
     Example: rampgate rules validate configs/rules/receipts --format github
     """
-    from rampgate.cli.jobs.rule_checks import validate
+    from rampgate.cli.jobs.registry.rule_checks import validate
 
     raise typer.Exit(validate(paths or [], configs, format, as_json, metrics_file))
 
@@ -64,7 +64,7 @@ def list_command(
 
     Example: rampgate rules list --vertical receipts --category receipt_scan
     """
-    from rampgate.cli.jobs.rule_checks import list_judges
+    from rampgate.cli.jobs.registry.rule_checks import list_judges
 
     list_judges(vertical, category, configs, as_json)
 
@@ -81,7 +81,7 @@ def diff_command(
 
     Example: rampgate rules diff origin/main
     """
-    from rampgate.cli.jobs.rule_checks import diff
+    from rampgate.cli.jobs.registry.rule_checks import diff
 
     raise typer.Exit(diff(ref, configs, as_json))
 
@@ -103,7 +103,7 @@ def sync_command(
 
     Example: rampgate rules sync --vertical receipts --yes
     """
-    from rampgate.cli.jobs.rules import SyncAsked, sync_rules
+    from rampgate.cli.jobs.registry.rules import SyncAsked, sync_rules
     from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
@@ -126,7 +126,7 @@ def create_command(
 
     Example: rampgate rules create --name response_quality --file configs/rules/response_quality.yaml
     """
-    from rampgate.cli.jobs.rules import create_rule
+    from rampgate.cli.jobs.registry.rules import create_rule
 
     raise typer.Exit(create_rule(name, file, vertical, dry_run, as_json, opik, metrics_file))
 
@@ -148,7 +148,7 @@ def delete_command(
 
     Example: rampgate rules delete old_judge --audit audit.jsonl --yes
     """
-    from rampgate.cli.jobs.rule_delete import DeleteAsked, delete_rule
+    from rampgate.cli.jobs.registry.rule_delete import DeleteAsked, delete_rule
     from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
@@ -176,7 +176,7 @@ def rollback_command(
 
     Example: rampgate rules rollback response_quality --to v1.4.0 --yes
     """
-    from rampgate.cli.jobs.rule_rollback import Rollback, roll_back
+    from rampgate.cli.jobs.registry.rule_rollback import Rollback, roll_back
     from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})

@@ -40,7 +40,7 @@ def list_command(
 
     Example: rampgate traces list --agent rewards --version v12 --limit 50
     """
-    from rampgate.cli.jobs.traces import TracesAsked, list_traces
+    from rampgate.cli.jobs.state.traces import TracesAsked, list_traces
     from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik})
@@ -63,7 +63,7 @@ def show_command(
 
     Example: rampgate traces show 01980a4e-6a2b-7c3d-8e4f-5a6b7c8d9e0f --json
     """
-    from rampgate.cli.jobs.traces import show_trace
+    from rampgate.cli.jobs.state.traces import show_trace
     from rampgate.settings_sources import load_settings
 
     raise typer.Exit(show_trace(load_settings({"configs": configs, "opik": opik}), trace_id, vertical, as_json))

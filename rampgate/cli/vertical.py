@@ -50,7 +50,7 @@ def scaffold_command(
     Example: rampgate vertical scaffold receipts --category receipt_scan --category receipt_dispute_flow
     """
     from evalcore.scaffold import Wanted
-    from rampgate.cli.jobs.vertical import scaffold
+    from rampgate.cli.jobs.registry.vertical import scaffold
 
     wanted = Wanted(
         name,

@@ -12,7 +12,7 @@ from unittest.mock import patch
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.cli.jobs import dead_letters
+from rampgate.cli.jobs.state import dead_letters
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
 from tests.fork_server import Forked

@@ -24,7 +24,7 @@ from rampgate.checks.stored_outputs import (
     write_baseline,
 )
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.cli.jobs.registries import read_registry, tree_of
+from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at

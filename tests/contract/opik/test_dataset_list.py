@@ -13,7 +13,7 @@ from tests.unit.rampgate.cli.registry_copies import copied
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.cli.jobs.datasets.configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.cli.jobs.registry.datasets.configure_logs", lambda level, form: None)
     return Rig(copied(tmp_path), opik)
 
 

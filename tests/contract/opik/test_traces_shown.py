@@ -17,7 +17,7 @@ SECRET = "my card is 4111"
 
 @pytest.fixture
 async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr("rampgate.cli.jobs.traces.configure_logs", lambda level, form: None)
+    monkeypatch.setattr("rampgate.cli.jobs.state.traces.configure_logs", lambda level, form: None)
     return Rig(copied(tmp_path), opik)
 
 

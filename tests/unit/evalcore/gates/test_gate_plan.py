@@ -207,7 +207,7 @@ def test_an_override_that_the_central_log_can_not_take_does_not_hold(
             raise Unavailable("Kafka: out of reach")
         sent.extend(entries)
 
-    monkeypatch.setattr("rampgate.cli.jobs.override_audit.publish", taken)
+    monkeypatch.setattr("rampgate.cli.jobs.overrides.override_audit.publish", taken)
     host.says(filled(), "eval-skip-pre-ramp")
     asked = (*ON_GITHUB, "--audit", tmp_path / "audit.jsonl", "--publish", "--json")
     refused = planned(*asked)

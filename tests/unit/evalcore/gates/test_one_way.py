@@ -30,7 +30,7 @@ from evalcore.scoring.cache import MemoryScoreCache
 from evalcore.scoring.calls import Reply
 from evalcore.scoring.items import items_of
 from evalcore.scoring.runner import Scorer
-from rampgate.cli.jobs import gate_run
+from rampgate.cli.jobs.gates import gate_run
 from schemas.judges import Milestone
 from schemas.verdicts import Composition, SampleFacts
 from tests.memory_ports import ManualClock, MemoryScoreEvents

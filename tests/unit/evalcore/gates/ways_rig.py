@@ -40,7 +40,7 @@ from evalcore.scoring.items import items_of
 from evalcore.scoring.opik_metric import LLMJudgeMetric
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import PooledTrace
-from rampgate.cli.jobs import gate_run
+from rampgate.cli.jobs.gates import gate_run
 from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.manifests import CandidateEndpoint

@@ -14,7 +14,7 @@ import stamina.instrumentation
 from typer.testing import CliRunner, Result
 
 from rampgate.cli import app
-from rampgate.cli.jobs import gate_run
+from rampgate.cli.jobs.gates import gate_run
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.evalcore.registry.registry_reloading import nothing_serves

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from evalcore.scoring.sampling import fingerprint
 from rampgate.cli import app
-from rampgate.cli.jobs import gate_compare
+from rampgate.cli.jobs.gates import gate_compare
 from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_commands import commanded

@@ -13,7 +13,7 @@ from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.overrides import PullRequest
 from evalcore.scoring.bounded_answer import BoundedClient
 from rampgate.ci_gate.github import GitHub
-from rampgate.cli.jobs.override_audit import looked_up
+from rampgate.cli.jobs.overrides.override_audit import looked_up
 from rampgate.console import Failure
 from rampgate.settings import SettingsError
 from rampgate.settings_sources import load_settings

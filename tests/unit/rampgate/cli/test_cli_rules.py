@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rampgate.cli.jobs.rules import agreed
+from rampgate.cli.jobs.registry.rules import agreed
 from tests.unit.rampgate.cli.registry_copies import HERE, Ran, copied, edit, run
 
 QUALITY = "rules/response_quality.yaml"

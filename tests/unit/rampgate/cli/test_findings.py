@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.cli.jobs.findings import finding_command, show, workflow_commands
+from rampgate.cli.jobs.registry.findings import finding_command, show, workflow_commands
 from rampgate.console import ANNOTATIONS_PER_LEVEL, escape_message, escape_property
 
 BAD = Finding("r/a.yaml", 3, 5, "score_type", "enum", "'INT' is none of INTEGER, FLOAT", "PC5 FR-3", "write INTEGER")

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from evalcore.registry.registry import Registry
 from rampgate.ci_gate.metrics import leave
-from rampgate.cli.jobs.findings import document, show_text
-from rampgate.cli.jobs.registries import absolute, read_registry, registry_of, tree_of
-from rampgate.cli.jobs.rule_view import show_done, show_plan
+from rampgate.cli.jobs.registry.findings import document, show_text
+from rampgate.cli.jobs.registry.registries import absolute, read_registry, registry_of, tree_of
+from rampgate.cli.jobs.registry.rule_view import show_done, show_plan
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_sync import RuleSync
@@ -170,7 +170,7 @@ def finish(settings: Settings, sync: RuleSync, registry: Registry, console: Cons
 def refreshed(settings: Settings, config_hash: str) -> dict[str, Any]:
     """The answer of the worker at RAMPGATE_HTTP. A missing worker is no failure: it may run elsewhere, or start
     later."""
-    from rampgate.cli.jobs.refresh import request_refresh
+    from rampgate.cli.jobs.registry.refresh import request_refresh
 
     try:
         done = request_refresh(settings)

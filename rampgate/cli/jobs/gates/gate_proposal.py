@@ -10,7 +10,7 @@ from typing import Any
 from evalcore.registry.disk import read_tree
 from evalcore.registry.files import Tree
 from evalcore.registry.proposed import Proposal, laid_over
-from rampgate.cli.jobs.findings import as_dict
+from rampgate.cli.jobs.registry.findings import as_dict
 from rampgate.console import Failure
 from rampgate.registry.rule_history import tree_at
 

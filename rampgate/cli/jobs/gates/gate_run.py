@@ -34,7 +34,7 @@ from rampgate.ci_gate.publish import events_of_run, publish, verdict_of
 from rampgate.ci_gate.report_files import Reports
 from rampgate.ci_gate.respond import origin_of, refuse_strangers, respond
 from rampgate.ci_gate.run import GateRequest, GateRun
-from rampgate.cli.jobs.override_audit import append, looked_up, read_description
+from rampgate.cli.jobs.overrides.override_audit import append, looked_up, read_description
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, revealed

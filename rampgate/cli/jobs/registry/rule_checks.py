@@ -13,9 +13,9 @@ from evalcore.registry.rule_diff import changes
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from rampgate.ci_gate.metrics import leave
-from rampgate.cli.jobs.findings import tell
-from rampgate.cli.jobs.registries import absolute, read_registry, registry_of, root_of, tree_of
-from rampgate.cli.jobs.rule_view import seen_by, show_changes, show_judges
+from rampgate.cli.jobs.registry.findings import tell
+from rampgate.cli.jobs.registry.registries import absolute, read_registry, registry_of, root_of, tree_of
+from rampgate.cli.jobs.registry.rule_view import seen_by, show_changes, show_judges
 from rampgate.console import Failure, Format, print_json
 from rampgate.registry.metrics import count_findings, every_view
 from rampgate.registry.rule_history import commit_of, tree_at

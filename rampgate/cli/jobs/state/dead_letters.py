@@ -10,7 +10,7 @@ from typing import NamedTuple
 import typer
 
 from agents.ports import Unavailable
-from rampgate.cli.jobs import dead_letter_view as view
+from rampgate.cli.jobs.state import dead_letter_view as view
 from rampgate.console import BadQuery, Failure, print_json
 from rampgate.logs import configure_logs
 from rampgate.queries import (

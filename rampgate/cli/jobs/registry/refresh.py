@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from evalcore.yaml.findings import Finding, Severity
-from rampgate.cli.jobs.findings import show_findings
+from rampgate.cli.jobs.registry.findings import show_findings
 from rampgate.console import Failure, plain
 from rampgate.settings import Settings
 from schemas.answers import Finding as FindingAnswer

@@ -11,8 +11,8 @@ from evalcore.manifest.dataset import named
 from evalcore.registry import disk
 from evalcore.validation import checked
 from evalcore.yaml.loader import Parsed
-from rampgate.cli.jobs.findings import as_dict
-from rampgate.cli.jobs.registries import tree_of
+from rampgate.cli.jobs.registry.findings import as_dict
+from rampgate.cli.jobs.registry.registries import tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.dataset_check import DatasetCheck, look

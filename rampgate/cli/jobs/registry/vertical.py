@@ -18,8 +18,8 @@ from evalcore.registry.thresholds import ThresholdTypeError
 from evalcore.scaffold import Refused, Start, Wanted, scaffolded_files, start
 from evalcore.validation import checked
 from evalcore.yaml.findings import Finding, Severity
-from rampgate.cli.jobs.findings import as_dict, show_findings
-from rampgate.cli.jobs.registries import root_of, tree_of
+from rampgate.cli.jobs.registry.findings import as_dict, show_findings
+from rampgate.cli.jobs.registry.registries import root_of, tree_of
 from rampgate.console import Failure, print_json
 from rampgate.registry.file_writer import create_files
 from schemas.judges import Classification

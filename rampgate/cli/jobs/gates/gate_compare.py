@@ -18,7 +18,7 @@ from evalcore.scoring.items import items_of
 from rampgate.ci_gate.comparison import JudgeChange, PastRamp, compared, definition, redecided
 from rampgate.ci_gate.inputs import BadFile, lines, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.publish import past_verdicts
-from rampgate.cli.jobs.registries import read_registry, tree_of
+from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at

@@ -19,11 +19,11 @@ from evalcore.registry.files import BASE, EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.registry.registry import Registry, build
 from evalcore.validation import checked, validate_manifest, validate_sources
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
-from rampgate.cli.jobs.findings import as_dict, document, show_findings, show_text, tell
-from rampgate.cli.jobs.findings import show as show_result
-from rampgate.cli.jobs.registries import root_of, tree_of
-from rampgate.cli.jobs.rule_view import seen_by, show_judges
-from rampgate.cli.jobs.rules import SyncAsked, chosen, progress_console, sync_rules
+from rampgate.cli.jobs.registry.findings import as_dict, document, show_findings, show_text, tell
+from rampgate.cli.jobs.registry.findings import show as show_result
+from rampgate.cli.jobs.registry.registries import root_of, tree_of
+from rampgate.cli.jobs.registry.rule_view import seen_by, show_judges
+from rampgate.cli.jobs.registry.rules import SyncAsked, chosen, progress_console, sync_rules
 from rampgate.console import Failure, Format, plain, print_json, run
 from rampgate.registry.dataset_check import DatasetCheck, look
 from rampgate.registry.file_writer import replace_file

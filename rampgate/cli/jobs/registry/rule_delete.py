@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rampgate.cli.jobs.override_audit import write
-from rampgate.cli.jobs.registries import read_registry, tree_of
-from rampgate.cli.jobs.rules import agreed, chosen, progress_console
+from rampgate.cli.jobs.overrides.override_audit import write
+from rampgate.cli.jobs.registry.registries import read_registry, tree_of
+from rampgate.cli.jobs.registry.rules import agreed, chosen, progress_console
 from rampgate.console import Failure, plain, print_json, run, user
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_removal import RuleRemoval

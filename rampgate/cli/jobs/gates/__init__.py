@@ -1,0 +1,1 @@
+"""What commands on gates do: run, compare, propose."""

@@ -1,0 +1,1 @@
+"""What commands on the registry do: rules, the manifest, verticals, golden sets."""

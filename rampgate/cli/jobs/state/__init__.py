@@ -1,0 +1,1 @@
+"""What commands on a running installation do: turns, traces, dead letters, partitions."""
