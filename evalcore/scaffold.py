@@ -6,7 +6,6 @@ valid as they are and that the vertical fills in.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from evalcore.lint.provenance import LONGEST
 from evalcore.registry.files import EXTENSION, SELECTION, VERTICALS, RegistryFiles
 from evalcore.registry.judge import Judge
 from evalcore.validation import ALONE
-from evalcore.yaml.loader import scalar
+from evalcore.yaml.editing import as_text
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import BaselineSource, Classification, Milestone, Score, judge_id
 from schemas.manifests import CATEGORY
@@ -201,7 +200,6 @@ def _require_text(flag: str, text: str) -> None:
 
 PLAN: Final = "calibration-plan.md"
 _SCHEMA: Final = "# yaml-language-server: $schema="
-_PLAIN: Final = re.compile(r"[A-Za-z][\w./-]*", re.ASCII)
 
 
 def scaffolded_files(start: Start, judges: Sequence[Judge], others: Sequence[Judge], today: date) -> dict[str, str]:
@@ -224,8 +222,8 @@ def _vertical(start: Start) -> str:
 {_SCHEMA}../../docs/schemas/vertical.json
 # Whose Opik project the turns of {start.name} live in. The vertical creates the project and owns it (PC5 FR-7).
 name: {start.name}
-project: {_text(start.project)}
-workspace: {_text(start.workspace)}
+project: {as_text(start.project)}
+workspace: {as_text(start.workspace)}
 # api_key_file: a file with the project's own key, where it has one (default: RAMPGATE_OPIK_API_KEY_FILE)
 # live_judge: opik, where Opik's own rules judge the live turns (default: rampgate)
 reroll_window_seconds: 300
@@ -236,7 +234,7 @@ def _extension(start: Start) -> str:
     parent = f"\n    inherits_from: {start.parent}" if start.parent is not None else ""
     own = "".join(f"  {name}:\n    description: What the user does here, in a line{parent}\n" for name in start.own)
     reused = "".join(f"  {name}: {{}}  # is there already; reused with the judges it has\n" for name in start.reused)
-    agents = ", ".join(map(_text, start.sub_agents))
+    agents = ", ".join(map(as_text, start.sub_agents))
     archetypes = f"archetypes:\n  {start.archetype}: [{agents}]\n" if start.archetype is not None else ""
     return f"""\
 {_SCHEMA}../../../../docs/schemas/manifest-extension.json
@@ -273,16 +271,16 @@ categories:
 def _rule(start: Start, judge: Judge, today: date, due: date) -> str:
     low, high = judge.score_range
     if len(start.sub_agents) == 1:
-        fires = f"  operator: equals\n  value: {_text(start.sub_agents[0])}\n"
+        fires = f"  operator: equals\n  value: {as_text(start.sub_agents[0])}\n"
     else:
-        fires = f"  operator: in\n  value: [{', '.join(map(_text, start.sub_agents))}]\n"
+        fires = f"  operator: in\n  value: [{', '.join(map(as_text, start.sub_agents))}]\n"
     return f"""\
 {_SCHEMA}../../../docs/schemas/vertical-rule-file.json
 # What {start.name} sets for {judge.id}; rubric and classification are the central file's (PF-9 §5.2). Provenance,
 # threshold and filter stand here, and a floor, a tolerance or an enforcement where they are stricter.
 classification: {judge.classification}
 baseline_source: provisional_seed
-calibration_ref: {_text(start.ticket)}
+calibration_ref: {as_text(start.ticket)}
 recalibration_due: {due}  # {(due - today).days} days from the seed, the most there may be
 calibration:
   seeded_on: {today}
@@ -336,11 +334,6 @@ def _seed(judge: Judge) -> str:
 
 def _number(value: Score) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _text(text: str) -> str:
-    """Returns the text as YAML: bare where that can only be read as this text, else in quotes."""
-    return text if _PLAIN.fullmatch(text) and scalar(text) == text else json.dumps(text, ensure_ascii=False)
 
 
 def _line(text: str) -> str:

@@ -15,6 +15,12 @@ OwnOption = Annotated[str | None, typer.Option("--vertical", help="whose limits;
 GateOption = Annotated[
     int | None, typer.Option(min=1, help="a gate's items; default: the manifest's minimum at pre_ramp")
 ]
+WriteOption = Annotated[
+    bool, typer.Option("--write", help="write them into the rule files of --vertical; without it the diff is shown")
+]
+TicketOption = Annotated[
+    str | None, typer.Option(help="what the limits cite, such as PLT-700; default: the hash of the scores")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +33,9 @@ def jade_command(
     acceptable: Annotated[float, typer.Option(help="the lowest score of people's that is acceptable")],
     at_gate: GateOption = None,
     vertical: OwnOption = None,
+    write: WriteOption = False,
+    ticket: Annotated[str | None, typer.Option(help="the round's ticket, such as PLT-700")] = None,
+    report: Annotated[str | None, typer.Option(help="where the round's report is")] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,13 +43,14 @@ def jade_command(
 
     Exit code 1 if a judge gets no proposal: it is inverted, has under 200 traces, or its floor says next to nothing.
 
-    Example: rampgate calibrate jade round-2.jsonl --acceptable 4
+    Example: rampgate calibrate jade round.jsonl --acceptable 4 --vertical receipts --ticket PLT-700 --report R2 --write
     """
-    from rampgate.checks.calibration import Options, calibrate
+    from rampgate.limits.calibration import Options, calibrate
     from schemas.judges import BaselineSource
 
     source = BaselineSource.JADE_CALIBRATION
-    raise typer.Exit(calibrate(Options(source, file, acceptable, None, at_gate, vertical, configs, as_json)))
+    of = (file, acceptable, None, at_gate, vertical)
+    raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket, report)))
 
 
 @group.command("production")
@@ -49,6 +59,8 @@ def production_command(
     window_days: Annotated[int, typer.Option(min=7, max=365, help="days that the scores are of")] = 30,
     at_gate: GateOption = None,
     vertical: OwnOption = None,
+    write: WriteOption = False,
+    ticket: TicketOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -58,11 +70,12 @@ def production_command(
 
     Example: rampgate calibrate production scores-30-days.jsonl --vertical receipts
     """
-    from rampgate.checks.calibration import Options, calibrate
+    from rampgate.limits.calibration import Options, calibrate
     from schemas.judges import BaselineSource
 
     source = BaselineSource.PRODUCTION_DISTRIBUTION
-    raise typer.Exit(calibrate(Options(source, file, None, window_days, at_gate, vertical, configs, as_json)))
+    of = (file, None, window_days, at_gate, vertical)
+    raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket)))
 
 
 @group.command("seed")
@@ -70,6 +83,8 @@ def seed_command(
     file: FileArgument,
     at_gate: GateOption = None,
     vertical: OwnOption = None,
+    write: WriteOption = False,
+    ticket: TicketOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,8 +94,9 @@ def seed_command(
 
     Example: rampgate calibrate seed bootstrap.jsonl --vertical receipts
     """
-    from rampgate.checks.calibration import Options, calibrate
+    from rampgate.limits.calibration import Options, calibrate
     from schemas.judges import BaselineSource
 
     source = BaselineSource.PROVISIONAL_SEED
-    raise typer.Exit(calibrate(Options(source, file, None, None, at_gate, vertical, configs, as_json)))
+    of = (file, None, None, at_gate, vertical)
+    raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket)))

@@ -1,0 +1,289 @@
+"""Runs `rampgate calibrate`: derives limits of judges from a file of scores, and writes them (PF-9 §5.3)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalcore.agreement.alpha import alpha, ratings
+from evalcore.calibration.floors import LEAST_TRACES, PERCENTILE, SIGMAS, Derived, Values, derived
+from evalcore.drift.scale import Scale, declared, fitting
+from evalcore.inversion.check import check as inversion
+from evalcore.lint.provenance import JADE_FIELDS, LONGEST
+from evalcore.registry import disk
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.yaml.editing import written
+from rampgate.checks.drift import registry_or_none
+from rampgate.checks.score_files import read_pairs
+from rampgate.checks.score_lines import read_scores
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, plain, print_json
+from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
+from rampgate.settings_sources import load_settings
+from rampgate.tables import make_table
+from schemas.checks.agreement import Level
+from schemas.judges import BaselineSource, Milestone, judge_id
+from schemas.manifests import GateDefaults
+
+WINDOW_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. `acceptable`: JADE's cut, the lowest score of people's that is acceptable. `ticket`
+    and `report` are what the limits cite, in the vertical's rule files too, which `write` changes."""
+
+    source: BaselineSource
+    file: Path
+    acceptable: float | None
+    window_days: int | None
+    at_gate: int | None
+    vertical: str | None
+    configs: Path | None
+    as_json: bool
+    write: bool = False
+    ticket: str | None = None
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A judge's scores: `of` those that its limit comes from, out of `traces`; `against`: why it has none at all. Of
+    JADE `people` beside all of the judge's, `own`, and what the round found inverted."""
+
+    judge: str
+    of: Values
+    traces: int
+    against: str = ""
+    own: Values | None = None
+    people: Values | None = None
+    inverted: str = ""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """One judge of the file, and what to write; None where nothing is proposed."""
+
+    judge: str
+    registered: bool
+    traces: int
+    found: Derived
+    new: NewLimits | None
+
+    @property
+    def block(self) -> str:
+        """The lines of the judge's rule file."""
+        stated = fields_of(self.new).items() if self.new is not None else ()
+        return "".join(written(name, value) for name, value in stated if value is not None)
+
+    def refused(self, why: str) -> Calibrated:
+        return replace(self, found=replace(self.found, reason=why), new=None)
+
+    def document(self, source: BaselineSource) -> dict[str, Any]:
+        found = self.found
+        return {
+            "judge_id": self.judge,
+            "registered": self.registered,
+            "baseline_source": source.value,
+            "traces": self.traces,
+            "n": found.n,
+            "mean": found.mean,
+            "sigma": found.sigma,
+            "p5": found.percentile,
+            "threshold" if source is BaselineSource.PROVISIONAL_SEED else "floor": found.limit,
+            "breach_probability": found.breach,
+            "detectable_drop": found.detectable,
+            "proposed": found.proposed,
+            "reason": found.reason,
+            "block": self.block or None,
+        }
+
+
+def calibrate(options: Options) -> int:
+    """Derive, report, write where that is asked for, and return the exit code: 1 where a judge gets no proposal. Raises
+    Failure, and has written nothing then."""
+    _require_sense(options)
+    registry = registry_or_none(options.configs)
+    if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
+        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    gates = registry.gates if registry is not None else GateDefaults()
+    at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
+    try:
+        found = [_calibrated(one, options, registry, at_gate) for one in _scored(options)]
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    changes: list[FileChange] = []
+    if options.vertical is not None:
+        root = load_settings({"configs": options.configs}).configs
+        found = [_fitting(one, root, options.vertical) for one in found]
+        new = [one.new for one in found if one.new is not None]
+        changes = write_limits(root, options.vertical, new, write=options.write)
+    if options.as_json:
+        about = {"file": str(options.file), "vertical": options.vertical, "gate_items": at_gate}
+        files = [{"file": str(one.path), "judge_id": one.judge, "diff": one.diff} for one in changes]
+        judges = [one.document(options.source) for one in found]
+        print_json({"judges": judges, **about, "written": options.write, "changes": files})
+    else:
+        _show(found, at_gate, with_diff=options.vertical is not None)
+        _show_changes(changes, options)
+    return 0 if all(one.found.proposed for one in found) else 1
+
+
+def _require_sense(options: Options) -> None:
+    if options.write and options.vertical is None:
+        raise Failure("--write: needs --vertical: a calibration changes one vertical's rule files and nobody else's")
+    if options.write and options.source is BaselineSource.JADE_CALIBRATION:
+        for name, given in (("ticket", options.ticket), ("report", options.report)):
+            if given is None:
+                raise Failure(f"--{name}: a JADE calibration cites its ticket and its report (PF-9 FR-3)")
+    for name, given in (("ticket", options.ticket), ("report", options.report)):
+        if given is not None and (not given.strip() or given != given.strip() or len(given.splitlines()) > 1):
+            raise Failure(f"--{name}: one line of text, without blanks around it")
+
+
+def _fitting(one: Calibrated, root: Path, vertical: str) -> Calibrated:
+    """The same, without its proposal where the vertical's rule file could not state it."""
+    if one.new is None:
+        return one
+    try:
+        write_limits(root, vertical, [one.new], write=False)
+    except Failure as error:
+        return one.refused(str(error))
+    return one
+
+
+def _scored(options: Options) -> Iterator[Scored]:
+    """Each judge's scores, as the source wants them. Raises BadFile."""
+    if options.source is not BaselineSource.JADE_CALIBRATION:
+        for name, column in read_scores(options.file).items():
+            scores = np.array(column.scores, dtype=np.float64)
+            yield Scored(name, scores, int(scores.size))
+        return
+    pairs = read_pairs(options.file)
+    standings = {one.name: one for one in inversion(pairs)}
+    against_people = [name for name, one in standings.items() if one.inverted]
+    told = f"Inverted: {', '.join(against_people)}." if against_people else f"None of {len(pairs)} judges."
+    for name, pair in pairs.items():
+        own, people = np.asarray(pair.judge, dtype=np.float64), np.asarray(pair.human, dtype=np.float64)
+        traces = len(pair.items)
+        against = ""
+        if standings[name].inverted:
+            against = "it is inverted: rewrite its prompt, or remove the judge"
+        elif traces < LEAST_TRACES:
+            against = f"{traces} annotated traces are too few: a JADE calibration rests on {LEAST_TRACES}"
+        yield Scored(name, own[people >= (options.acceptable or 0.0)], traces, against, own, people, told)
+
+
+def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gate: int) -> Calibrated:
+    judge = _registered(registry, one.judge)
+    scale = declared(judge.score_type, judge.score_range) if judge is not None else fitting(one.of)
+    if scale is None:
+        scale, one = Scale(0.0, 1.0, whole=False), replace(one, of=one.of[:0], against="its scores fit no scale")
+    if (off := scale.first_off(one.of)) is not None:
+        raise BadFile(f"{options.file}: {one.judge}: {one.of[off]:g} is no score from {scale.low:g} to {scale.high:g}")
+    found = derived(options.source, one.of, np.ones(one.of.size), scale, at_gate)
+    agreement = _agreement(one, scale)
+    found = replace(found, reason=one.against or found.reason or (agreement if isinstance(agreement, str) else ""))
+    calibrated = Calibrated(one.judge, judge is not None, one.traces, found, None)
+    if not found.proposed or isinstance(agreement, str):
+        return calibrated
+    return replace(calibrated, new=_new(one, found, agreement, options))
+
+
+def _agreement(one: Scored, scale: Scale) -> float | str | None:
+    """Krippendorff's alpha between people and the judge, which a JADE calibration states; None without people. A text
+    says why the judge has no calibration."""
+    if one.own is None or one.people is None:
+        return None
+    if scale.first_off(one.people) is not None:
+        return f"people's scores are not on the judge's scale, {scale.low:g} to {scale.high:g}: have them score on it"
+    items = [*range(one.own.size)] * 2
+    table, _ = ratings(items, np.concatenate([one.own, one.people]).tolist())
+    found = alpha(table, Level.ORDINAL)
+    if found is None or not found > 0:
+        told = "is not defined" if found is None else f"is {found:.3g}"
+        return f"its agreement with people, Krippendorff's alpha, {told}: revise its prompt, or remove the judge"
+    return found
+
+
+def _new(one: Scored, found: Derived, agreement: float | None, options: Options) -> NewLimits:
+    """What to write. What only people know is left open, as `…`, where nobody said it."""
+    today = disk.today()
+    limit = float(f"{found.limit:.4g}")
+    facts: dict[str, Any] = {}
+    if options.source is BaselineSource.JADE_CALIBRATION:
+        told = (options.ticket or "…", options.report or "…", one.traces)
+        measured = {"metric": "krippendorff_alpha", "value": float(f"{agreement or 0.0:.4f}")}
+        facts = dict(zip(JADE_FIELDS, (*told, measured, one.inverted), strict=True))
+    elif options.source is BaselineSource.PRODUCTION_DISTRIBUTION:
+        rule = {"percentile": round(PERCENTILE), "sigma": round(SIGMAS)}
+        facts = {"window_days": options.window_days or WINDOW_DAYS, **rule}
+    seed = options.source is BaselineSource.PROVISIONAL_SEED
+    return NewLimits(
+        judge=one.judge,
+        source=options.source,
+        set_on=today,
+        due=today + timedelta(days=LONGEST[options.source]),
+        floor=None if seed else limit,
+        threshold=limit if seed else None,
+        calibration_ref=options.ticket or _reference(options.file),
+        facts=facts,
+    )
+
+
+def _reference(file: Path) -> str:
+    """What a limit cites that nobody gave a ticket: the very scores."""
+    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
+
+
+def _registered(registry: Registry | None, name: str) -> Judge | None:
+    """The judge as the platform sees it."""
+    try:
+        return registry.judge(judge_id(name)) if registry is not None else None
+    except UnknownJudge:
+        return None
+
+
+def _show(found: list[Calibrated], at_gate: int, *, with_diff: bool) -> None:
+    from rich.console import Console
+
+    heads = ("Judge", ">Scores", ">Mean", ">σ", ">p5", ">Limit", ">Breached", ">Sees a fall of")
+    table = make_table(f"Limits, at a gate of {at_gate} items", *heads)
+    for one in found:
+        of = one.found
+        figures = (_figure(of.mean), _figure(of.sigma), _figure(of.percentile), _figure(of.limit))
+        breached = "" if of.breach is None else f"{of.breach:.1%}"
+        table.add_row(plain(one.judge), f"{of.n:,}", *figures, breached, _figure(of.detectable))
+    console = Console(highlight=False)
+    console.print(table)
+    for one in found:
+        console.print(f"{plain(one.judge)}: {plain(one.found.reason, 400)}" if one.found.reason else plain(one.judge))
+        if one.block and not with_diff:
+            console.print(one.block, markup=False)
+
+
+def _show_changes(changes: Sequence[FileChange], options: Options) -> None:
+    from rich.console import Console
+
+    if options.vertical is None:
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    for one in changes:
+        console.print(one.diff, markup=False)
+    if not changes:
+        console.print(f"Nothing changes in the rule files of {plain(options.vertical)}.")
+    elif options.write:
+        console.print(f"written: {plain(', '.join(str(one.path) for one in changes), 2_000)}")
+    else:
+        console.print("Nothing was written; --write does it.")
+
+
+def _figure(number: float | None) -> str:
+    return "" if number is None else f"{number:.4g}"

@@ -1,0 +1,223 @@
+"""New limits go into the rule files of one vertical, and into nobody else's (PF-9 §5.2, §5.3, AC-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evalcore.registry.disk import today
+from evalcore.validation import validate_root
+from rampgate.console import Failure
+from rampgate.limits.rule_files import NewLimits, write_limits
+from schemas.judges import BaselineSource
+from tests.unit.evalcore.registry.registry_disk import rewritten, written
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
+OWN = "rules/shop/helpfulness.yaml"
+AGREEING = [(1.0, 1.0)] * 60 + [(3.0, 4.0)] * 20 + [(4.0, 4.0)] * 60 + [(5.0, 5.0)] * 80
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    """A registry in which the vertical `shop` has a rule file with comments, and `travel` has one too."""
+    root = written(tmp_path)
+    rewritten(root / OWN, "threshold: 4.5\n", "# the least that shop takes\nthreshold: 4.5\n")
+    (root / "rules/travel").mkdir()
+    (root / "rules/travel/helpfulness.yaml").write_text((root / OWN).read_text().replace("shop", "travel"))
+    return root
+
+
+@pytest.fixture
+def calibrate(
+    tmp_path: Path, configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Calibrate:
+    alone(tmp_path, monkeypatch)
+
+    def run(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+        file = jsonl(tmp_path / "scores.jsonl", *lines)
+        own = ("--vertical", "shop", "--configs", str(configs), "--json")
+        return ran(capsys, monkeypatch, "calibrate", source, str(file), *own, *words)
+
+    return run
+
+
+def contents(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(root.parent.rglob("*")) if path.is_file()}
+
+
+def jade_round() -> list[dict[str, Any]]:
+    return [
+        {"judge_id": "helpfulness", "item_id": f"i{n}", "judge_score": own, "human_score": human}
+        for n, (own, human) in enumerate(AGREEING)
+    ]
+
+
+def test_pf9_ac8_5_3_a_jade_round_changes_the_limits_of_its_vertical_alone(calibrate: Calibrate, configs: Path) -> None:
+    before = contents(configs)
+    words = ("--acceptable", "4", "--ticket", "PLT-700", "--report", "Confluence 700", "--write")
+    code, told, _ = calibrate("jade", jade_round(), *words)
+    after = contents(configs)
+    assert (code, told["written"], [one["judge_id"] for one in told["changes"]]) == (0, True, ["helpfulness"])
+    scores = configs.parent / "scores.jsonl"
+    assert {path for path in after if after[path] != before.get(path)} - {scores} == {configs / OWN}
+    text = (configs / OWN).read_text()
+    assert "# the least that shop takes\nthreshold: 4.5\n" in text, "comments and other fields stay"
+    stated = yaml.safe_load(text)
+    assert (stated["floor"], stated["baseline_source"], stated["calibration_ref"]) == (3, "jade_calibration", "PLT-700")
+    facts = stated["calibration"]
+    assert (facts["traces"], facts["report"], facts["calibrated_on"]) == (220, "Confluence 700", today())
+    assert facts["agreement"]["metric"] == "krippendorff_alpha"
+    assert facts["agreement"]["value"] > 0.9
+    assert facts["inverted_findings"] == "None of 1 judges."
+    assert stated["recalibration_due"] == today() + timedelta(days=180)
+    assert validate_root(configs).errors == []
+
+
+def test_without_write_the_change_is_shown_and_a_second_run_changes_nothing(
+    calibrate: Calibrate, configs: Path
+) -> None:
+    before = contents(configs)
+    lines = scored("helpfulness", [4.5, 4.6, 4.7, 4.8])
+    code, told, err = calibrate("seed", lines)
+    assert (code, told, "4.5 is no score" in err) == (2, told, True)
+    lines = scored("helpfulness", [5] * 30 + [4])
+    code, told, _ = calibrate("seed", lines)
+    assert (code, told["written"]) == (0, False)
+    assert "+threshold: 4.6" in told["changes"][0]["diff"]
+    assert {path for path, content in contents(configs).items() if content != before.get(path)} == {
+        configs.parent / "scores.jsonl"
+    }
+    assert calibrate("seed", lines, "--write")[0] == 0
+    written_once = contents(configs)
+    code, told, _ = calibrate("seed", lines, "--write")
+    assert (code, told["changes"]) == (0, [])
+    assert contents(configs) == written_once
+
+
+def test_a_judge_without_a_proposal_is_not_written_and_one_below_the_platform_neither(
+    calibrate: Calibrate, configs: Path
+) -> None:
+    before = (configs / OWN).read_bytes()
+    code, told, _ = calibrate("production", scored("helpfulness", [1, 2, 3, 4, 5] * 40), "--write")
+    assert (code, told["changes"], told["judges"][0]["block"]) == (1, [], None)
+    code, told, _ = calibrate("production", scored("helpfulness", [2] * 100 + [3] * 2), "--write")
+    assert (code, told["changes"]) == (1, [])
+    assert "below the platform's floor, 2" in told["judges"][0]["reason"]
+    code, told, _ = calibrate("production", scored("stranger", [0.8, 0.85, 0.9] * 60), "--write")
+    assert (code, told["changes"]) == (1, [])
+    assert "is not registered" in told["judges"][0]["reason"]
+    assert (configs / OWN).read_bytes() == before
+
+
+def test_pf9_5_3_no_seed_takes_the_place_of_a_calibration(calibrate: Calibrate, configs: Path) -> None:
+    assert calibrate("production", scored("helpfulness", [4, 5] * 60), "--write")[0] == 0
+    calibrated = (configs / OWN).read_bytes()
+    code, told, _ = calibrate("seed", scored("helpfulness", [5] * 30 + [4]), "--write")
+    assert (code, told["changes"], (configs / OWN).read_bytes()) == (1, [], calibrated)
+    assert "a seed is for a judge that has none" in told["judges"][0]["reason"]
+
+
+def test_a_limit_that_the_linter_would_refuse_is_not_written(calibrate: Calibrate, configs: Path) -> None:
+    """A floor above the threshold that stands beside it."""
+    before = (configs / OWN).read_bytes()
+    code, told, _ = calibrate("production", scored("helpfulness", [5] * 100), "--write")
+    assert (code, told["changes"], (configs / OWN).read_bytes()) == (1, [], before)
+    assert "is below its floor" in told["judges"][0]["reason"]
+
+
+def test_old_scores_looked_at_again_make_a_limit_no_younger(configs: Path) -> None:
+    day = today() - timedelta(days=10)
+    facts = {"window_days": 30, "percentile": 5, "sigma": 2}
+
+    def new(since: int, floor: float = 3.5) -> NewLimits:
+        made, source = day + timedelta(days=since), BaselineSource.PRODUCTION_DISTRIBUTION
+        due = made + timedelta(days=180)
+        return NewLimits("helpfulness", source, made, due, floor=floor, calibration_ref="sha256:1", facts=facts)
+
+    assert len(write_limits(configs, "shop", [new(0)])) == 1
+    assert write_limits(configs, "shop", [new(5)]) == []
+    (change,) = write_limits(configs, "shop", [new(5, floor=3.6)])
+    assert f"+recalibration_due: {day + timedelta(days=185)}" in change.diff
+
+
+def test_a_vertical_gets_a_file_for_a_judge_that_it_had_none_of_and_its_drift_limit(configs: Path) -> None:
+    new = NewLimits(
+        "brevity", BaselineSource.PROVISIONAL_SEED, today(), today() + timedelta(days=90), threshold=4.25,
+        calibration_ref="PLT-1", kl_threshold=0.08,
+    )  # fmt: skip
+    (change,) = write_limits(configs, "shop", [new], write=False)
+    assert (change.before, change.path.exists()) == (b"", False)
+    write_limits(configs, "shop", [new])
+    assert yaml.safe_load(change.path.read_text())["drift"]["kl_threshold"] == 0.08
+    assert validate_root(configs).errors == []
+    assert write_limits(configs, "shop", [new]) == []
+
+
+def test_where_the_platform_asks_for_more_at_a_milestone_a_vertical_asks_for_as_much(configs: Path) -> None:
+    rewritten(configs / "rules/brevity.yaml", "threshold: 4\n", "threshold: {pre_merge: 4, pre_ramp: 3, pre_full: 4}\n")
+    new = NewLimits(
+        "brevity", BaselineSource.PROVISIONAL_SEED, today(), today() + timedelta(days=90), threshold=3.5
+    )  # fmt: skip
+    (change,) = write_limits(configs, "shop", [new])
+    assert yaml.safe_load(change.after)["threshold"] == {"pre_merge": 4, "pre_ramp": 3.5, "pre_full": 4}
+    assert validate_root(configs).errors == []
+    with pytest.raises(Failure, match="below the platform's threshold, 3"):
+        write_limits(configs, "shop", [NewLimits("brevity", new.source, new.set_on, new.due, threshold=2.9)])
+
+
+def test_nothing_is_written_where_one_of_several_can_not_be(configs: Path) -> None:
+    before = contents(configs)
+    due = today() + timedelta(days=90)
+    good = NewLimits("helpfulness", BaselineSource.PROVISIONAL_SEED, today(), due, threshold=4.6)
+    bad = NewLimits("brevity", BaselineSource.PROVISIONAL_SEED, today(), due, threshold=9.0)
+    with pytest.raises(Failure, match="would hold an error"):
+        write_limits(configs, "shop", [good, bad])
+    with pytest.raises(Failure, match="no vertical"):
+        write_limits(configs, "nowhere", [good])
+    assert contents(configs) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--acceptable", "4", "--write"), "--ticket"),
+        (("--acceptable", "4", "--write", "--ticket", "PLT-1"), "--report"),
+        (("--acceptable", "4", "--ticket", " PLT-1"), "--ticket"),
+    ],
+)
+def test_what_a_jade_calibration_cites_is_asked_for(calibrate: Calibrate, words: tuple[str, ...], why: str) -> None:
+    code, _, err = calibrate("jade", jade_round(), *words)
+    assert (code, why in err) == (2, True)
+
+
+def test_pf9_5_3_a_round_whose_people_disagree_with_the_judge_calibrates_nothing(calibrate: Calibrate) -> None:
+    """Also where their disagreement is too little to call the judge inverted."""
+    pairs = [(4 + n % 2, 4 + (n + (n >= 100)) % 2) for n in range(220)]
+    lines = [
+        {**one, "judge_score": own, "human_score": human} for one, (own, human) in zip(jade_round(), pairs, strict=True)
+    ]
+    code, told, _ = calibrate("jade", lines, "--acceptable", "4")
+    assert (code, told["changes"]) == (1, [])
+    assert "Krippendorff's alpha, is -0.0" in told["judges"][0]["reason"]
+
+
+def test_people_score_on_the_judges_scale(calibrate: Calibrate) -> None:
+    far = [{**one, "human_score": one["human_score"] + 5} for one in jade_round()]
+    code, told, _ = calibrate("jade", far, "--acceptable", "9")
+    assert (code, "not on the judge's scale, 1 to 5" in told["judges"][0]["reason"]) == (1, True)
+
+
+def test_write_names_a_vertical(
+    tmp_path: Path, configs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(tmp_path, monkeypatch)
+    file = jsonl(tmp_path / "scores.jsonl", *scored("helpfulness", [4, 5] * 20))
+    code, _, err = ran(capsys, monkeypatch, "calibrate", "seed", str(file), "--configs", str(configs), "--write")
+    assert (code, "needs --vertical" in err) == (2, True)
