@@ -1,0 +1,187 @@
+"""Asks a candidate's Python entry point, in processes of its own interpreter (`entry_runner.py`).
+
+A case that hangs, crashes its process or takes too much memory costs itself alone: the next gets a fresh process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER
+from rampgate.suite.candidates.processes import Started, environment, start
+
+RUNNER: Final = Path(__file__).with_name("entry_runner.py")
+HIDDEN: Final = ("schemas", "evalcore", "agents", "streams", "rampgate")
+"""Our packages. The candidate's interpreter may be ours."""
+GIB: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class EntryPoint:
+    """What to run. `entry` is `module:function` in `folder`, `python` its interpreter; `variables` are names of the
+    environment that it gets beside the usual ones; `memory` bytes of address space a process may have, 0 without a
+    limit."""
+
+    entry: str
+    folder: Path
+    python: str
+    variables: tuple[str, ...] = ()
+    at_once: int = 2
+    seconds: float = 60.0
+    start_seconds: float = 60.0
+    memory: int = 4 * GIB
+
+
+@dataclass
+class _Runner:
+    started: Started
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def stop(self) -> None:
+        self.writer.close()
+        await self.started.kill()
+
+
+class _Lost(Exception):
+    """The process can't be used any more."""
+
+
+class EntryPointCandidate:
+    """Asks one candidate. A process is started when it is needed; one that cannot start fails its case."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        """Raises ValueError for a variable that a candidate may not have."""
+        self._point, self._environment = point, environment(point.variables)
+        self._room = asyncio.Semaphore(point.at_once)
+        self._idle: list[_Runner] = []
+
+    async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
+        """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
+        CancelledError."""
+        try:
+            body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+        except orjson.JSONEncodeError as error:
+            return Failed(f"the case can't be sent to the candidate: {error}")
+        async with self._room:
+            try:
+                runner = await self._alive() or await self._started()
+            except (_Lost, OSError) as error:
+                return Failed(f"the candidate does not start: {error}")
+            usable = False
+            try:
+                answer, usable = await self._asked(runner, body)
+            finally:
+                if usable:
+                    self._idle.append(runner)
+                else:
+                    await runner.stop()
+            return answer
+
+    async def _alive(self) -> _Runner | None:
+        """A process that waits for a case; None where there is none. One that ended since its last case is dropped."""
+        while self._idle:
+            runner = self._idle.pop()
+            if runner.started.process.returncode is None and not runner.reader.at_eof():
+                return runner
+            await runner.stop()
+        return None
+
+    @property
+    def waiting(self) -> list[asyncio.subprocess.Process]:
+        """The processes that wait for a case."""
+        return [runner.started.process for runner in self._idle]
+
+    async def close(self) -> None:
+        """Ends all processes."""
+        while self._idle:
+            await self._idle.pop().stop()
+
+    async def _started(self) -> _Runner:
+        """A process that is ready. Raises _Lost with the reason where it is not, and OSError."""
+        ours, theirs = socket.socketpair()
+        command = [self._point.python, "-I", "-B", str(RUNNER), str(theirs.fileno())]
+        try:
+            started = await start(command, self._point.folder, self._environment, (theirs.fileno(),))
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        runner = _Runner(started, *await asyncio.open_connection(sock=ours))
+        asked = {
+            "entry": self._point.entry,
+            "folder": str(self._point.folder.absolute()),
+            "hidden": HIDDEN,
+            "memory": self._point.memory,
+        }
+        ready = False
+        try:
+            try:
+                async with asyncio.timeout(self._point.start_seconds):
+                    said = await _exchanged(runner, orjson.dumps(asked))
+            except TimeoutError:
+                raise _Lost(f"it was not ready within {self._point.start_seconds:g} s") from None
+            ready = said.get("ready") is True
+            if not ready:
+                raise _Lost(str(said.get("error") or "it says neither that it is ready nor why not"))
+        finally:
+            if not ready:
+                await runner.stop()
+        return runner
+
+    async def _asked(self, runner: _Runner, body: bytes) -> tuple[CandidateAnswer, bool]:
+        """The answer, and whether the process can take another case."""
+        try:
+            async with asyncio.timeout(self._point.seconds):
+                said = await _exchanged(runner, body)
+        except TimeoutError:
+            return Failed(f"the candidate gave no answer in {self._point.seconds:g} s"), False
+        except _Lost as error:
+            return Failed(f"the candidate failed: {error}"), False
+        if "error" in said:
+            return Failed(f"the candidate failed: {said['error']}"), not said.get("last")
+        answer = said.get("answer")
+        if isinstance(answer, str):
+            return {"output": answer}, True
+        if not isinstance(answer, dict) or answer.get("output") is None:
+            return Failed("the candidate's answer has no output: it returns a text, or a dict with `output`"), True
+        return answer, True
+
+
+async def _exchanged(runner: _Runner, body: bytes) -> dict[str, Any]:
+    """What the process answers. Raises _Lost where it ends, or answers with what is no frame."""
+    try:
+        runner.writer.write(struct.pack(">I", len(body)) + body)
+        await runner.writer.drain()
+        (length,) = struct.unpack(">I", await runner.reader.readexactly(4))
+        if length > LONGEST_ANSWER:
+            raise _Lost(f"its answer has more than {LONGEST_ANSWER >> 20} MB")
+        said = orjson.loads(await runner.reader.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        raise _Lost(await runner.started.ending()) from None
+    except orjson.JSONDecodeError as error:
+        raise _Lost(f"its answer can't be read: {error}") from None
+    if not isinstance(said, dict):
+        raise _Lost("its answer is no object")
+    return said
+
+
+@asynccontextmanager
+async def running(point: EntryPoint) -> AsyncIterator[EntryPointCandidate]:
+    """Yields the candidate, and ends its processes."""
+    candidate = EntryPointCandidate(point)
+    try:
+        yield candidate
+    finally:
+        await candidate.close()
