@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,21 +66,31 @@ class Started:
         return f"its process {how}" + (f"; it printed last:\n{last}" if last else "")
 
 
-async def start(command: Sequence[str], folder: Path, variables: dict[str, str], passed: Sequence[int] = ()) -> Started:
-    """Start a process in a group of its own. Raises OSError where it can't be started."""
+async def start(
+    command: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    passed: Sequence[int] = (),
+    *,
+    answers: bool = False,
+) -> Started:
+    """Start a process in a group of its own. One that `answers` is asked on its input and answers on its output; else
+    what it prints there is kept as well. Raises OSError where it can't be started."""
+    pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
         env=variables,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        stdin=pipe if answers else asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe if answers else asyncio.subprocess.STDOUT,
         pass_fds=tuple(passed),
         start_new_session=True,
     )
     started = Started(process)
-    if process.stdout is not None:
-        started.reading = asyncio.create_task(_keep_last(process.stdout, started.printed))
+    printed = process.stderr if answers else process.stdout
+    if printed is not None:
+        started.reading = asyncio.create_task(_keep_last(printed, started.printed))
     return started
 
 

@@ -1,0 +1,104 @@
+"""Asks a candidate that is a command: one process a case, the case on its input, the answer on its output.
+
+The case is JSON, `{input, metadata}`. The answer is a JSON object with `output`, or a text. What it writes to its error
+output is told where it fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.scoring.bounded_answer import LONGEST_ANSWER
+from rampgate.suite.candidates.processes import Started, environment, start
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run in `folder`; `variables` are names of the environment that it gets beside the usual ones."""
+
+    words: Sequence[str]
+    folder: Path
+    variables: tuple[str, ...] = ()
+    at_once: int = 2
+    seconds: float = 60.0
+
+
+class CommandCandidate:
+    """Asks one candidate."""
+
+    def __init__(self, command: Command) -> None:
+        """Raises ValueError for a variable that a candidate may not have."""
+        self._command, self._environment = command, environment(command.variables)
+        self._room = asyncio.Semaphore(command.at_once)
+
+    async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:
+        """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
+        CancelledError."""
+        try:
+            body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+        except orjson.JSONEncodeError as error:
+            return Failed(f"the case can't be sent to the candidate: {error}")
+        async with self._room:
+            try:
+                started = await start(self._command.words, self._command.folder, self._environment, answers=True)
+            except OSError as error:
+                return Failed(f"the candidate does not start: {error}")
+            try:
+                async with asyncio.timeout(self._command.seconds):
+                    return await _answered(started, body)
+            except TimeoutError:
+                return Failed(f"the candidate gave no answer in {self._command.seconds:g} s")
+            finally:
+                await started.kill()
+
+
+async def _answered(started: Started, body: bytes) -> CandidateAnswer:
+    async with asyncio.TaskGroup() as both:
+        both.create_task(_send(started.process.stdin, body))
+        reading = both.create_task(_read(started.process.stdout))
+    said = reading.result()
+    if len(said) > LONGEST_ANSWER:
+        return Failed(f"the candidate's answer has more than {LONGEST_ANSWER >> 20} MB")
+    if await started.process.wait():
+        return Failed(f"the candidate failed: {await started.ending()}")
+    try:
+        text = said.decode()
+    except UnicodeDecodeError as error:
+        return Failed(f"the candidate's answer is no UTF-8: {error}")
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = None
+    if isinstance(found, dict) and found.get("output") is not None:
+        return found
+    if isinstance(found, dict) or not text.strip():
+        return Failed("the candidate's answer has no output: it prints a text, or a JSON object with `output`")
+    return {"output": text}
+
+
+async def _send(stream: asyncio.StreamWriter | None, body: bytes) -> None:
+    """One that does not read its input may end before it is sent."""
+    if stream is None:
+        return
+    try:
+        stream.write(body)
+        await stream.drain()
+        stream.close()
+        await stream.wait_closed()
+    except ConnectionError:
+        return
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """All of it, or a part of what is too long."""
+    said = bytearray()
+    while stream is not None and len(said) <= LONGEST_ANSWER and (part := await stream.read(65_536)):
+        said += part
+    return bytes(said)
