@@ -1,0 +1,133 @@
+"""Has the candidate answer each case as often as the suite says, and asks nothing that is kept.
+
+An answer is kept by the candidate's configuration, the case and the sample's number: sample two is never a copy of
+sample one. A failure is not kept: the next run asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import orjson
+
+from agents.ports import Unavailable
+from evalcore.gates.golden import CandidateAnswer, Failed
+
+LARGEST_ANSWER: Final = 4 << 20
+TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace")
+"""Fields of an answer that tell how the candidate came to it."""
+
+
+class KeptValues(Protocol):
+    """See `rampgate.suite.kept.Kept`."""
+
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
+    async def put(self, key: str, value: bytes) -> bytes | None: ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One sample of one case. `case` holds what the candidate may see of it, `input` and `metadata`."""
+
+    case_id: str
+    sample: int
+    case: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What the candidate answered. `trace` is the hash of its trace's content, `kept` says that it was asked before."""
+
+    case_id: str
+    sample: int
+    answer: CandidateAnswer
+    latency_ms: float | None = None
+    trace: str | None = None
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class Generator:
+    """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once."""
+
+    configuration: str
+    ask: Callable[[Mapping[str, Any]], Awaitable[CandidateAnswer]]
+    answers: KeptValues
+    traces: KeptValues
+    clock: Callable[[], float] = time.monotonic
+    told: Callable[[Generated], None] = lambda generated: None
+
+    async def generate(self, wanted: Sequence[Wanted]) -> list[Generated]:
+        """Returns what was answered, in the order asked for. A store that can't be used costs calls, and no answer."""
+        keys = [key_of(self.configuration, one) for one in wanted]
+        try:
+            held = await self.answers.get_many(keys)
+        except Unavailable:
+            held = [None] * len(keys)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._one(one, key, value))
+                for one, key, value in zip(wanted, keys, held, strict=True)
+            ]
+        return [task.result() for task in tasks]
+
+    async def _one(self, wanted: Wanted, key: str, held: bytes | None) -> Generated:
+        found = _read(wanted, held)
+        if found is None:
+            began = self.clock()
+            answer = await self.ask(wanted.case)
+            found = Generated(wanted.case_id, wanted.sample, answer, round((self.clock() - began) * 1000, 1))
+            if not isinstance(answer, Failed):
+                found = await self._keep(wanted, key, found, answer)
+        self.told(found)
+        return found
+
+    async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:
+        """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""
+        trace = orjson.dumps(
+            {"case": wanted.case, "output": answer.get("output"), "latency_ms": found.latency_ms}
+            | {name: answer[name] for name in TRACED if name in answer},
+            option=orjson.OPT_SORT_KEYS,
+        )
+        name = hashlib.sha256(trace).hexdigest()
+        record = orjson.dumps({"answer": answer, "latency_ms": found.latency_ms, "trace": name})
+        try:
+            await self.traces.put(name, trace)
+            earlier = _read(wanted, await self.answers.put(key, record))
+        except Unavailable:
+            earlier = None
+        return earlier or Generated(wanted.case_id, wanted.sample, answer, found.latency_ms, name)
+
+
+def configuration_of(parts: Mapping[str, str]) -> str:
+    """Returns the hash of a candidate's parts, each by its own hash."""
+    return hashlib.sha256(orjson.dumps(dict(parts), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def key_of(configuration: str, wanted: Wanted) -> str:
+    """Returns the key of all that an answer depends on."""
+    asked = [configuration, wanted.case.get("input"), wanted.case.get("metadata"), wanted.sample]
+    return hashlib.sha256(orjson.dumps(asked, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def samples_of(cases: Iterable[tuple[str, Mapping[str, Any]]], samples: int) -> list[Wanted]:
+    """Returns all samples of all cases: the first of each, then the second, so that a run that ends early has some of
+    every case."""
+    listed = list(cases)
+    return [Wanted(name, sample, case) for sample in range(1, samples + 1) for name, case in listed]
+
+
+def _read(wanted: Wanted, held: bytes | None) -> Generated | None:
+    if held is None:
+        return None
+    try:
+        record = orjson.loads(held)
+        answer, latency, trace = record["answer"], record["latency_ms"], record["trace"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    return Generated(wanted.case_id, wanted.sample, answer, latency, trace, kept=True)

@@ -1,0 +1,131 @@
+"""A suite asks the candidate once for each sample of each case, and never for what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agents.ports import Unavailable
+from evalcore.gates.golden import CandidateAnswer, Failed
+from rampgate.suite.generation import Generated, Generator, configuration_of, samples_of
+from rampgate.suite.kept import KeptFile
+
+CASES = [(f"case-{number}", {"input": f"question {number}", "metadata": {"category": "sports"}}) for number in range(4)]
+
+
+class Candidate:
+    """Answers with a number of its own each time."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.asked: list[str] = []
+        self._fails = fails
+
+    async def __call__(self, case: Mapping[str, Any]) -> CandidateAnswer:
+        self.asked.append(case["input"])
+        number = len(self.asked)
+        await asyncio.sleep(0)
+        if self._fails:
+            return Failed("the candidate answers 500")
+        return {"output": f"answer {number}", "tool_calls": [{"name": "search"}], "model": "m-1"}
+
+
+class Away:
+    """A store that can't be used."""
+
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        raise Unavailable("no store")
+
+    async def put(self, key: str, value: bytes) -> bytes | None:
+        raise Unavailable("no store")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[KeptFile]:
+    held = KeptFile(tmp_path / "suite.db")
+    yield held
+    held.close()
+
+
+def generator(store: KeptFile, candidate: Candidate, prompt: str = "one") -> Generator:
+    answers, traces = store.kind("answers", 1 << 20), store.kind("traces", 1 << 20)
+    return Generator(configuration_of({"prompt": prompt, "model": "m-1"}), candidate, answers, traces)
+
+
+def run(of: Generator, samples: int = 3, cases: list[tuple[str, dict[str, Any]]] = CASES) -> list[Generated]:
+    return asyncio.run(of.generate(samples_of(cases, samples)))
+
+
+def outputs(found: list[Generated]) -> list[Any]:
+    return [one.answer["output"] for one in found if not isinstance(one.answer, Failed)]
+
+
+def test_each_sample_is_an_answer_of_its_own(store: KeptFile) -> None:
+    candidate = Candidate()
+    found = run(generator(store, candidate))
+    assert len(candidate.asked) == 12
+    assert len(set(outputs(found))) == 12
+    assert [(one.case_id, one.sample) for one in found[:5]] == [
+        ("case-0", 1), ("case-1", 1), ("case-2", 1), ("case-3", 1), ("case-0", 2),
+    ]  # fmt: skip
+
+
+def test_a_second_run_asks_nothing_and_finds_the_same(store: KeptFile) -> None:
+    first, again = run(generator(store, Candidate())), Candidate()
+    second = run(generator(store, again))
+    assert again.asked == []
+    assert outputs(second) == outputs(first)
+    assert all(one.kept for one in second)
+    assert [one.trace for one in second] == [one.trace for one in first]
+
+
+def test_more_samples_ask_for_these_alone(store: KeptFile) -> None:
+    run(generator(store, Candidate()))
+    more = Candidate()
+    run(generator(store, more), samples=5)
+    assert len(more.asked) == 8
+
+
+def test_another_configuration_or_case_is_asked(store: KeptFile) -> None:
+    run(generator(store, Candidate()))
+    changed, other = Candidate(), Candidate()
+    run(generator(store, changed, "two"))
+    assert len(changed.asked) == 12
+    run(generator(store, other), cases=[("case-0", {"input": "another question", "metadata": {"category": "sports"}})])
+    assert len(other.asked) == 3
+
+
+def test_a_case_under_another_name_is_the_same_case(store: KeptFile) -> None:
+    run(generator(store, Candidate()))
+    renamed = Candidate()
+    run(generator(store, renamed), cases=[("renamed", CASES[0][1])])
+    assert renamed.asked == []
+
+
+def test_a_failure_is_not_kept(store: KeptFile) -> None:
+    found = run(generator(store, Candidate(fails=True)))
+    assert all(isinstance(one.answer, Failed) for one in found)
+    later = Candidate()
+    run(generator(store, later))
+    assert len(later.asked) == 12
+
+
+def test_a_trace_is_kept_by_the_hash_of_its_content(store: KeptFile) -> None:
+    (found, *_) = run(generator(store, Candidate()), samples=1)
+    (kept,) = asyncio.run(store.kind("traces", 1 << 20).get_many([str(found.trace)]))
+    assert kept is not None
+    trace = orjson.loads(kept)
+    assert trace["output"] == "answer 1"
+    assert trace["case"]["input"] == "question 0"
+    assert trace["tool_calls"] == [{"name": "search"}]
+    assert trace["model"] == "m-1"
+
+
+def test_without_a_store_every_case_is_answered_all_the_same() -> None:
+    candidate = Candidate()
+    found = run(Generator("hash", candidate, Away(), Away()))
+    assert len(set(outputs(found))) == 12

@@ -1,0 +1,137 @@
+"""A suite's store: what was put is there after a kill, the first value stands, what was tampered with is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agents.ports import Unavailable
+from evalcore.scoring.cache import LARGEST
+from rampgate.suite.kept import Kept, KeptFile
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[KeptFile]:
+    held = KeptFile(tmp_path / "suite.db", b"secret")
+    yield held
+    held.close()
+
+
+def get(kept: Kept, *keys: str) -> list[bytes | None]:
+    return asyncio.run(kept.get_many(keys))
+
+
+def put(kept: Kept, key: str, value: bytes) -> bytes | None:
+    return asyncio.run(kept.put(key, value))
+
+
+def test_the_first_value_stands(store: KeptFile) -> None:
+    scores = store.kind("scores", LARGEST)
+    assert put(scores, "a", b"one") is None
+    assert put(scores, "a", b"two") == b"one"
+    assert get(scores, "a", "b", "a") == [b"one", None, b"one"]
+
+
+def test_kinds_are_apart(store: KeptFile) -> None:
+    put(store.kind("scores", 100), "a", b"one")
+    assert get(store.kind("traces", 100), "a") == [None]
+
+
+def test_more_than_the_kind_may_have_is_not_kept(store: KeptFile) -> None:
+    few = store.kind("scores", 3)
+    assert put(few, "a", b"four") is None
+    assert get(few, "a") == [None]
+
+
+def test_a_thousand_keys_are_found_at_once(store: KeptFile) -> None:
+    scores = store.kind("scores", 100)
+
+    async def both() -> list[bytes | None]:
+        await asyncio.gather(*(scores.put(f"{number}", f"v{number}".encode()) for number in range(1_200)))
+        return await scores.get_many([f"{number}" for number in range(1_200)])
+
+    assert asyncio.run(both()) == [f"v{number}".encode() for number in range(1_200)]
+
+
+@pytest.mark.parametrize("wrong", [b"", b"garbage", b"x" * 16 + b"five"])
+def test_what_has_no_valid_seal_is_missing_counted_and_replaced(store: KeptFile, wrong: bytes) -> None:
+    scores = store.kind("scores", 100)
+    put(scores, "a", b"one")
+    with sqlite3.connect(store.file) as other:
+        other.execute("UPDATE kept SET value = ?", (wrong,))
+    other.close()
+    assert get(scores, "a") == [None]
+    assert store.refused == 1
+    assert put(scores, "a", b"two") is None
+    assert get(scores, "a") == [b"two"]
+
+
+def test_a_value_moved_to_another_key_is_missing(store: KeptFile) -> None:
+    scores = store.kind("scores", 100)
+    put(scores, "good", b"1")
+    with sqlite3.connect(store.file) as other:
+        other.execute("INSERT INTO kept SELECT 'scores:bad', value FROM kept")
+    other.close()
+    assert get(scores, "bad") == [None]
+
+
+def test_what_a_job_without_the_secret_put_is_missing_to_one_that_has_it(tmp_path: Path) -> None:
+    untrusted = KeptFile(tmp_path / "suite.db")
+    put(untrusted.kind("scores", 100), "a", b"forged")
+    untrusted.close()
+    trusted = KeptFile(tmp_path / "suite.db", b"secret")
+    assert get(trusted.kind("scores", 100), "a") == [None]
+    trusted.close()
+
+
+def test_what_was_put_is_there_after_a_kill(tmp_path: Path) -> None:
+    program = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from rampgate.suite.kept import KeptFile
+
+async def main():
+    kept = KeptFile(Path(sys.argv[1])).kind("scores", 100)
+    for number in range(50):
+        await kept.put(f"{number}", b"value")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "suite.db")], check=False)
+    store = KeptFile(tmp_path / "suite.db")
+    assert get(store.kind("scores", 100), *(f"{number}" for number in range(50))) == [b"value"] * 50
+    store.close()
+
+
+def test_two_runs_at_once_agree_on_one_value_for_each_key(tmp_path: Path) -> None:
+    first, second = KeptFile(tmp_path / "suite.db"), KeptFile(tmp_path / "suite.db")
+
+    async def both() -> None:
+        for number in range(50):
+            one, other = await asyncio.gather(
+                first.kind("scores", 100).put(f"{number}", b"first"),
+                second.kind("scores", 100).put(f"{number}", b"second"),
+            )
+            assert {one, other} in ({None, b"first"}, {None, b"second"})
+
+    asyncio.run(both())
+    first.close()
+    second.close()
+
+
+def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
+    (tmp_path / "suite.db").write_text("something else, and long enough to be read as a header of a database " * 20)
+    with pytest.raises(Unavailable, match=r"suite\.db can't be used: file is not a database"):
+        KeptFile(tmp_path / "suite.db")
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="unable to open database file"):
+        KeptFile(tmp_path / "none" / "suite.db")
