@@ -34,10 +34,18 @@ def refusal(pattern: str) -> str | None:
 def contains_match(pattern: str, text: str) -> bool:
     """Tells whether the pattern matches anywhere in what is searched of the text. Raises ValueError for a pattern that
     RE2 refuses."""
+    found, _ = searched(pattern, text)
+    return found
+
+
+def searched(pattern: str, text: str) -> tuple[bool, bool]:
+    """Tells whether the pattern matches in what is searched of the text, and whether that is all of it. Raises
+    ValueError for a pattern that RE2 refuses."""
     program = compiled(pattern)
     longest = min(LONGEST_TEXT, STEPS // program.programsize)
     # A lone surrogate, which JSON allows, has no UTF-8.
-    return program.search(text[:longest].encode("utf-8", "replace")[:longest]) is not None
+    said = text[: longest + 1].encode("utf-8", "replace")
+    return program.search(said[:longest]) is not None, len(said) <= longest
 
 
 @lru_cache(maxsize=1024)

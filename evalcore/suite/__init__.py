@@ -1,0 +1,1 @@
+"""What a suite's results say: which cases are run, and what their outputs are worth (the offline pipeline). Pure."""

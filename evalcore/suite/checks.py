@@ -1,0 +1,92 @@
+"""Looks at an output without a model: a pattern, a JSON Schema, an exact text (schemas.checks.suite.Check). Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from evalcore.judges.bindings import Unbound, as_text, resolve
+from evalcore.registry.patterns import refusal, searched
+from schemas.checks.suite import Check
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found: 1 or 0, None where it can't tell; `reason` says why it is not 1."""
+
+    score: float | None
+    reason: str = ""
+
+
+class Checker:
+    """One check of a suite. `schema` is the JSON Schema that it names. Raises ValueError for a pattern or a schema that
+    can't be used."""
+
+    def __init__(self, check: Check, schema: Any = None) -> None:
+        self._check = check
+        if check.regex is not None and (why := refusal(check.regex)) is not None:
+            raise ValueError(f"regex: {why}")
+        if check.json_schema is not None:
+            try:
+                Draft202012Validator.check_schema(schema)
+            except SchemaError as error:
+                raise ValueError(f"json_schema: {check.json_schema} is no JSON Schema: {error.message}") from error
+        self._validator = Draft202012Validator(schema) if check.json_schema is not None else None
+
+    def check(self, item: Mapping[str, Any]) -> Checked:
+        """Returns what is found of an item, the case with the candidate's answer. Never raises."""
+        try:
+            value = resolve(self._check.field, item)
+        except Unbound as error:
+            return Checked(0.0, str(error))
+        text = as_text(value)
+        if self._check.regex is not None:
+            return _matched(self._check.regex, text, absent=self._check.absent)
+        if self._validator is not None:
+            return _fits(self._validator, value)
+        return self._equals(item, text)
+
+    def _equals(self, item: Mapping[str, Any], text: str) -> Checked:
+        path = self._check.equals or ""
+        try:
+            wanted = resolve(path, item)
+        except Unbound as error:
+            return Checked(None, str(error))
+        if wanted is None:
+            return Checked(None, f"the case has no {path}")
+        return Checked(1.0) if text.strip() == as_text(wanted).strip() else Checked(0.0, f"it is not the case's {path}")
+
+
+def _matched(pattern: str, text: str, *, absent: bool) -> Checked:
+    found, whole = searched(pattern, text)
+    if found:
+        return Checked(0.0, f"{pattern} is found in it") if absent else Checked(1.0)
+    if not whole:
+        return Checked(None, "it is too long to be searched whole")
+    return Checked(1.0) if absent else Checked(0.0, f"{pattern} is not found in it")
+
+
+def _fits(validator: Draft202012Validator, value: Any) -> Checked:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, parse_constant=_no_number)
+        except ValueError as error:
+            return Checked(0.0, f"it is no JSON: {error}")
+        except RecursionError:
+            return Checked(0.0, "it is nested too deep")
+    try:
+        wrong = next(validator.iter_errors(value), None)
+    except RecursionError:
+        return Checked(0.0, "it is nested too deep")
+    if wrong is None:
+        return Checked(1.0)
+    return Checked(0.0, f"{wrong.json_path}: {wrong.message}"[:500])
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
