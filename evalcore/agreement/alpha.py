@@ -55,13 +55,15 @@ def ratings(items: Sequence[int], scores: Sequence[float]) -> tuple[Ratings, NDA
     return Ratings(values, table[paired]), paired
 
 
-def alpha(of: Ratings, level: Level) -> float | None:
-    """Returns alpha; None where it is not defined: nothing is rated twice, or all ratings are the same."""
+def alpha(of: Ratings, level: Level, weights: Numbers | None = None) -> float | None:
+    """Returns alpha; None where it is not defined: nothing is rated twice, or all ratings are the same. `weights` are
+    those of the items in a sample."""
     import numpy as np
 
     if of.table.shape[0] == 0:
         return None
-    value = float(_statistic(of, level)(np.ones((1, of.table.shape[0])))[0])
+    each = np.ones(of.table.shape[0]) if weights is None else weights
+    value = float(_statistic(of, level)(each[None, :])[0])
     return value if math.isfinite(value) else None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.scale import Scale
+from evalcore.stats.correlation import kish
 from evalcore.stats.power import Confirmed, Figures, of_mean, of_rate
 from schemas.judges import BaselineSource
 
@@ -29,11 +30,13 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Derived:
-    """What a source gives for one judge. `limit` is None where there is nothing to derive it from, and it is proposed
-    where `reason` is empty. `breach` is the chance that unchanged traffic is below it at a gate, `detectable` the
-    smallest fall of the true mean that it sees with 80 % power, None where it sees none."""
+    """What a source gives for one judge of `n` scores, which say as much as `effective` ones of equal weight. `limit`
+    is None where there is nothing to derive it from, and it is proposed where `reason` is empty. `breach` is the chance
+    that unchanged traffic is below it at a gate, `detectable` the smallest fall of the true mean that it sees with 80 %
+    power, None where it sees none."""
 
     n: int
+    effective: float
     mean: float | None
     sigma: float | None
     percentile: float | None
@@ -47,6 +50,20 @@ class Derived:
         return not self.reason
 
 
+@dataclass(frozen=True)
+class Daily:
+    """What production's rule gives of the means of days, as PC5's runs have means: `days` with scores, of `span` from
+    the first to the last. `breach` is the chance that a gate's mean of unchanged traffic is below it."""
+
+    days: int
+    span: int
+    mean: float
+    sigma: float | None
+    percentile: float
+    limit: float | None
+    breach: float | None
+
+
 def percentile(scores: Values, weights: Values, percent: float = PERCENTILE) -> float:
     """Returns the lowest score with that share of the weight at or below it."""
     order = np.argsort(scores, kind="stable")
@@ -56,7 +73,7 @@ def percentile(scores: Values, weights: Values, percent: float = PERCENTILE) -> 
 
 def deviation(scores: Values, weights: Values) -> float | None:
     """Returns the standard deviation, by n - 1; with weights by Kish's effective n. None of fewer than two scores."""
-    effective = weights.sum() ** 2 / (weights**2).sum()
+    effective = kish(weights)
     if scores.size < 2 or effective <= 1:
         return None
     mean = np.average(scores, weights=weights)
@@ -67,11 +84,12 @@ def derived(source: BaselineSource, scores: Values, weights: Values, scale: Scal
     """Returns what the source gives of these scores, for gates of `at_gate` items. Of JADE they are those of acceptable
     turns alone."""
     if not scores.size:
-        return Derived(0, None, None, None, None, None, None, "there is no score to derive it from")
+        return Derived(0, 0.0, None, None, None, None, None, None, "there is no score to derive it from")
+    weights, effective = weights / weights.max(), kish(weights / weights.max())
     mean, sigma = float(np.average(scores, weights=weights)), deviation(scores, weights)
     low = percentile(scores, weights)
     if sigma is None:
-        return Derived(scores.size, mean, None, low, None, None, None, "one score has no deviation")
+        return Derived(scores.size, effective, mean, None, low, None, None, None, "one score has no deviation")
     limit = {
         BaselineSource.JADE_CALIBRATION: low,
         BaselineSource.PRODUCTION_DISTRIBUTION: low - SIGMAS * sigma,
@@ -79,7 +97,25 @@ def derived(source: BaselineSource, scores: Values, weights: Values, scale: Scal
     }[source]
     figures = at_a_gate(mean, sigma, limit, scale, at_gate)
     why = _why_not(limit, scale)
-    return Derived(scores.size, mean, sigma, low, limit, 1 - figures.clean_pass, figures.detectable_drop, why)
+    breach = 1 - figures.clean_pass
+    return Derived(scores.size, effective, mean, sigma, low, limit, breach, figures.detectable_drop, why)
+
+
+def of_days(scores: Values, weights: Values, days: NDArray[np.int64], scale: Scale, at_gate: int) -> Daily | None:
+    """Returns what the means of days give, each day counting once; None without scores. `days` are numbers of days."""
+    if not scores.size:
+        return None
+    weights = weights / weights.max()
+    each, places = np.unique(days, return_inverse=True)
+    means = np.bincount(places, scores * weights) / np.bincount(places, weights)
+    alike = np.ones(means.size)
+    low, sigma, span = percentile(means, alike), deviation(means, alike), int(each[-1] - each[0]) + 1
+    mean, spread = float(np.average(scores, weights=weights)), deviation(scores, weights)
+    if sigma is None or spread is None:
+        return Daily(means.size, span, float(means.mean()), sigma, low, None, None)
+    limit = low - SIGMAS * sigma
+    breach = 1 - at_a_gate(mean, spread, limit, scale, at_gate).clean_pass
+    return Daily(means.size, span, float(means.mean()), sigma, low, limit, breach)
 
 
 def at_a_gate(mean: float, sigma: float, limit: float, scale: Scale, items: int) -> Figures:

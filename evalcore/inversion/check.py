@@ -38,6 +38,10 @@ class Pairs:
     slices: Mapping[str, tuple[Sequence[str], NDArray[np.int64]]] = field(default_factory=dict)
     version: str = ""
     """The version of the judge that gave the scores; empty where nobody said."""
+    weights: Series | None = None
+    """The inverse of each pair's chance to be drawn; None where all had the same."""
+    lines: Sequence[int] = ()
+    """The line of each pair in its file."""
 
     @property
     def reference(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from evalcore.agreement.check import Rated
 from evalcore.inversion.check import SLICED_BY, Pairs
+from rampgate.checks.score_lines import weight_of
 from rampgate.ci_gate.inputs import BadFile, lines
 from schemas.checks.agreement import Level
 
@@ -76,7 +77,7 @@ class _PairsSoFar:
     def __init__(self) -> None:
         self.items: dict[str, int] = {}
         """The line of each item."""
-        self.judge, self.human = array("d"), array("d")
+        self.judge, self.human, self.weights = array("d"), array("d"), array("d")
         self.slices = {field: _Coded() for field in SLICED_BY}
         self.version: str | None = None
 
@@ -85,11 +86,14 @@ class _PairsSoFar:
 
         slices = {field: coded.made() for field, coded in self.slices.items()}
         told = {field: (values, places) for field, (values, places) in slices.items() if len(values) > 1}
-        return Pairs(list(self.items), np.array(self.judge), np.array(self.human), told, self.version or "")
+        own, people, weights = np.array(self.judge), np.array(self.human), np.array(self.weights)
+        said = weights if weights.size and (weights != weights[0]).any() else None
+        return Pairs(list(self.items), own, people, told, self.version or "", said, list(self.items.values()))
 
 
-def read_pairs(path: Path) -> dict[str, Pairs]:
-    """Judges' scores beside people's, by the judge's id as written; one pair of a judge and an item. Raises BadFile."""
+def read_pairs(path: Path, *, sample: bool = False) -> dict[str, Pairs]:
+    """Judges' scores beside people's, by the judge's id as written; one pair of a judge and an item. Of a `sample` with
+    their weights. Raises BadFile."""
     found: dict[str, _PairsSoFar] = {}
     names: dict[str, str] = {}  # one text of each item's id, however many judges score it
     for number, fields in lines(path):
@@ -108,6 +112,7 @@ def read_pairs(path: Path) -> dict[str, Pairs]:
             raise line.wrong("judge_version", f"{version[:80]!r} is not that of the lines before, {of.version[:80]!r}")
         of.judge.append(line.score("judge_score"))
         of.human.append(line.score("human_score"))
+        of.weights.append(weight_of(path, number, fields) if sample else 1.0)
         for field, coded in of.slices.items():
             coded.add(line.word(field))
     if not found:

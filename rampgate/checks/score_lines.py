@@ -1,9 +1,14 @@
-"""Reads judges' scores from JSON Lines: one `{judge_id, item_id, score}` a line (contracts §5)."""
+"""Reads judges' scores from JSON Lines: one `{judge_id, item_id, score}` a line (contracts §5).
+
+Lines of a sample may have a `weight`, the inverse of the chance that the item was drawn, and a `day` or a `timestamp`.
+"""
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +20,8 @@ NOT_APPLICABLE = {"n/a", "na"}
 @dataclass
 class ScoreColumn:
     """One judge's lines of a file, in their order: `scores` those that are numbers, `numbers` the lines these are on,
-    `items` each item's line, scored or not. True and false are 1 and 0."""
+    `items` each item's line, scored or not. True and false are 1 and 0. Of a sample each of `scores` has its weight in
+    `weights` and its day in `days`, as its ordinal; 0 where the lines have none."""
 
     path: Path
     scores: array[float] = field(default_factory=lambda: array("d"))
@@ -23,8 +29,10 @@ class ScoreColumn:
     items: dict[str, int] = field(default_factory=dict)
     not_applicable: int = 0
     unscored: int = 0
+    weights: array[float] = field(default_factory=lambda: array("d"))
+    days: array[int] = field(default_factory=lambda: array("l"))
 
-    def add(self, line: int, item: str, score: Any) -> None:
+    def add(self, line: int, item: str, score: Any, weight: float = 1.0, day: date | None = None) -> None:
         """Raises BadFile for an item's second line, and for what is no score."""
         if (before := self.items.setdefault(item, line)) != line:
             raise BadFile(f"{self.path}:{line}: item_id: {item[:80]!r} was scored by this judge on line {before}")
@@ -35,22 +43,60 @@ class ScoreColumn:
         elif isinstance(score, (bool, int, float)):
             self.scores.append(float(score))
             self.numbers.append(line)
+            self.weights.append(weight)
+            self.days.append(day.toordinal() if day is not None else 0)
         else:
             said = repr(score)[:80]
             raise BadFile(f'{self.path}:{line}: score: {said} is none: a number, true, false, "N/A", or null')
 
 
-def read_scores(path: Path) -> dict[str, ScoreColumn]:
-    """Returns the columns by judge id as written, in the order of the file. Raises BadFile."""
+def read_scores(path: Path, *, sample: bool = False) -> dict[str, ScoreColumn]:
+    """Returns the columns by judge id as written, in the order of the file; of a `sample` with weights and days. Raises
+    BadFile."""
     found: dict[str, ScoreColumn] = {}
     for line, one in lines(path):
         judge, item = (_id(path, line, one, name) for name in ("judge_id", "item_id"))
         if "score" not in one:
             raise BadFile(f"{path}:{line}: score: is missing; null says that the judge gave none")
-        found.setdefault(judge, ScoreColumn(path)).add(line, item, one["score"])
+        column = found.setdefault(judge, ScoreColumn(path))
+        if not sample:
+            column.add(line, item, one["score"])
+            continue
+        day = day_of(path, line, one)
+        if column.days and (column.days[-1] == 0) is not (day is None):
+            raise BadFile(f"{path}:{line}: day: the lines of a judge all have a day or a timestamp, or none has")
+        column.add(line, item, one["score"], weight_of(path, line, one), day)
     if not found:
         raise BadFile(f"{path}: has no scores; a line is {{judge_id, item_id, score}}")
     return found
+
+
+def weight_of(path: Path, line: int, one: dict[str, Any]) -> float:
+    """The weight of a line, 1 where it has none. Raises BadFile."""
+    weight = one.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not isfinite(weight) or not weight > 0:
+        said = repr(weight)[:80]
+        raise BadFile(f"{path}:{line}: weight: {said} is none: a number above 0, 1 divided by the chance of the draw")
+    return float(weight)
+
+
+def day_of(path: Path, line: int, one: dict[str, Any]) -> date | None:
+    """The day of a line in UTC; None where it has none. Raises BadFile."""
+    day, moment = one.get("day"), one.get("timestamp")
+    if day is None and moment is None:
+        return None
+    name, said = ("day", day) if day is not None else ("timestamp", moment)
+    text = said if isinstance(said, str) else ""
+    try:
+        if name == "day":
+            return date.fromisoformat(text)
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = datetime.min
+    if at.tzinfo is None:
+        wanted = "2026-11-23" if name == "day" else "2026-11-23T08:15:00Z, with its time zone"
+        raise BadFile(f"{path}:{line}: {name}: {repr(said)[:80]} is none, such as {wanted}")
+    return at.astimezone(UTC).date()
 
 
 def _id(path: Path, line: int, one: dict[str, Any], name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,38 +12,30 @@ from typing import Any
 import numpy as np
 
 from evalcore.agreement.alpha import alpha, ratings
-from evalcore.calibration.floors import LEAST_TRACES, PERCENTILE, SIGMAS, Derived, Values, derived
+from evalcore.calibration.floors import PERCENTILE, SIGMAS, Daily, Derived, derived, of_days
 from evalcore.drift.scale import Scale, declared, fitting
-from evalcore.inversion.check import check as inversion
 from evalcore.lint.provenance import JADE_FIELDS, LONGEST
 from evalcore.registry import disk
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.yaml.editing import written
 from rampgate.checks.drift import registry_or_none
-from rampgate.checks.score_files import read_pairs
-from rampgate.checks.score_lines import read_scores
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
+from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, scored_in
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.agreement import Level
 from schemas.judges import BaselineSource, Milestone, judge_id
 from schemas.manifests import GateDefaults
 
-WINDOW_DAYS = 30
-
 
 @dataclass(frozen=True)
-class Options:
-    """The options of the command. `acceptable`: JADE's cut, the lowest score of people's that is acceptable. `ticket`
-    and `report` are what the limits cite, in the vertical's rule files too, which `write` changes."""
+class Options(Asked):
+    """The options of the command. `ticket` and `report` are what the limits cite, in the vertical's rule files too,
+    which `write` changes."""
 
-    source: BaselineSource
-    file: Path
-    acceptable: float | None
-    window_days: int | None
     at_gate: int | None
     vertical: str | None
     configs: Path | None
@@ -54,20 +46,6 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A judge's scores: `of` those that its limit comes from, out of `traces`; `against`: why it has none at all. Of
-    JADE `people` beside all of the judge's, `own`, and what the round found inverted."""
-
-    judge: str
-    of: Values
-    traces: int
-    against: str = ""
-    own: Values | None = None
-    people: Values | None = None
-    inverted: str = ""
-
-
-@dataclass(frozen=True)
 class Calibrated:
     """One judge of the file, and what to write; None where nothing is proposed."""
 
@@ -75,7 +53,15 @@ class Calibrated:
     registered: bool
     traces: int
     found: Derived
+    daily: Daily | None
     new: NewLimits | None
+
+    def _daily(self) -> dict[str, Any] | None:
+        of = self.daily
+        if of is None:
+            return None
+        figures = {"mean": of.mean, "sigma": of.sigma, "p5": of.percentile, "floor": of.limit}
+        return {"days": of.days, "span_days": of.span, **figures, "breach_probability": of.breach}
 
     @property
     def block(self) -> str:
@@ -94,12 +80,14 @@ class Calibrated:
             "baseline_source": source.value,
             "traces": self.traces,
             "n": found.n,
+            "effective_n": found.effective,
             "mean": found.mean,
             "sigma": found.sigma,
             "p5": found.percentile,
             "threshold" if source is BaselineSource.PROVISIONAL_SEED else "floor": found.limit,
             "breach_probability": found.breach,
             "detectable_drop": found.detectable,
+            "daily_means": self._daily(),
             "proposed": found.proposed,
             "reason": found.reason,
             "block": self.block or None,
@@ -116,7 +104,7 @@ def calibrate(options: Options) -> int:
     gates = registry.gates if registry is not None else GateDefaults()
     at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
     try:
-        found = [_calibrated(one, options, registry, at_gate) for one in _scored(options)]
+        found = [_calibrated(one, options, registry, at_gate) for one in scored_in(options)]
     except BadFile as error:
         raise Failure(str(error)) from error
     changes: list[FileChange] = []
@@ -159,39 +147,23 @@ def _fitting(one: Calibrated, root: Path, vertical: str) -> Calibrated:
     return one
 
 
-def _scored(options: Options) -> Iterator[Scored]:
-    """Each judge's scores, as the source wants them. Raises BadFile."""
-    if options.source is not BaselineSource.JADE_CALIBRATION:
-        for name, column in read_scores(options.file).items():
-            scores = np.array(column.scores, dtype=np.float64)
-            yield Scored(name, scores, int(scores.size))
-        return
-    pairs = read_pairs(options.file)
-    standings = {one.name: one for one in inversion(pairs)}
-    against_people = [name for name, one in standings.items() if one.inverted]
-    told = f"Inverted: {', '.join(against_people)}." if against_people else f"None of {len(pairs)} judges."
-    for name, pair in pairs.items():
-        own, people = np.asarray(pair.judge, dtype=np.float64), np.asarray(pair.human, dtype=np.float64)
-        traces = len(pair.items)
-        against = ""
-        if standings[name].inverted:
-            against = "it is inverted: rewrite its prompt, or remove the judge"
-        elif traces < LEAST_TRACES:
-            against = f"{traces} annotated traces are too few: a JADE calibration rests on {LEAST_TRACES}"
-        yield Scored(name, own[people >= (options.acceptable or 0.0)], traces, against, own, people, told)
-
-
 def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gate: int) -> Calibrated:
     judge = _registered(registry, one.judge)
     scale = declared(judge.score_type, judge.score_range) if judge is not None else fitting(one.of)
     if scale is None:
-        scale, one = Scale(0.0, 1.0, whole=False), replace(one, of=one.of[:0], against="its scores fit no scale")
+        scale, none = Scale(0.0, 1.0, whole=False), one.of[:0]
+        one = replace(one, of=none, weights=none, days=(), pairs=None, against="its scores fit no scale")
     if (off := scale.first_off(one.of)) is not None:
-        raise BadFile(f"{options.file}: {one.judge}: {one.of[off]:g} is no score from {scale.low:g} to {scale.high:g}")
-    found = derived(options.source, one.of, np.ones(one.of.size), scale, at_gate)
+        field = "score" if one.pairs is None else "judge_score"
+        wanted = f"is no score of {one.judge} from {scale.low:g} to {scale.high:g}"
+        raise BadFile(f"{options.file}:{one.lines[off]}: {field}: {one.of[off]:g} {wanted}")
+    found = derived(options.source, one.of, one.weights, scale, at_gate)
+    daily = None
+    if one.days and options.source is BaselineSource.PRODUCTION_DISTRIBUTION:
+        daily = of_days(one.of, one.weights, np.asarray(one.days, dtype=np.int64), scale, at_gate)
     agreement = _agreement(one, scale)
     found = replace(found, reason=one.against or found.reason or (agreement if isinstance(agreement, str) else ""))
-    calibrated = Calibrated(one.judge, judge is not None, one.traces, found, None)
+    calibrated = Calibrated(one.judge, judge is not None, one.traces, found, daily, None)
     if not found.proposed or isinstance(agreement, str):
         return calibrated
     return replace(calibrated, new=_new(one, found, agreement, options))
@@ -200,13 +172,13 @@ def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gat
 def _agreement(one: Scored, scale: Scale) -> float | str | None:
     """Krippendorff's alpha between people and the judge, which a JADE calibration states; None without people. A text
     says why the judge has no calibration."""
-    if one.own is None or one.people is None:
+    if one.pairs is None:
         return None
-    if scale.first_off(one.people) is not None:
+    own, people = one.pairs.judge, one.pairs.human
+    if scale.first_off(people) is not None:
         return f"people's scores are not on the judge's scale, {scale.low:g} to {scale.high:g}: have them score on it"
-    items = [*range(one.own.size)] * 2
-    table, _ = ratings(items, np.concatenate([one.own, one.people]).tolist())
-    found = alpha(table, Level.ORDINAL)
+    table, _ = ratings([*range(own.size)] * 2, np.concatenate([own, people]).tolist())
+    found = alpha(table, Level.ORDINAL, one.pairs.weights)
     if found is None or not found > 0:
         told = "is not defined" if found is None else f"is {found:.3g}"
         return f"its agreement with people, Krippendorff's alpha, {told}: revise its prompt, or remove the judge"
@@ -265,8 +237,15 @@ def _show(found: list[Calibrated], at_gate: int, *, with_diff: bool) -> None:
     console.print(table)
     for one in found:
         console.print(f"{plain(one.judge)}: {plain(one.found.reason, 400)}" if one.found.reason else plain(one.judge))
+        if one.daily is not None and one.daily.limit is not None:
+            console.print(_daily(one.daily))
         if one.block and not with_diff:
             console.print(one.block, markup=False)
+
+
+def _daily(of: Daily) -> str:
+    breached = "" if of.breach is None else f", breached by {of.breach:.1%} of gates of unchanged traffic"
+    return f"  of the means of {of.days} days: p5 {of.percentile:.4g}, p5 less two σ {_figure(of.limit)}{breached}"
 
 
 def _show_changes(changes: Sequence[FileChange], options: Options) -> None:

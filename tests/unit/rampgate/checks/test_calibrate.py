@@ -100,4 +100,4 @@ def test_the_report_shows_the_block_and_bad_lines_are_named(calibrate: Calibrate
     assert (code, "scores.jsonl:2: score" in said) == (2, True)
     configs = str(written(tmp_path))
     code, _, said = calibrate("seed", scored("helpfulness", [9, 4]), "--configs", configs)
-    assert (code, "9 is no score from 1 to 5" in said) == (2, True)
+    assert (code, "scores.jsonl:1: score: 9 is no score of helpfulness from 1 to 5" in said) == (2, True)

@@ -1,0 +1,93 @@
+"""Takes judges' scores from a file as a source of limits wants them: all, or those of turns that people accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evalcore.calibration.floors import LEAST_TRACES, Values
+from evalcore.inversion.check import Pairs, standing
+from evalcore.lint.provenance import LEAST_WINDOW_DAYS
+from evalcore.stats.correlation import correlation
+from rampgate.checks.score_files import read_pairs
+from rampgate.checks.score_lines import ScoreColumn, read_scores
+from schemas.judges import BaselineSource
+
+WINDOW_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be derived, and from what. `acceptable`: JADE's cut, the lowest score of people's that is
+    acceptable."""
+
+    source: BaselineSource
+    file: Path
+    acceptable: float | None
+    window_days: int | None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A judge's scores, of which its limit comes, with their weights, out of `traces`; `against`: why it has none at
+    all. `lines` they are on; `days` as ordinals, empty where nobody said. Of JADE `pairs` are all of the round, and
+    `inverted` says what it found so."""
+
+    judge: str
+    of: Values
+    weights: Values
+    traces: int
+    lines: Sequence[int]
+    days: Sequence[int] = ()
+    against: str = ""
+    pairs: Pairs | None = None
+    inverted: str = ""
+
+
+def scored_in(asked: Asked) -> Iterator[Scored]:
+    """Yields each judge's scores of a file, as the source wants them. Raises BadFile."""
+    if asked.source is not BaselineSource.JADE_CALIBRATION:
+        yield from of_columns(read_scores(asked.file, sample=True), asked)
+        return
+    rounds = read_pairs(asked.file, sample=True)
+    inverted = {
+        name: standing(name, correlation(of.judge, of.human, of.weights)).inverted for name, of in rounds.items()
+    }
+    called = [name for name, found in inverted.items() if found]
+    told = f"Inverted: {', '.join(called)}." if called else f"None of {len(rounds)} judges."
+    for name, pairs in rounds.items():
+        kept = pairs.human >= (asked.acceptable or 0.0)
+        weights = np.ones(pairs.judge.size) if pairs.weights is None else pairs.weights
+        traces, against = len(pairs.items), ""
+        if inverted[name]:
+            against = "it is inverted: rewrite its prompt, or remove the judge"
+        elif traces < LEAST_TRACES:
+            against = f"{traces} annotated traces are too few: a JADE calibration rests on {LEAST_TRACES}"
+        lines = np.asarray(pairs.lines)[kept].tolist()
+        yield Scored(name, pairs.judge[kept], weights[kept], traces, lines, (), against, pairs, told)
+
+
+def of_columns(columns: Mapping[str, ScoreColumn], asked: Asked) -> Iterator[Scored]:
+    """Yields each column as production and seed want it."""
+    for name, column in columns.items():
+        scores, weights = np.array(column.scores, dtype=np.float64), np.array(column.weights, dtype=np.float64)
+        days = column.days if column.days and column.days[0] else ()
+        against = _too_short(days, asked) if asked.source is BaselineSource.PRODUCTION_DISTRIBUTION else ""
+        yield Scored(name, scores, weights, int(scores.size), column.numbers, days, against)
+
+
+def _too_short(days: Sequence[int], asked: Asked) -> str:
+    """Why scores of these days are no window of as many days as were asked for; empty where they are, or nobody said
+    which days they are of."""
+    wanted = asked.window_days or WINDOW_DAYS
+    if not days:
+        return ""
+    span, distinct = max(days) - min(days) + 1, len(set(days))
+    if distinct < LEAST_WINDOW_DAYS:
+        return f"its scores are of {distinct} days; {LEAST_WINDOW_DAYS} are the fewest (PF-9 §5.3)"
+    if span < wanted:
+        return f"its scores are of a window of {span} days, not of {wanted}: wait, or say --window-days {span}"
+    return ""

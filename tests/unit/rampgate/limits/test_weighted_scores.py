@@ -1,0 +1,136 @@
+"""Limits of sampled scores: by the weight of what was drawn, of the days that they are of (PF-9 §5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalcore.calibration.floors import derived, of_days
+from evalcore.drift.scale import Scale
+from schemas.judges import BaselineSource
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
+FIRST = date(2026, 10, 1)
+FRACTION = Scale(0, 1, False)
+
+
+@pytest.fixture
+def calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Calibrate:
+    alone(tmp_path, monkeypatch)
+
+    def run(source: str, lines: list[dict[str, Any]], *words: str) -> tuple[int, dict[str, Any], str]:
+        file = jsonl(tmp_path / "scores.jsonl", *lines)
+        return ran(capsys, monkeypatch, "calibrate", source, str(file), *words, "--json")
+
+    return run
+
+
+def daily(days: int, each: int = 4, **more: Any) -> list[dict[str, Any]]:
+    lines = scored("mine", [0.8, 0.85, 0.9, 0.85] * days)
+    return [{**one, "day": str(FIRST + timedelta(days=n // each)), **more} for n, one in enumerate(lines)]
+
+
+def test_pf9_5_3_the_percentile_is_of_the_weight(calibrate: Calibrate) -> None:
+    """A low score that was drawn ten times as often as the rest weighs a tenth."""
+    lines = scored("mine", [0.2] * 10 + [0.8] * 50 + [0.9] * 50)
+    often = [{**one, "weight": 1 if one["score"] == 0.2 else 10} for one in lines]
+    people = [{**one, "judge_score": one.pop("score"), "human_score": 1.0} for one in (dict(line) for line in lines)]
+    drawn = [{**one, "weight": 1 if one["judge_score"] == 0.2 else 10} for one in people * 2]
+    for n, one in enumerate(drawn):
+        one["item_id"] = f"i{n}"
+    (plain,), (weighted,) = (calibrate("production", given)[1]["judges"] for given in (lines, often))
+    assert (plain["p5"], weighted["p5"]) == (0.2, 0.8)
+    assert plain["effective_n"] == plain["n"] == weighted["n"] == 110
+    assert weighted["effective_n"] == pytest.approx(1010**2 / 10_010)
+    assert weighted["mean"] == pytest.approx((10 * 0.2 + 500 * 0.8 + 500 * 0.9) / 1010)
+    (of_people,) = calibrate("jade", drawn, "--acceptable", "0.5")[1]["judges"]
+    assert of_people["p5"] == 0.8
+
+
+def test_weights_that_are_all_alike_change_nothing_whatever_their_size() -> None:
+    scores, scale = np.array([0.5] * 5 + [0.8] * 50 + [0.9] * 45), FRACTION
+    one = derived(BaselineSource.PRODUCTION_DISTRIBUTION, scores, np.ones(100), scale, 100)
+    for size in (1e-300, 7.0, 1e308):
+        other = derived(BaselineSource.PRODUCTION_DISTRIBUTION, scores, np.full(100, size), scale, 100)
+        assert other == one
+
+
+@pytest.mark.parametrize("weight", [0, -1, "2", True, None, [1], float("nan"), float("inf")])
+@pytest.mark.parametrize("source", ["production", "jade"])
+def test_a_weight_that_is_none_is_told_with_its_line(calibrate: Calibrate, source: str, weight: Any) -> None:
+    lines = scored("mine", [0.8, 0.9])
+    if source == "jade":
+        lines = [{"judge_id": "mine", "item_id": n, "judge_score": 1, "human_score": 1} for n in range(2)]
+    lines[1]["weight"] = weight
+    words = ("--acceptable", "1") if source == "jade" else ()
+    code, _, err = calibrate(source, lines, *words)
+    assert (code, "scores.jsonl:2: weight: " in err) == (2, True)
+
+
+def test_beside_the_floor_of_single_scores_stands_that_of_daily_means(calibrate: Calibrate) -> None:
+    """The means of days spread far less than single scores, so production's rule says something of them."""
+    spread = [{**one, "score": 1 + n % 5} for n, one in enumerate(daily(30))]
+    (one,) = calibrate("production", spread)[1]["judges"]
+    assert (one["proposed"], "lowest tenth" in one["reason"]) == (False, True)
+    means = one["daily_means"]
+    assert (means["days"], means["span_days"]) == (30, 30)
+    assert 1.4 < means["floor"] < means["p5"] < means["mean"]
+    assert means["floor"] == pytest.approx(means["p5"] - 2 * means["sigma"])
+    assert calibrate("production", scored("mine", [0.8, 0.9]))[1]["judges"][0]["daily_means"] is None
+
+
+def test_each_day_counts_once_and_its_scores_by_their_weight() -> None:
+    scores = np.array([0.5, 0.7, 0.9, 0.9, 0.9, 0.9])
+    weights = np.array([3.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    found = of_days(scores, weights, np.array([1, 1, 3, 3, 3, 3]), FRACTION, 100)
+    assert found is not None
+    assert (found.days, found.span, found.percentile) == (2, 3, pytest.approx(0.55))
+    assert found.mean == pytest.approx((0.55 + 0.9) / 2)
+    assert found.sigma == pytest.approx(float(np.std([0.55, 0.9], ddof=1)))
+    single = of_days(scores[:2], weights[:2], np.array([1, 1]), FRACTION, 100)
+    assert single is not None
+    assert (single.days, single.limit) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("days", "words", "why"),
+    [
+        (30, (), ""),
+        (29, (), "a window of 29 days, not of 30"),
+        (29, ("--window-days", "29"), ""),
+        (6, ("--window-days", "7"), "of 6 days; 7 are the fewest"),
+    ],
+)
+def test_pf9_5_3_scores_of_fewer_days_than_asked_for_are_no_window(
+    calibrate: Calibrate, days: int, words: tuple[str, ...], why: str
+) -> None:
+    code, told, _ = calibrate("production", daily(days), *words)
+    (one,) = told["judges"]
+    assert (code, one["proposed"]) == ((1, False) if why else (0, True))
+    assert why in one["reason"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("day", "yesterday"), ("day", 20261123), ("timestamp", "2026-11-23T08:15:00"), ("timestamp", 1_700_000_000)],
+)
+def test_a_day_that_is_none_is_told_with_its_line(calibrate: Calibrate, field: str, value: Any) -> None:
+    lines = [{**one, field: value} for one in scored("mine", [0.8])]
+    code, _, err = calibrate("production", lines)
+    assert (code, f"scores.jsonl:1: {field}: " in err) == (2, True)
+
+
+def test_a_day_is_one_of_utc_and_all_lines_of_a_judge_have_one(calibrate: Calibrate) -> None:
+    late = [{**one, "timestamp": "2026-11-22T23:30:00-01:00"} for one in scored("mine", [0.8, 0.9])]
+    early = {**late[0], "item_id": "x", "timestamp": "2026-11-23T09:00:00Z"}
+    (one,) = calibrate("production", [*late, early])[1]["judges"]
+    assert one["daily_means"]["days"] == 1
+    code, _, err = calibrate("production", [*late, *scored("mine", [0.1, 0.2, 0.3])[2:]])
+    assert (code, "scores.jsonl:3: day: " in err) == (2, True)
