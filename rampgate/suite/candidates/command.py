@@ -61,12 +61,12 @@ class CommandCandidate:
 
 async def _answered(started: Started, body: bytes) -> CandidateAnswer:
     async with asyncio.TaskGroup() as both:
-        both.create_task(_send(started.process.stdin, body))
-        reading = both.create_task(_read(started.process.stdout))
+        both.create_task(_send(started.input, body))
+        reading = both.create_task(_read(started.output))
     said = reading.result()
     if len(said) > LONGEST_ANSWER:
         return Failed(f"the candidate's answer has more than {LONGEST_ANSWER >> 20} MB")
-    if await started.process.wait():
+    if await started.code() != 0:
         return Failed(f"the candidate failed: {await started.ending()}")
     try:
         text = said.decode()

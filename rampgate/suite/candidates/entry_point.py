@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -92,13 +93,13 @@ class EntryPointCandidate:
         """A process that waits for a case; None where there is none. One that ended since its last case is dropped."""
         while self._idle:
             runner = self._idle.pop()
-            if runner.started.process.returncode is None and not runner.reader.at_eof():
+            if not runner.started.ended and not runner.reader.at_eof():
                 return runner
             await runner.stop()
         return None
 
     @property
-    def waiting(self) -> list[asyncio.subprocess.Process]:
+    def waiting(self) -> list[subprocess.Popen[bytes]]:
         """The processes that wait for a case."""
         return [runner.started.process for runner in self._idle]
 

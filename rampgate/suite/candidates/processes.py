@@ -1,4 +1,4 @@
-"""Starts a candidate's processes: with few variables of the environment, no input, and what it prints kept to its end.
+"""Starts a candidate's processes: with few variables of the environment, and what it prints kept to its end.
 
 A process group of its own is killed whole. That keeps accidents apart, and a candidate from our keys in the
 environment; it is no wall against one that attacks: in CI the job that runs a pull request's code has no key at all.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,38 +30,53 @@ def environment(named: Iterable[str] = ()) -> dict[str, str]:
     wanted = [*ALLOWED, *named]
     ours = sorted(name for name in wanted if name.startswith(OURS))
     if ours:
-        raise ValueError(f"{ours[0]}: a candidate gets none of our settings; take it out of env")
+        raise ValueError(f"{ours[0]}: a candidate gets none of our settings; take it out of `environment`")
     return {name: os.environ[name] for name in wanted if name in os.environ}
 
 
 @dataclass
 class Started:
-    """A running process. `printed` is the end of what it wrote to its two outputs."""
+    """A running process. `printed` is the end of what it wrote to its outputs, but for the one that it answers on.
 
-    process: asyncio.subprocess.Process
+    Its pipes are ours, so that no child of its own that holds one open keeps us waiting.
+    """
+
+    process: subprocess.Popen[bytes]
+    input: asyncio.StreamWriter | None = None
+    output: asyncio.StreamReader | None = None
     printed: bytearray = field(default_factory=bytearray)
+    pipes: list[asyncio.BaseTransport] = field(default_factory=list)
     reading: asyncio.Task[None] | None = None
 
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
     async def kill(self) -> None:
-        """Return once the whole group has ended."""
+        """Return once the whole group has ended and nothing of it is left open."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        await self.process.wait()
+        await asyncio.to_thread(self.process.wait)
+        for pipe in self.pipes:
+            pipe.close()
         if self.reading is not None:
             self.reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.reading
+            await asyncio.gather(self.reading, return_exceptions=True)
+
+    async def code(self) -> int | None:
+        """Its exit code, soon after its channel was closed; None where it goes on all the same."""
+        try:
+            return await asyncio.to_thread(self.process.wait, PATIENCE)
+        except subprocess.TimeoutExpired:
+            return None
 
     async def ending(self) -> str:
         """Says how it ended and what it printed last, once it has, or that it goes on without us."""
-        try:
-            code = await asyncio.wait_for(self.process.wait(), PATIENCE)
-        except TimeoutError:
+        code = await self.code()
+        if code is None:
             return "its process closed the channel and goes on"
         if self.reading is not None:
-            with suppress(TimeoutError):
-                # A child of its own may hold the pipe open.
-                await asyncio.wait_for(asyncio.shield(self.reading), PATIENCE)
+            await asyncio.wait([self.reading], timeout=PATIENCE)
         how = f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
         last = bytes(self.printed).decode(errors="replace").strip()
         return f"its process {how}" + (f"; it printed last:\n{last}" if last else "")
@@ -76,22 +92,59 @@ async def start(
 ) -> Started:
     """Start a process in a group of its own. One that `answers` is asked on its input and answers on its output; else
     what it prints there is kept as well. Raises OSError where it can't be started."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env=variables,
-        stdin=pipe if answers else asyncio.subprocess.DEVNULL,
-        stdout=pipe,
-        stderr=pipe if answers else asyncio.subprocess.STDOUT,
-        pass_fds=tuple(passed),
-        start_new_session=True,
-    )
-    started = Started(process)
-    printed = process.stderr if answers else process.stdout
-    if printed is not None:
-        started.reading = asyncio.create_task(_keep_last(printed, started.printed))
+    pipes = [os.pipe() for _ in range(3 if answers else 1)]
+    printed, *channel = pipes
+    ours = [printed[0], *((channel[0][1], channel[1][0]) if answers else ())]
+    outputs = (channel[0][0], channel[1][1], printed[1]) if answers else (subprocess.DEVNULL, printed[1], printed[1])
+    try:
+        started = Started(_begun(command, folder, variables, passed, outputs))
+    except BaseException:
+        for mine in ours:
+            os.close(mine)
+        raise
+    finally:
+        for end in {end for pipe in pipes for end in pipe} - set(ours):
+            os.close(end)
+    try:
+        started.reading = asyncio.create_task(_keep_last(await _reader(started, printed[0]), started.printed))
+        if answers:
+            started.input = await _writer(started, channel[0][1])
+            started.output = await _reader(started, channel[1][0])
+    except BaseException:
+        await started.kill()
+        raise
     return started
+
+
+def _begun(
+    command: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    passed: Sequence[int],
+    three: tuple[int, int, int],
+) -> subprocess.Popen[bytes]:
+    """The process. It blocks for some milliseconds: in a thread, one who gives up meanwhile would leave it behind."""
+    stdin, stdout, stderr = three
+    return subprocess.Popen(
+        command, cwd=folder, env=variables, pass_fds=passed, start_new_session=True,
+        stdin=stdin, stdout=stdout, stderr=stderr,
+    )  # fmt: skip
+
+
+async def _reader(started: Started, end: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(end, "rb"))
+    started.pipes.append(pipe)
+    return reader
+
+
+async def _writer(started: Started, end: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    pipe, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(end, "wb"))
+    started.pipes.append(pipe)
+    return asyncio.StreamWriter(pipe, protocol, None, loop)
 
 
 async def _keep_last(stream: asyncio.StreamReader, kept: bytearray) -> None:

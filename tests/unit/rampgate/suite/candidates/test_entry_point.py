@@ -147,7 +147,7 @@ def test_a_process_that_ends_between_two_cases_costs_none(folder: Path) -> None:
         async with running(point(folder)) as candidate:
             first = await candidate.answer({"input": "die later"})
             (waiting,) = candidate.waiting
-            await waiting.wait()
+            await asyncio.to_thread(waiting.wait)
             return [first, await candidate.answer({"input": "two"})]
 
     assert asyncio.run(ask())[1] == {"output": "two!", "tool_calls": [], "asked": 1}
