@@ -79,22 +79,25 @@ class Checked:
 
 async def check(
     asking: Asking, judges: Sequence[Judge], items: Sequence[Item], file: CanaryFile, seed: str, repeats: int = 1,
-    told: Callable[[str], None] = lambda judge: None,
+    expect: Callable[[int], None] = lambda questions: None,
 ) -> list[Checked]:  # fmt: skip
-    """Returns each judge's result, in the order of the judges. `told` hears which judge is asked next."""
+    """Returns each judge's result, in the order of the judges. `expect` hears how many questions there will be."""
     cells: dict[str, Sequence[Cell]] = {}
     noises: dict[str, Moves] = {}
     limits = {judge.id: file.limits_of(judge.id) for judge in judges}
     silent: dict[str, str] = {}
+    plans: list[_Plan] = []
     for judge in judges:
-        told(judge.id)
         try:
-            plan = _Plan.of(judge, items, seed, tuple(file.canaries.values()))
+            plans.append(_Plan.of(judge, items, seed, tuple(file.canaries.values())))
         except Unbound as error:
             silent[judge.id] = f"it can't read the items: {error}"
-            continue
-        # Two times at least without a planted text, so that the judge's own noise is seen.
-        without = [await asking(plan.clean) for _ in range(max(repeats, 2))]
+    # Two times at least without a planted text, so that the judge's own noise is seen.
+    alone = max(repeats, 2)
+    expect(sum(alone * len(plan.clean) + repeats * len(plan.planted) for plan in plans))
+    for plan in plans:
+        judge = plan.judge
+        without = [await asking(plan.clean) for _ in range(alone)]
         if not any(isinstance(one.answer, Scored | NotApplicable) for answers in without for one in answers):
             silent[judge.id] = f"it gave no score: {_failure(without[0])}"
             continue

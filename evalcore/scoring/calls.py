@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -49,10 +50,12 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True)
 class Reply:
-    """A model's reply. `tokens` is what the call cost in all, None where the server does not say."""
+    """A model's reply. `tokens` is what the call cost in all, `dollars` the same in US dollars; None where the server
+    does not say."""
 
     text: str
     tokens: int | None = None
+    dollars: float | None = None
 
 
 class Model(Protocol):
@@ -72,11 +75,19 @@ ANSWER_TOKENS = 500
 
 class Spend:
     """A gate's spending and its limits; None is no limit. Each call is paid for before it is made, so that
-    simultaneous calls can't overspend together."""
+    simultaneous calls can't overspend together.
+
+    It also counts the gate's `questions`, of which more may be `expected`, and those `settled`, by a call, a kept
+    answer or a failure, and tells `listener` of each: progress is seen there. `dollars` is what the model's server said
+    of `priced` calls of those `answered`.
+    """
 
     def __init__(self, calls: int | None = None, tokens: int | None = None) -> None:
         self.most_calls, self.most_tokens = calls, tokens
-        self.calls = self.tokens = 0
+        self.calls = self.tokens = self.answered = self.priced = 0
+        self.expected = self.questions = self.settled = 0
+        self.dollars = 0.0
+        self.listener: Callable[[], None] = lambda: None
 
     @property
     def limited(self) -> bool:
@@ -93,7 +104,16 @@ class Spend:
         self.tokens += needed
         return needed
 
-    def charge(self, reserved: int, tokens: int | None) -> None:
+    def charge(self, reserved: int, tokens: int | None, dollars: float | None = None) -> None:
         """Replace what was reserved by what the call cost; where that is None, the reservation stays."""
         if tokens is not None:
             self.tokens += tokens - reserved
+        self.answered += tokens != 0 or dollars is not None
+        if dollars is not None:
+            self.dollars += dollars
+            self.priced += 1
+
+    def settle(self) -> None:
+        """One question more has its answer, or never will."""
+        self.settled += 1
+        self.listener()

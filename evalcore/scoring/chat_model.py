@@ -11,6 +11,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from schemas.settings import read_secret
 KEY = "RAMPGATE_MODEL_KEY"
 FILE = f"{KEY}_FILE"
 PATH = "/chat/completions"
+PRICE = "x-litellm-response-cost"
 _OPTIONAL: Mapping[str, Sequence[str]] = {
     "response_format": ("response_format", "json_schema", "structured output"), "temperature": ("temperature",)
 }  # fmt: skip
@@ -141,7 +143,18 @@ def _reply(response: Response) -> Reply:
     usage = found.get("usage")
     tokens = usage.get("total_tokens") if isinstance(usage, dict) else None
     counted = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0
-    return Reply(text, tokens if counted else None)
+    return Reply(text, tokens if counted else None, _dollars(usage, response.headers))
+
+
+def _dollars(usage: Any, headers: Mapping[str, str]) -> float | None:
+    """Returns what the server says the call cost: OpenRouter's `usage.cost`, or the header of a LiteLLM proxy."""
+    told = usage.get("cost") if isinstance(usage, dict) else None
+    told = told if told is not None else headers.get(PRICE)
+    try:
+        cost = float(told) if isinstance(told, (int, float, str)) and not isinstance(told, bool) else None
+    except ValueError:
+        return None
+    return cost if cost is not None and isfinite(cost) and cost >= 0 else None
 
 
 def said(content: Any, refusal: Any, finish: Any) -> str:

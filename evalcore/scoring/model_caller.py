@@ -204,7 +204,7 @@ class ModelCaller:
         gate.breaker.answered()
         self._everyones.answered()
         self._observe("ok")
-        gate.spend.charge(reserved, reply.tokens)
+        gate.spend.charge(reserved, reply.tokens, reply.dollars)
         return reply
 
     def _noted(self, failure: CallFailed, gate: GateCalls, reserved: int) -> CallFailed:

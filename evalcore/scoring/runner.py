@@ -97,9 +97,10 @@ class Scorer:
         """Returns why a gate was not done when its time was over; None where the model answers."""
         return self._caller.to_blame(gate)
 
-    def forget(self) -> None:
-        """Keep no answer of before, nor any in the shared cache: the same questions are asked anew."""
-        self.answered = RememberedAnswers(MemoryScoreCache())
+    def forget(self, cache: ScoreCache | None = None) -> None:
+        """Keep no answer of before, nor any in the shared cache: the same questions are asked anew, but for what
+        `cache` has."""
+        self.answered = RememberedAnswers(cache or MemoryScoreCache())
 
     async def judge(
         self, gate: GateCalls, task: Task, name: str, asked: Prompt
@@ -213,6 +214,7 @@ class Scoring:
     def _place(self, task: Task) -> int:
         self._tasks.append(task)
         self._found.append(None)
+        self._gate.spend.questions += 1
         self._new.put_nowait(len(self._tasks) - 1)
         return len(self._tasks) - 1
 
@@ -228,7 +230,7 @@ class Scoring:
     def _rest(self, failure: CallFailed) -> None:
         for place, found in enumerate(self._found):
             if found is None:
-                self._found[place] = judgement(self._tasks[place], failure)
+                self._settle(place, judgement(self._tasks[place], failure))
 
     async def _chunks(self) -> AsyncIterator[list[int]]:
         """Yields places of tasks as they are taken, until the gate has no more."""
@@ -255,7 +257,7 @@ class Scoring:
                     task = replace(task, judged_tokens=self._scorer.judged_tokens)
                 made = evaluate(task)
                 if not isinstance(made, Prompt):
-                    self._found[place] = judgement(task, made, cached=True)
+                    self._settle(place, judgement(task, made, cached=True))
                     continue
                 asked[place] = cache_key(task.judge, made, self._scorer.source), made
                 if made.cut:  # an answer that is remembered by the item's bytes would not say so
@@ -298,7 +300,7 @@ class Scoring:
             if cached and not isinstance(answer, CallFailed):
                 self._cached(place, answer, asked.cut)
             else:
-                self._found[place] = judgement(task, answer, cached, asked.cut)
+                self._settle(place, judgement(task, answer, cached, asked.cut))
 
     async def _confirmed(
         self, task: Task, name: str, asked: Prompt, first: Evaluation, cached: bool
@@ -321,8 +323,12 @@ class Scoring:
         return found, cached
 
     def _cached(self, place: int, answer: Evaluation, cut: bool = False) -> None:
-        self._found[place] = judgement(self._tasks[place], answer, True, cut)
+        self._settle(place, judgement(self._tasks[place], answer, True, cut))
         self._scorer.observe(CACHED)
+
+    def _settle(self, place: int, found: Judgement) -> None:
+        self._found[place] = found
+        self._gate.spend.settle()
 
 
 def _known(task: Task) -> tuple[str, str, str]:

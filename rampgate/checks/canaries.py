@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from evalcore.canaries.check import CLASSES, Checked, asked, check
 from evalcore.canaries.shift import ALPHA
-from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.registry import disk
 from evalcore.registry.files import CANARIES
@@ -22,18 +21,17 @@ from evalcore.registry.registry import Registry, UnknownJudge
 from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.answers import Judgement
 from evalcore.scoring.items import Item
+from rampgate.asking import NO_MODEL, asking
 from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.standing import append_standings, publish
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
-from rampgate.worker.gates import call_limits
 from schemas.checks.canaries import CanaryFile
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 
-NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
 VERDICTS = {True: CheckVerdict.PASSED, False: CheckVerdict.SUSPENDED, None: CheckVerdict.UNDECIDED}
 RESULTS = {True: "holds", False: "moved", None: "undecided"}
 
@@ -141,19 +139,17 @@ def read_file(configs: Path, registry: Registry) -> CanaryFile:
 async def _asked(
     settings: Settings, judges: Sequence[Judge], items: Sequence[Item], file: CanaryFile, seed: str, repeats: int
 ) -> tuple[list[Checked], str]:
-    key = revealed(settings.model_key)
-    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
-        if scorer is None:
-            raise Failure(NO_MODEL)
+    known = (seed, repeats, file.model_dump(mode="json"))
+    async with asking(settings, "canaries", judges, items, *known, beside=settings.configs / CANARIES) as model:
+        rounds = count()
 
-        async def asking(tasks: Sequence[Task]) -> list[Judgement]:
-            scorer.forget()
-            return await scorer.score("canaries", tasks)
+        async def ask(tasks: Sequence[Task]) -> list[Judgement]:
+            return await model.ask(tasks, f"round {next(rounds)}")
 
-        def told(judge: str) -> None:
-            sys.stderr.write(f"asking {judge}\n")
+        def expect(questions: int) -> None:
+            model.spend.expected = questions
 
-        return await check(asking, judges, items, file, seed, repeats, told), scorer.source
+        return await check(ask, judges, items, file, seed, repeats, expect), model.source
 
 
 def _registry(settings: Settings) -> Registry:

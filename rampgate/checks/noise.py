@@ -3,7 +3,6 @@ itself."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.registry import disk
@@ -25,17 +23,16 @@ from evalcore.scoring.answers import Judgement, Scored, Unscored
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.items import Item
 from evalcore.stats.retest import Retest, retest
+from rampgate.asking import NO_MODEL, asking
 from rampgate.checks.datasets import items_to_judge
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.file_writer import replace_file
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
-from rampgate.worker.gates import call_limits
 from schemas.judges import Noise, NoiseFile, ScoreType, judge_id
 
-NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
 HEAD = """\
 # yaml-language-server: $schema=../docs/schemas/judge-noise.json
 # How much each judge disagrees with itself: `rampgate check noise --write` measures it. Verdicts tell by it what a
@@ -130,17 +127,13 @@ def write(path: Path, entries: Sequence[Noise]) -> Path:
 
 
 async def _measured(settings: Settings, judges: Sequence[Judge], items: Sequence[Item], asks: int) -> list[Measured]:
-    key = revealed(settings.model_key)
+    async with asking(settings, "noise", judges, items, asks, beside=settings.configs / NOISE) as model:
 
-    async def ask(number: int, tasks: Sequence[Task]) -> Sequence[Judgement]:
-        sys.stderr.write(f"round {number + 1} of {asks}: {len(tasks)} questions\n")
-        # A scorer of its own, whose cache is empty: each round has to be answered anew.
-        async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
-            if scorer is None:
-                raise Failure(NO_MODEL)
-            return await scorer.score("noise", tasks)
+        async def ask(number: int, tasks: Sequence[Task]) -> Sequence[Judgement]:
+            model.spend.expected = asks * len(tasks)
+            return await model.ask(tasks, f"round {number}")
 
-    return await measure([partial(ask, number) for number in range(asks)], judges, items)
+        return await measure([partial(ask, number) for number in range(asks)], judges, items)
 
 
 def _of(judge: Judge, said: Sequence[Sequence[Judgement]], asks: int) -> Measured:

@@ -7,7 +7,6 @@ hashes and scores, and no text: `{judge_id, item_id, score, judge_version, item_
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ import numpy as np
 
 from evalcore.drift.limits import between_runs
 from evalcore.drift.scale import Scores, declared
-from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.manifest.discovery import components
@@ -27,15 +25,14 @@ from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
 from evalcore.scoring.assignments import assign, task_of, unscorable
 from evalcore.scoring.items import Item
+from rampgate.asking import asking
 from rampgate.checks.score_lines import ScoreColumn
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
-from rampgate.settings import Settings, revealed
-from rampgate.worker.gates import call_limits
+from rampgate.settings import Settings
 from schemas.judges import judge_id
 
-NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
 NOT_APPLICABLE = "N/A"
 Said = float | str | None
 """A score, "N/A", or None for an item that is unscored."""
@@ -71,23 +68,28 @@ def changed_judges(before: Tree, now: Tree, registry: Registry, vertical: str | 
     ]
 
 
-async def judged(settings: Settings, judges: Sequence[Judge], items: Sequence[Item], runs: int = 1) -> list[Run]:
+async def judged(
+    settings: Settings,
+    judges: Sequence[Judge],
+    items: Sequence[Item],
+    runs: int = 1,
+    *,
+    beside: Path | None = None,
+    purpose: str = "drift",
+) -> list[Run]:
     """What the judges say of the items, as often as asked. Each run reaches the model, whatever is kept of its answers:
-    a hosted model changes silently. Raises Failure without a model, or where it answers nothing."""
+    a hosted model changes silently. Killed, it goes on by what stands `beside` that file, for the same `purpose`.
+    Raises Failure without a model, or where it answers nothing."""
     pairs = [(judge, item) for judge, item in assign(judges, items) if not unscorable(judge, item)]
     tasks: list[Task] = [task_of(judge, item) for judge, item in pairs]
     found: list[Run] = []
-    for number in range(runs):
-        sys.stderr.write(f"run {number + 1} of {runs}: {len(tasks)} questions to {len(judges)} judges\n")
-        # A scorer of its own: it remembers nothing, and the shared cache is not among its ports.
-        key = revealed(settings.model_key)
-        async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
-            if scorer is None:
-                raise Failure(NO_MODEL)
-            answers = await scorer.score("drift", tasks)
-        if answers and all(one.failure for one in answers):
-            raise Failure(f"the model answered none of {len(answers)} questions: {_why(answers[0])}")
-        found.append(_run(pairs, answers))
+    known = (purpose, runs)
+    async with asking(settings, "drift", judges, items, *known, beside=beside, total=runs * len(tasks)) as model:
+        for number in range(runs):
+            answers = await model.ask(tasks, f"run {number}")
+            if answers and all(one.failure for one in answers):
+                raise Failure(f"the model answered none of {len(answers)} questions: {_why(answers[0])}")
+            found.append(_run(pairs, answers))
     return found
 
 

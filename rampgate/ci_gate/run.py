@@ -20,6 +20,7 @@ from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import identity
 from evalcore.scoring.runner import Scorer
 from evalcore.scoring.sampling import fingerprint
+from rampgate.progress import progress
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import Code, Composition, GateVerdict, Reason, SampleFacts, VerdictLevel
 
@@ -153,10 +154,13 @@ def sample_facts(gate: Gate) -> SampleFacts:
 
 
 async def _scored(wanted: GateRequest, gate: Gate, scorer: Scorer | None, **sample: Any) -> ScoredGate:
-    return await score_gate(
-        scorer, gate, wanted.today, spend=wanted.spend, within=wanted.within, history=wanted.history,
-        accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended, **sample,
-    )  # fmt: skip
+    spend = wanted.spend or Spend()
+    spend.expected = len(gate.assignments)
+    with progress(f"gate {wanted.milestone}", unit="questions", spend=spend):
+        return await score_gate(
+            scorer, gate, wanted.today, spend=spend, within=wanted.within, history=wanted.history,
+            accepted=wanted.accepted, outdated=wanted.outdated, suspended=wanted.suspended, **sample,
+        )  # fmt: skip
 
 
 def _timed(wanted: GateRequest) -> Callable[..., GateRun]:

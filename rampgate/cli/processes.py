@@ -258,24 +258,17 @@ def logged_settings(flags: dict[str, Any]) -> Settings:
 
 
 async def watched_sweep(settings: Settings, asked: Any) -> dict[str, Any]:
-    """Run a sweep, with a progress bar on a terminal."""
+    """Run a sweep, and show its progress."""
+    from rampgate.progress import progress
     from rampgate.worker.sweep import run_sweep
 
-    if not sys.stderr.isatty():
-        return await run_sweep(settings, asked)
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading traces", total=None)
+    with progress("reading traces") as shown:
 
         def watch(phase: str, tally: Any, about: int | None) -> None:
             if phase == "traces":
-                progress.update(task, description="reading traces", completed=tally.traces)
+                shown.at(tally.traces)
             else:
                 total = max(about or 0, tally.scanned) or None
-                text = f"reading the table, {tally.published:,} new"
-                progress.update(task, description=text, completed=tally.scanned, total=total)
+                shown.at(tally.scanned, total, f"reading the table, {tally.published:,} new")
 
         return await run_sweep(settings, asked, watch)

@@ -10,10 +10,10 @@ from pathlib import Path
 from evalcore.registry.files import VERTICALS
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
+from rampgate.asking import NO_MODEL
 from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.drift import Options, compared, report
 from rampgate.checks.stored_outputs import (
-    NO_MODEL,
     Stored,
     asked_judges,
     changed_judges,
@@ -64,14 +64,14 @@ def ask_again(options: Options) -> int:
     if not judges:
         sys.stderr.write("no judge is to be checked\n")
         return report([], options, registry, about)
-    (now,) = run(partial(judged, settings, judges, stored.items))
+    (now,) = run(partial(judged, settings, judges, stored.items, beside=file))
     asked = {judge.id for judge in judges}
     try:
         then, versions = read_baseline(file, stored) if file.exists() else ({}, {})
         wanted = {name: column for name, column in then.items() if name.partition(".")[0] in asked}
         missing = _known([name for name in asked if name not in wanted], before, options.vertical)
         if missing:
-            (said,) = run(partial(judged, settings, missing, stored.items))
+            (said,) = run(partial(judged, settings, missing, stored.items, beside=file, purpose="before"))
             wanted |= columns(said, BEFORE, {})
         checked = compared(wanted, columns(now, NOW, wanted), registry, options.vertical, before)
     except BadFile as error:
@@ -93,7 +93,7 @@ def baseline_file(settings: Settings, vertical: str | None) -> Path:
 
 
 def _capture(options: Options, settings: Settings, judges: Sequence[Judge], stored: Stored, file: Path) -> int:
-    runs = run(partial(judged, settings, judges, stored.items, options.capture or 1))
+    runs = run(partial(judged, settings, judges, stored.items, options.capture or 1, beside=file, purpose="capture"))
     write_baseline(file, runs[-1], judges, stored)
     derived = limits(runs, judges)
     document = []

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from schemas.dead_letter_answers import DeadLetterAnswer, DeadLetterList, StoredDeadLetter
@@ -24,23 +21,6 @@ from streams.dead_letters.replay import ReplayResult
 HEAD = 4_096
 """Bytes of a value that `show` prints; --raw writes all of them."""
 _COLOURS = {"open": "yellow", "replayed": "cyan", "resolved": "green", "not replayable": "red"}
-
-Advance = Callable[[int, int], None]
-
-
-@contextmanager
-def progress_bar(title: str, *, shown: bool = True) -> Iterator[Advance]:
-    """A progress bar on stderr, moved by calls of (done, total); none where stderr is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=Console(stderr=True), disable=not (shown and sys.stderr.isatty()), transient=True
-    ) as bar:
-        task = bar.add_task(title, total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield advance
 
 
 def wide_console() -> Console:

@@ -13,6 +13,7 @@ from agents.ports import Unavailable
 from rampgate.cli.jobs.state import dead_letter_view as view
 from rampgate.console import BadQuery, Failure, print_json
 from rampgate.logs import configure_logs
+from rampgate.progress import progress
 from rampgate.queries import (
     DeadLetterQuery,
     dead_letter_filter,
@@ -50,8 +51,8 @@ async def list_dead_letters(
         known = await reachable(parts)
         topic, seal = parts.topics["dead-letters"], await seal_of(parts, known)
         listing = Listing(dead_letter_states(parts, with_redis=known), limit)
-        with view.progress_bar("reading", shown=not as_json) as progress:
-            await listing.read(read_dead_letters(parts.access, topic, wanted, progress, seal))
+        with progress("reading", unit="records") as shown:
+            await listing.read(read_dead_letters(parts.access, topic, wanted, shown.at, seal))
         answer = listing.answer(states_known=known)
     if as_json:
         print_json(answer)
@@ -62,8 +63,8 @@ async def list_dead_letters(
 async def show_dead_letter(letter: str, raw: bool, as_json: bool, kafka: str | None, redis: str | None) -> None:
     async with opened(kafka, redis) as parts:
         known = await reachable(parts)
-        with view.progress_bar("searching", shown=not as_json) as progress:
-            found, others = await find(parts, letter, progress, await seal_of(parts, known))
+        with progress("searching", unit="records") as shown:
+            found, others = await find(parts, letter, shown.at, await seal_of(parts, known))
         if raw:
             sys.stdout.buffer.write(found.record.value or b"")
             sys.stdout.buffer.flush()
@@ -86,11 +87,11 @@ async def replay_dead_letters(
         wanted = dead_letter_filter(parts.topics, query)
         go_on = True
         if asks:
-            result = await run_replay(parts, wanted, terms._replace(dry_run=True), shown=True)
+            result = await run_replay(parts, wanted, terms._replace(dry_run=True))
             view.show_result(result, dry_run=True, stderr=True)
             go_on = bool(result.replayed) and typer.confirm("Replay them?", err=True)
         if go_on:
-            result = await run_replay(parts, wanted, terms, shown=not as_json)
+            result = await run_replay(parts, wanted, terms)
             if as_json:
                 print_json(replay_answer(result, terms.dry_run))
             else:
@@ -98,7 +99,7 @@ async def replay_dead_letters(
     return 1 if result.refused else 0
 
 
-async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms, *, shown: bool) -> ReplayResult:
+async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms) -> ReplayResult:
     """Replay in one pass over the dead letters. Raises Failure, with the number done, when a part goes away."""
     partitions = await partitions_of(parts.access, [parts.topics[name] for name in consumed()])
     replay = Replay(
@@ -112,9 +113,9 @@ async def run_replay(parts: Parts, wanted: DeadLetterFilter, terms: ReplayTerms,
         limit=terms.limit,
     )
     topic, seal = parts.topics["dead-letters"], await agreed_seal(parts)
-    with view.progress_bar("looking" if terms.dry_run else "replaying", shown=shown) as progress:
+    with progress("looking" if terms.dry_run else "replaying", unit="records") as shown:
         try:
-            return await replay.run(read_dead_letters(parts.access, topic, wanted, progress, seal))
+            return await replay.run(read_dead_letters(parts.access, topic, wanted, shown.at, seal))
         except Unavailable as error:
             done = f"{replay.result.replayed} were replayed before that; run it again for the rest"
             raise Failure(f"{error}. {done}") from error
@@ -178,7 +179,7 @@ async def seal_of(parts: Parts, redis: bool) -> Seal | None:
         return None
 
 
-async def find(parts: Parts, text: str, progress: Progress, seal: Seal | None) -> tuple[StoredDeadLetter, list[str]]:
+async def find(parts: Parts, text: str, told: Progress, seal: Seal | None) -> tuple[StoredDeadLetter, list[str]]:
     """The dead letter by its own place, by the place of the record it carries, or by replay id. Raises Failure for
     none.
 
@@ -203,7 +204,7 @@ async def find(parts: Parts, text: str, progress: Progress, seal: Seal | None) -
             raise Failure(error.reason) from error
     best: StoredDeadLetter | None = None
     places: list[str] = []
-    async for chunk in read_dead_letters(parts.access, topic, wanted, progress, seal):
+    async for chunk in read_dead_letters(parts.access, topic, wanted, told, seal):
         places += [letter.place for letter in chunk]
         best = max([best, *chunk] if best is not None else chunk, key=lambda one: (one.attempts, one.failed_at))
     if best is None:

@@ -72,6 +72,29 @@ async def test_a_call_is_one_request_with_the_rules_words_and_a_schema_of_its_sc
     assert list(asked("brevity").schema["properties"]["dimensions"]["properties"]) == ["tone-of-voice", "facts"]
 
 
+@pytest.mark.parametrize(
+    ("cost", "header", "dollars"),
+    [
+        (0.0042, None, 0.0042),
+        (None, "0.00031", 0.00031),
+        (None, None, None),
+        (True, "free", None),
+        (-1, None, None),
+        (None, "nan", None),
+    ],
+)
+async def test_what_a_call_costs_is_what_the_server_says(cost: Any, header: str | None, dollars: float | None) -> None:
+    """OpenRouter tells it beside the tokens, a LiteLLM proxy in a header; most servers don't."""
+    said = completion()
+    usage = {"total_tokens": 12, "cost": cost}
+    told = httpx.Response(
+        200, json={**said.json(), "usage": usage}, headers={"x-litellm-response-cost": header} if header else {}
+    )
+    model, _ = scripted(told)
+    found = await model.complete(asked())
+    assert (found.tokens, found.dollars) == (12, dollars)
+
+
 def refusal(message: str) -> httpx.Response:
     return httpx.Response(400, json={"error": {"message": message, "code": "unsupported_value"}})
 

@@ -51,7 +51,7 @@ def test_a_sound_model_passes_and_a_gullible_one_is_found(check: Any, model: Run
     (judge,) = document["judges"]
     assert (judge["judge_id"], judge["passed"], judge["reason"]) == ("helpfulness", True, "")
     assert {cell["position"] for cell in judge["cells"]} == {"input", "output"}
-    assert "asking helpfulness" in told
+    assert "canaries: 352 of 352 questions" in told
 
     model.model.tell(Behaviour(gullible=Gullible(obeys="told")))
     code, said, _ = check(*words)

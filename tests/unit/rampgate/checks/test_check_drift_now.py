@@ -15,10 +15,12 @@ import httpx
 import pytest
 
 from rampgate.cli import main
+from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten, written
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, environment, jsonl, local_model
+from tests.waiting import until
 
 JUDGES = ("helpfulness", "brevity", "refusal", "honesty")
 LIMIT = "drift: {kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: 2027-02-18}"
@@ -214,6 +216,41 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
     assert done.stdout.count("Drift") == 2
     done = script(str(root), "HEAD")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_capture_that_is_killed_goes_on_and_asks_nothing_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Issue 13: long work resumes. What was answered stands beside the baseline; the baseline is the same bytes as of a
+    run that nobody killed."""
+    words = [sys.executable, "-m", "rampgate", "check", "drift", *MADE, "--capture", "2", "--json"]
+    with local_model(Behaviour(latency_seconds=0.02)) as slow:
+        monkeypatch.setenv("RAMPGATE_MODEL_URL", slow.url)
+        monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "2")
+        began = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until(lambda: sum(len(kept(file)) for file in root.glob(".drift-baseline*")) > 30)
+        finally:
+            began.kill()
+            began.wait(30)
+        assert not (root / "drift-baseline.jsonl").exists()
+        (file,) = root.glob(".drift-baseline*")
+        answered, before = len(kept(file)), calls(slow)
+        monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "20")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True)
+        assert calls(slow) - before == 2 * 4 * 100 - answered
+        assert f"goes on with {answered} answers" in done.stderr
+        assert "drift: 800 of 800 questions" in done.stderr
+        json.loads(done.stdout)
+        assert list(root.glob(".drift-baseline*")) == [], "an ended run leaves nothing"
+        whole = (root / "drift-baseline.jsonl").read_bytes()
+        (root / "drift-baseline.jsonl").unlink()
+        before = calls(slow)
+        subprocess.run(words, capture_output=True, timeout=300, check=True)
+        assert calls(slow) - before == 2 * 4 * 100, "the next run reaches the model"
+        assert (root / "drift-baseline.jsonl").read_bytes() == whole
+
+
+def kept(file: Path) -> list[str]:
+    return [line for line in file.read_text().splitlines()[1:] if line.endswith("]")]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""Asks judges' model outside a gate, past all kept answers: the checks of the judges themselves, and calibrations.
+
+A round is answered anew by the model: nothing remembers the one before, and the shared cache is not among its ports.
+The run shows its progress and cost, and goes on where a killed one was (`rampgate.unfinished`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from evalcore.gates.evaluate import scorer_for
+from evalcore.judges.evaluator import Task
+from evalcore.registry.judge import Judge, digest
+from evalcore.scoring.answers import Judgement
+from evalcore.scoring.calls import Spend
+from evalcore.scoring.items import Item
+from evalcore.scoring.runner import Scorer
+from rampgate.console import Failure
+from rampgate.progress import progress
+from rampgate.settings import Settings, revealed
+from rampgate.unfinished import Unfinished, unfinished
+from rampgate.worker.gates import call_limits
+
+NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
+
+
+class Asking:
+    """Judges' model, for as long as a run lasts. `spend` counts its questions and what they cost."""
+
+    def __init__(self, what: str, scorer: Scorer, work: Unfinished, spend: Spend) -> None:
+        self._what, self._scorer, self._work, self.spend = what, scorer, work, spend
+
+    @property
+    def source(self) -> str:
+        """Where the model is."""
+        return self._scorer.source
+
+    async def ask(self, tasks: Sequence[Task], round_name: str) -> list[Judgement]:
+        """Judgements in the order of the tasks. Rounds of other names are asked anew; one of the same name goes on with
+        what it has."""
+        self._scorer.forget(self._work.part(round_name))
+        return await self._scorer.score(self._what, tasks, spend=self.spend)
+
+
+@asynccontextmanager
+async def asking(
+    settings: Settings,
+    what: str,
+    judges: Sequence[Judge],
+    items: Sequence[Item],
+    *inputs: object,
+    beside: Path | None = None,
+    total: int = 0,
+) -> AsyncIterator[Asking]:
+    """Yields the judges' model. `total` is how many questions there will be, where that is known. Answers of a run that
+    is killed stand `beside` that file for the next one with the same judges, items and other `inputs`. Raises Failure
+    without a model."""
+    spend = Spend()
+    spend.expected = total
+    known = [what, settings.model_url, [(one.id, one.version) for one in judges], [digest(one.source) for one in items]]
+    key = revealed(settings.model_key)
+    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+        if scorer is None:
+            raise Failure(NO_MODEL)
+        with unfinished(beside, known, *inputs) as work, progress(what, unit="questions", spend=spend):
+            yield Asking(what, scorer, work, spend)
