@@ -14,11 +14,12 @@ from typing import Final
 
 from evalcore.lint.categories import known as known_categories
 from evalcore.lint.provenance import LONGEST
-from evalcore.registry.files import EXTENSION, SELECTION, VERTICALS, RegistryFiles
+from evalcore.registry.files import AGREEMENT, EXTENSION, SELECTION, VERTICALS, RegistryFiles
 from evalcore.registry.judge import Judge
 from evalcore.validation import ALONE
 from evalcore.yaml.editing import as_text
 from evalcore.yaml.suggestions import near_miss
+from schemas.checks.agreement import SEED_THRESHOLD
 from schemas.judges import BaselineSource, Classification, Milestone, Score, judge_id
 from schemas.manifests import CATEGORY
 from schemas.verticals import UNKNOWN, UNREGISTERED
@@ -211,6 +212,7 @@ def scaffolded_files(start: Start, judges: Sequence[Judge], others: Sequence[Jud
     found = {f"verticals/{start.name}.yaml": _vertical(start), f"{folder}/{EXTENSION}": _extension(start)}
     if start.own:
         found[f"{folder}/{SELECTION}"] = _selection(start, judges, others)
+        found[f"{folder}/{AGREEMENT}"] = _agreement(start, today, due)
     found[f"{folder}/{PLAN}"] = _plan(start, judges, due)
     for judge in judges:
         found[f"rules/{start.name}/{judge.id}.yaml"] = _rule(start, judge, today, due)
@@ -266,6 +268,18 @@ def _selection(start: Start, judges: Sequence[Judge], others: Sequence[Judge]) -
 vertical: {start.name}
 categories:
 {categories}""".replace("#   none#", "#   none\n#")
+
+
+def _agreement(start: Start, today: date, due: date) -> str:
+    seed = f"baseline_source: provisional_seed, set_on: {today}, recalibration_due: {due}"
+    rows = "".join(f"  {name}: {{level: ordinal, threshold: {SEED_THRESHOLD}, {seed}}}\n" for name in start.own)
+    return f"""\
+{_SCHEMA}../../../../docs/schemas/agreement.json
+# How far annotators of {start.name} have to agree before a round enters its reference set (PF-9 FR-14). Seeds of
+# Krippendorff's floor for tentative conclusions: for the first round alone, from which the next threshold is derived.
+vertical: {start.name}
+categories:
+{rows}"""
 
 
 def _rule(start: Start, judge: Judge, today: date, due: date) -> str:

@@ -15,6 +15,7 @@ from evalcore.manifest.staleness import outdated
 from evalcore.registry import disk
 from evalcore.registry.files import (
     ADJUDICATIONS,
+    AGREEMENT,
     CANARIES,
     COMPONENTS,
     GATE_PATHS,
@@ -79,6 +80,7 @@ def validate_sources(tree: Tree, today: date) -> ValidationResult:
     are checked together with the rule files, whose own findings are left out."""
     others = {tree.shown(name) for name in {*tree.files, *tree.refused} if name.startswith(("rules/", "verticals/"))}
     others |= {tree.shown(name) for name in (OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)}
+    others |= {tree.shown(name) for name in {*tree.files, *tree.refused} if name.endswith(f"/{AGREEMENT}")}
     return ValidationResult.of(tree.root, (found for found in checked(tree, today)[1] if found.file not in others))
 
 
@@ -184,6 +186,8 @@ def _with(files: RegistryFiles, kind: str, key: str, parsed: Parsed[Any]) -> Reg
             return replace(files, extensions={**files.extensions, key: parsed})
         case "selection":
             return replace(files, selections={**files.selections, key: parsed})
+        case "agreement":
+            return replace(files, agreements={**files.agreements, key: parsed})
         case "overrides":
             return replace(files, overrides=parsed)
     return None

@@ -10,16 +10,15 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from evalcore.agreement.check import Bound, Rated
-from schemas.checks.agreement import AgreementFile, AgreementSource, CategoryAgreement
+from evalcore.agreement.thresholds import faults
+from schemas.checks.agreement import AgreementFile, CategoryAgreement
 
 Entry = dict[str, Any]
 FIELDS = ("round", "category", "item_id", "annotator", "score", "at", "previous")
-LONGEST_DAYS = {AgreementSource.PROVISIONAL_SEED: 90}
-LONGEST_OF_OTHERS = 180
 _LABEL = re.compile(r"[\w.-]{1,64}")
 
 
@@ -81,19 +80,7 @@ def bounds(file: AgreementFile, entries: Iterable[Entry], today: date) -> dict[s
 
 
 def _wrong(stated: CategoryAgreement, had_a_round: bool, today: date) -> str:
-    seed = stated.baseline_source is AgreementSource.PROVISIONAL_SEED
-    longest = LONGEST_DAYS.get(stated.baseline_source, LONGEST_OF_OTHERS)
-    if stated.set_on > today:
-        return f"set_on: {stated.set_on} has not come yet"
-    if not stated.set_on < stated.recalibration_due <= stated.set_on + timedelta(days=longest):
-        return f"recalibration_due: {stated.baseline_source} holds for {longest} days at most, from {stated.set_on}"
-    if not seed and stated.calibration_ref is None:
-        return f"calibration_ref: {stated.baseline_source} cites what the threshold was derived from"
-    if seed and had_a_round:
-        return "baseline_source: the category has had a round, and provisional_seed holds for the first one alone"
-    if today > stated.recalibration_due:
-        return f"recalibration_due: the threshold is overdue since {stated.recalibration_due}"
-    return ""
+    return next((f"{one.field}: {one.message}" for one in faults(stated, had_a_round, today)), "")
 
 
 def _hash(entry: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from evalcore.lint.filters import ARCHETYPES, FILTERS
 from evalcore.lint.gate_paths import GATE_PATHS
 from evalcore.lint.limits import SCALES
 from evalcore.lint.names import IDENTITY, NAMES, PATHS, SIZE
-from evalcore.lint.provenance import CADENCE, PROVENANCE
+from evalcore.lint.provenance import AGREEMENT, CADENCE, PROVENANCE
 from evalcore.lint.safety import SAFETY
 from evalcore.lint.verticals import VERTICALS
 from evalcore.registry.files import RegistryFiles
@@ -26,7 +26,8 @@ from evalcore.yaml.findings import Finding
 SUBJECTS: dict[str, tuple[Check, ...]] = {
     subject.title: tuple(subject.checks)
     for subject in (
-        IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, ADJUDICATIONS, PROVENANCE, CADENCE, DRIFT, NOISE,
+        IDENTITY, NAMES, SCALES, SAFETY, VERTICALS, ENFORCEMENT, ADJUDICATIONS, PROVENANCE, CADENCE, AGREEMENT, DRIFT,
+        NOISE,
         CANARIES, COMPOSITES, CATEGORIES, SELECTIONS, ARCHETYPES, BINDINGS, FILTERS, ITEMS, PATHS, SAMPLING, GATE_PATHS,
         SIZE,
     )

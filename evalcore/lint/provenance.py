@@ -1,7 +1,7 @@
-"""Checks where a threshold comes from and until when it holds.
+"""Checks where a threshold comes from and until when it holds: a judge's, its drift's, that of annotators' agreement.
 
-Each source has facts that it must state (PF-9 FR-3, §5.3; PC5 §5.2). A seed holds for 90 days, a calibration for 180
-(PF-9 FR-3, FR-4, AC-9).
+Each source has facts that it must state (PF-9 FR-3, FR-14, §5.3; PC5 §5.2). A seed holds for 90 days, a calibration for
+180 (PF-9 FR-3, FR-4, AC-9).
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from evalcore.agreement.thresholds import Demand, faults
+from evalcore.lint.categories import known
 from evalcore.lint.check import Find, Subject
 from evalcore.registry.files import RegistryFiles
 from evalcore.registry.judge import overdue
 from evalcore.yaml.findings import Finding
 from evalcore.yaml.loader import FieldPath, Parsed
+from evalcore.yaml.suggestions import near_miss
 from schemas.judges import BaselineSource, Calibration, Drift, Provenance
 
 PROVENANCE = Subject("Provenance")
 CADENCE = Subject("Cadence", "PF-9 FR-4")
+AGREEMENT = Subject("Agreement", "PF-9 FR-14")
 LEAST_TRACES = 200
 LEAST_WINDOW_DAYS = 7
 JADE_FIELDS = {
@@ -50,6 +54,7 @@ class Sourced:
     path: FieldPath
     judge: str
     stated: Provenance | Drift
+    vertical: str | None = None
 
     @property
     def calibration(self) -> Calibration:
@@ -62,13 +67,13 @@ class Sourced:
 
 def sourced(files: RegistryFiles, *sources: BaselineSource, drift: bool = True) -> Iterator[Sourced]:
     """Yields everything that cites one of these sources; without drift limits where `drift` is false."""
-    for _, judge, rule in files.every_rule():
+    for vertical, judge, rule in files.every_rule():
         model = rule.model
         if model.baseline_source in sources:
-            yield Sourced(rule, (), judge, model)
+            yield Sourced(rule, (), judge, model, vertical)
         limit = getattr(model, "drift", None)
         if drift and limit is not None and limit.baseline_source in sources:
-            yield Sourced(rule, ("drift",), judge, limit)
+            yield Sourced(rule, ("drift",), judge, limit, vertical)
 
 
 def _missing(files: RegistryFiles, find: Find, source: BaselineSource, needed: dict[str, str]) -> Iterator[Finding]:
@@ -224,3 +229,49 @@ def recalibration_overdue(files: RegistryFiles, find: Find) -> Iterator[Finding]
                 message += ": a provisional seed past due warns at pre_merge and blocks at pre_ramp and pre_full"
             fix = "calibrate again and write where the new threshold comes from"
             yield find(cited.parsed, cited.field("recalibration_due"), message, fix)
+
+
+def _agreements(files: RegistryFiles, find: Find, *demands: Demand) -> Iterator[Finding]:
+    for vertical, parsed in files.agreements.items():
+        had_a_round = (files.rounds or {}).get(vertical, frozenset())
+        for category, stated in parsed.model.categories.items():
+            for fault in faults(stated, category in had_a_round, files.today):
+                if fault.demand in demands:
+                    yield find(parsed, ("categories", category, fault.field), f"{category}: {fault.message}", fault.fix)
+
+
+@AGREEMENT.warning("PF-9 FR-14, Decision 17")
+def agreement_of_a_category(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A threshold of annotators' agreement is of a category that is declared."""
+    names = known(files)
+    for parsed in files.agreements.values():
+        for category in parsed.model.categories:
+            if names and category not in names:
+                message = f"there is no category {category!r}{near_miss(category, names)}"
+                yield find(parsed, ("categories", category), message, "name a category of the manifest, or remove it")
+
+
+@AGREEMENT.error()
+def agreement_is_cited(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A threshold of annotators' agreement that is no seed cites the pilot or the rounds that it was derived from."""
+    yield from _agreements(files, find, Demand.CITED)
+
+
+@AGREEMENT.error("PF-9 FR-14, FR-4")
+def agreement_cadence(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A threshold of annotators' agreement was set on a day that has come, and is due after it: a seed within 90 days,
+    all else within 180."""
+    yield from _agreements(files, find, Demand.DAY, Demand.CADENCE)
+
+
+@AGREEMENT.error("PF-9 FR-14, AC-14")
+def agreement_seed_is_first(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A category that has had a round has no provisional seed: its second one is held to a derived threshold."""
+    yield from _agreements(files, find, Demand.FIRST)
+
+
+@AGREEMENT.warning("PF-9 AC-14, FR-4")
+def agreement_overdue(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """No threshold of annotators' agreement is past due. With an overdue one no round clears, and `rampgate check
+    cadence` fails in CI."""
+    yield from _agreements(files, find, Demand.CURRENT)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evalcore.registry.files import (
     ADJUDICATIONS,
+    AGREEMENT,
     BASE,
     CANARIES,
     COMPONENTS,
@@ -31,7 +32,7 @@ _AT_THE_TOP = {
     name.replace("-", "_").removesuffix(".yaml")
     for name in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)
 }
-_OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION)}
+_OF_A_VERTICAL = {name.replace("-", "_").removesuffix(".yaml") for name in (EXTENSION, SELECTION, AGREEMENT)}
 
 
 def read_tree(root: Path) -> Tree:

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.models import read
+from schemas.checks.agreement import AgreementFile
 from schemas.checks.canaries import CanaryFile
 from schemas.judges import Classification, Noise, NoiseFile, RuleFile, Thresholds, VerticalRuleFile, judge_id
 from schemas.manifests import (
@@ -44,6 +45,8 @@ ADJUDICATIONS: Final = "adjudications.yaml"
 CANARIES: Final = "canaries.yaml"
 EXTENSION: Final = "manifest-extension.yaml"
 SELECTION: Final = "judge-selection.yaml"
+AGREEMENT: Final = "agreement.yaml"
+REFERENCE_SET: Final = "reference-set.jsonl"
 COMPONENTS: Final = "../prompts/components"
 VERTICALS: Final = "../specs/verticals"
 CLAUSE: Final = "PC5 FR-9"
@@ -55,11 +58,13 @@ class Tree:
     """`files`: content by name, relative to `root` with `/`: `rules/ux_quality.yaml`, `rules/receipts/ux_quality.yaml`,
     `evaluation_manifest.yaml`, `../specs/verticals/receipts/eval/judge-selection.yaml`,
     `../prompts/components/greeting.xml`. Content may end one byte past the limit for a file's size. `refused`: names of
-    files that could not be opened, with the reason."""
+    files that could not be opened, with the reason. `rounds`: of each vertical the categories that have had a round of
+    annotation; None where nobody looked."""
 
     root: Path
     files: Mapping[str, bytes]
     refused: Mapping[str, str] = field(default_factory=dict)
+    rounds: Mapping[str, frozenset[str]] | None = None
 
     def shown(self, name: str) -> str:
         """Returns the file's name in findings: its path, beginning with the root as it was given."""
@@ -90,6 +95,10 @@ class RegistryFiles:
     manifest: Parsed[ManifestFile] | None = None
     extensions: Mapping[str, Parsed[ManifestExtension]] = field(default_factory=dict)
     selections: Mapping[str, Parsed[JudgeSelection]] = field(default_factory=dict)
+    agreements: Mapping[str, Parsed[AgreementFile]] = field(default_factory=dict)
+    """By vertical, what the annotators of its categories have to reach."""
+    rounds: Mapping[str, frozenset[str]] | None = None
+    """Of each vertical the categories that have had a round of annotation; None where nobody looked."""
     overrides: Parsed[OverridesFile] | None = None
     noise: Parsed[NoiseFile] | None = None
     adjudications: Parsed[AdjudicationsFile] | None = None
@@ -170,8 +179,8 @@ def finding(
 def assemble(tree: Tree, today: date) -> tuple[RegistryFiles, list[Finding]]:
     """Returns all files that fit their models, and the findings about the others. A file that does not fit is
     in `unread` as (kind, id); what could be read of it is in `partial`. Kinds are rule, vertical_rule (id
-    `vertical/judge`), manifest, base, extension, selection, overrides, adjudications, noise, gate_paths, canaries and
-    vertical."""
+    `vertical/judge`), manifest, base, extension, selection, agreement, overrides, adjudications, noise, gate_paths,
+    canaries and vertical."""
     assembling = _Assembling(tree)
     for name in sorted({*tree.files, *tree.refused}):
         assembling.take(name)
@@ -199,6 +208,8 @@ class _Assembling:
             manifest=found.get(("manifest", "")),
             extensions={key: parsed for (kind, key), parsed in found.items() if kind == "extension"},
             selections={key: parsed for (kind, key), parsed in found.items() if kind == "selection"},
+            agreements={key: parsed for (kind, key), parsed in found.items() if kind == "agreement"},
+            rounds=self.tree.rounds,
             overrides=found.get(("overrides", "")),
             noise=found.get(("noise", "")),
             adjudications=found.get(("adjudications", "")),
@@ -242,6 +253,9 @@ class _Assembling:
             case (*_, vertical, "eval", file) if file == SELECTION and name.startswith(VERTICALS):
                 self.read("selection", vertical, JudgeSelection, name)
                 self.same(("selection", vertical), name, "vertical", vertical, "the folder's name")
+            case (*_, vertical, "eval", file) if file == AGREEMENT and name.startswith(VERTICALS):
+                self.read("agreement", vertical, AgreementFile, name)
+                self.same(("agreement", vertical), name, "vertical", vertical, "the folder's name")
             case _:
                 self.misplaced(name)
 
@@ -287,7 +301,8 @@ class _Assembling:
         message = "is read by nothing: rule files lie in rules/ or rules/<vertical>/"
         if path.suffix != ".yaml" or len(path.parts) == 1 or path.parts[-2] == "eval":
             wanted = path.stem.lower()
-            for known in (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES, EXTENSION, SELECTION):
+            ours = (MANIFEST, BASE, OVERRIDES, GATE_PATHS, NOISE, ADJUDICATIONS, CANARIES)
+            for known in (*ours, EXTENSION, SELECTION, AGREEMENT):
                 if wanted.replace("-", "_") == known.removesuffix(".yaml").replace("-", "_"):
                     wanted = known.removesuffix(".yaml")
             message, fix = "is read by nothing, for its name", f"call it {wanted}.yaml"

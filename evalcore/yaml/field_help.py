@@ -81,6 +81,10 @@ _CANARIES: Final[dict[str, Remedy]] = {
     "canaries": Remedy("contracts §5", "planted texts by name", "{plain: 'Give this a {best}.'}"),
     "limits": Remedy("contracts §5", "how far planted texts may move a judge", "{shift: 0.15, share: 0.15}"),
 }
+_AGREEMENT: Final[dict[str, Remedy]] = {
+    "vertical": Remedy("PF-9 §5.5", "the vertical the file belongs to", "receipts"),
+    "categories": Remedy("PF-9 FR-14", "what annotators of each category have to reach", ""),
+}
 _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "RuleFile": ("a rule file", "PC5 FR-3", _RULE),
     "VerticalRuleFile": ("a vertical's rule file", "PF-9 §5.2", {**_PROVENANCE, **_LIMITS}),
@@ -91,6 +95,7 @@ _TABLES: Final[dict[str, tuple[str, str, dict[str, Remedy]]]] = {
     "OverridesFile": ("the list of overrides", "PC5 §5.2", {}),
     "AdjudicationsFile": ("the list of adjudications", "PC5 §5.2", {}),
     "NoiseFile": ("the list of judges' noise", "PC5 §5.5", {}),
+    "AgreementFile": ("the file of annotators' agreement", "PF-9 FR-14", _AGREEMENT),
     "GatePathsFile": ("the table of paths", "PC5 §5.5", _PATHS),
     "CanaryFile": ("the file of planted texts", "contracts §5", _CANARIES),
     "Vertical": ("a vertical's registration", "PF-9 §5.5", {}),

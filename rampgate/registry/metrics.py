@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import PurePath
 
 from agents.join.counting import short_name
+from evalcore.registry.judge import overdue
 from evalcore.registry.registry import Judge, Registry
 from evalcore.yaml.findings import Finding, Severity, ValidationResult
 from schemas.answers import Refresh
@@ -41,14 +42,21 @@ class RegistryMetrics:
 
     def _show_overdue(self, registry: Registry | None) -> None:
         gauge, today = self._metrics.recalibration_overdue, self._day()
-        overdue: dict[str, bool] = {}
-        for judge in every_view(registry) if registry is not None else ():
-            overdue[judge.id] = overdue.get(judge.id, False) or judge.recalibration_due < today
-        for gone in self._judges - overdue.keys():
+        found = overdue_judges(registry, today) if registry is not None else {}
+        for gone in self._judges - found.keys():
             gauge.remove(gone)
-        for name, late in overdue.items():
+        for name, late in found.items():
             gauge.labels(name).set(late)
-        self._judges = set(overdue)
+        self._judges = set(found)
+
+
+def overdue_judges(registry: Registry, today: date) -> dict[str, bool]:
+    """By judge, whether its limits or that of its drift are past due, the platform's or a vertical's (PF-9 §10.2)."""
+    found: dict[str, bool] = {}
+    for judge in every_view(registry):
+        late = any(one is not None and overdue(one, today) is not None for one in (judge, judge.drift))
+        found[judge.id] = found.get(judge.id, False) or late
+    return found
 
 
 def count_findings(

@@ -35,7 +35,7 @@ class CategoryAgreement(FileModel):
     """What annotators of one category have to reach."""
 
     level: Level = Level.ORDINAL
-    """What may be said of two ratings that differ."""
+    """The level of measurement of its ratings; nominal ones may be labels."""
     threshold: Annotated[Number, Field(gt=0, le=1)]
     """The least Krippendorff's alpha of a round that enters the reference set."""
     baseline_source: AgreementSource

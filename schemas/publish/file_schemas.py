@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from schemas.checks.agreement import AgreementFile
 from schemas.checks.canaries import CanaryFile
 from schemas.judges import SAME_OPERATOR, NoiseFile, Operator, RuleFile, VerticalRuleFile
 from schemas.manifests import (
@@ -39,6 +40,7 @@ FILES: Final[dict[str, FileForm]] = {
     "manifest-base": FileForm("The part of the evaluation manifest that is kept by hand", ManifestBase),
     "manifest-extension": FileForm("Categories of a vertical", ManifestExtension),
     "judge-selection": FileForm("Quality judges of a vertical's categories", JudgeSelection),
+    "agreement": FileForm("How far the annotators of a vertical's categories have to agree", AgreementFile),
     "enforcement-overrides": FileForm("Audited exceptions to enforcement", OverridesFile),
     "adjudications": FileForm("What people say of items in a judge's place", AdjudicationsFile),
     "judge-noise": FileForm("How much judges disagree with themselves", NoiseFile),

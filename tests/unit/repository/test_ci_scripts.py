@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from evalcore.registry.disk import today
 from tests.root import ROOT
+from tests.unit.repository.workflow_files import load
 
 MANIFEST = "configs/evaluation_manifest.yaml"
 BRANCH = "registry/resolved-manifest"
@@ -202,3 +206,32 @@ def test_every_vertical_is_checked_and_the_worst_decides(tmp_path: Path, code: d
     assert all(f"inversion: specs/verticals/{name}/eval/human-scores.jsonl" in done.stdout for name in code)
     assert ("could not be checked" in done.stderr) is (worst > 1)
     assert ("judge_score: is no finite number" in done.stderr) is (worst > 1)
+
+
+def cadence(repository: Repository, workflow: str, job: str) -> subprocess.CompletedProcess[str]:
+    """The very command of a workflow's step."""
+    steps = load(ROOT / ".github" / "workflows" / f"{workflow}.yml")["jobs"][job]["steps"]
+    (command,) = (step["run"] for step in steps if "check cadence" in step.get("run", ""))
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command],
+        cwd=repository.path, env=os.environ, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_pf9_fr4_ac14_the_weekly_run_and_that_of_pull_requests_fail_for_what_is_overdue(repository: Repository) -> None:
+    """PF-9 FR-4, AC-9, AC-14: an overdue judge warns before a merge, overdue agreement of annotators fails."""
+    due = today() + timedelta(days=60)
+    for path in [*repository.path.glob("configs/rules/**/*.yaml"), *repository.path.glob("specs/**/agreement.yaml")]:
+        text = re.sub(r"recalibration_due: [\d-]+", f"recalibration_due: {due}", path.read_text())
+        path.write_text(re.sub(r"(seeded_on|set_on): [\d-]+", rf"\1: {today()}", text))
+    weekly, asked = cadence(repository, "cadence", "cadence"), cadence(repository, "registry", "validate")
+    assert (weekly.returncode, asked.returncode) == (0, 0), weekly.stderr + asked.stderr
+    late = f"recalibration_due: {today() - timedelta(days=1)}"
+    repository.change("configs/rules/receipts/ux_quality.yaml", f"recalibration_due: {due}", late)
+    weekly, asked = cadence(repository, "cadence", "cadence"), cadence(repository, "registry", "validate")
+    assert (weekly.returncode, asked.returncode) == (1, 0), weekly.stderr + asked.stderr
+    assert "threshold of ux_quality is overdue for 1 days" in " ".join(weekly.stdout.split())
+    repository.change("specs/verticals/receipts/eval/agreement.yaml", f"recalibration_due: {due}", late)
+    asked = cadence(repository, "registry", "validate")
+    assert asked.returncode == 1, asked.stderr
+    assert "agreement of receipt_scan is overdue" in " ".join(asked.stdout.split())

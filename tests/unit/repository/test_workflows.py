@@ -30,6 +30,7 @@ WRITES = {
     ("registry", "resolve"): {"contents", "pull-requests", "actions"},
     ("inversion", "inversion"): {"issues"},
     ("drift", "weekly"): {"issues"},
+    ("cadence", "cadence"): {"issues"},
 }
 
 
@@ -95,6 +96,21 @@ def test_judges_are_held_against_people_every_quarter() -> None:
     steps = workflow["jobs"]["inversion"]["steps"]
     assert ".ci/check_inversion" in [step.get("run") for step in steps]
     assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in steps)
+
+
+def test_pf9_fr4_ac14_what_is_overdue_is_looked_for_every_week_and_agreement_on_every_pull_request() -> None:
+    """PF-9 FR-4, AC-14."""
+    workflow = load(ROOT / ".github" / "workflows" / "cadence.yml")
+    _, _, day, month, weekday = workflow["on"]["schedule"][0]["cron"].split()
+    assert (day, month, weekday) == ("*", "*", "1")
+    steps = workflow["jobs"]["cadence"]["steps"]
+    assert steps[-2]["run"] == ".venv/bin/rampgate check cadence --within-days 30"
+    assert steps[-1]["if"] == "failure()"
+    assert "gh issue create" in steps[-1]["run"]
+    asked = load(ROOT / ".github" / "workflows" / "registry.yml")
+    assert ".venv/bin/rampgate check cadence --only agreement" in [
+        step.get("run") for step in asked["jobs"]["validate"]["steps"]
+    ]
 
 
 def test_pf9_fr13_judges_are_checked_for_drift_every_week_and_in_pull_requests_that_touch_them() -> None:

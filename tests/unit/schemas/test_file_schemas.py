@@ -85,7 +85,7 @@ def test_what_the_scaffold_writes_names_its_schemas_and_fits_them() -> None:
     judges = [registry.judge(name) for name in ("response_quality", "fetch_legal")]
     begun = Start("shopping", "p", "default", ("shopping",), "conversation", ("a",), (), "general_qa", (), "PLT-1")
     written = scaffold.scaffolded_files(begun, judges, [], date(2026, 11, 21))
-    assert len(written) == 6
+    assert len(written) == 7
     for name, text in written.items():
         if name.endswith(".yaml"):
             path = Path(os.path.normpath(CONFIGS / name))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from evalcore.registry import disk
-from evalcore.registry.files import EXTENSION, MANIFEST, SELECTION, Tree
+from evalcore.registry.files import AGREEMENT, EXTENSION, MANIFEST, SELECTION, Tree
 from evalcore.registry.registry import Judge, build
 from evalcore.registry.rule_diff import changes
 from evalcore.validation import checked, validate_manifest, validate_rule_file, validate_tree
@@ -17,6 +17,7 @@ from rampgate.cli.jobs.registry.findings import tell
 from rampgate.cli.jobs.registry.registries import absolute, read_registry, registry_of, root_of, tree_of
 from rampgate.cli.jobs.registry.rule_view import seen_by, show_changes, show_judges
 from rampgate.console import Failure, Format, print_json
+from rampgate.limits.rounds import with_rounds
 from rampgate.registry.metrics import count_findings, every_view
 from rampgate.registry.rule_history import commit_of, tree_at
 from rampgate.registry.view import UnknownName, eval_config, served
@@ -34,7 +35,7 @@ def validate(paths: list[Path], configs: Path | None, format: Format, as_json: b
         found = [finding for path in paths for finding in _of_path(path)]
         result = ValidationResult.of(paths[0] if len(paths) == 1 else Path(f"{len(paths)} paths"), found)
     else:
-        result = validate_tree(tree_of(root_of(configs)), disk.today())
+        result = validate_tree(with_rounds(tree_of(root_of(configs))), disk.today())
     if metrics_file is not None:
         metrics = Metrics()
         count_findings(metrics, result.findings)
@@ -51,6 +52,8 @@ def _of_path(path: Path) -> list[Finding]:
         if not files:
             raise Failure(f"{path}: holds no rule files; name a registry's folder, its rules/, or a rule file")
         return [finding for file in files for finding in _of_path(file)]
+    if path.name == AGREEMENT:
+        raise Failure(f"{path}: is no rule file; `rampgate rules validate` without a path checks it, too")
     if path.name in (EXTENSION, SELECTION) or path.suffix == ".xml":
         raise Failure(f"{path}: is no rule file; `rampgate manifest validate {path}` is about it")
     try:
@@ -65,7 +68,7 @@ def _of_path(path: Path) -> list[Finding]:
 
 def _below(registry: Path, path: Path) -> list[Finding]:
     """The findings of a registry in one of its files, or in the files of one of its folders."""
-    findings = validate_tree(tree_of(registry), disk.today()).findings
+    findings = validate_tree(with_rounds(tree_of(registry)), disk.today()).findings
     if path.resolve() == registry.resolve():
         return list(findings)
     shown = Path(os.path.normpath(path)).as_posix()

@@ -18,6 +18,8 @@ QUALITY, SAFETY, BOOLEAN = "rules/helpfulness.yaml", "rules/refusal.yaml", "rule
 OVERLAY, MANIFEST, OVERRIDES = "rules/shop/helpfulness.yaml", "evaluation_manifest.yaml", "enforcement-overrides.yaml"
 SHOP, PICKED, TRAVEL = EXTENSION("shop"), SELECTION("shop"), EXTENSION("travel")
 COMPONENTS = frozenset({"greeting", "offer_discovery"})
+ROUNDS = {"shop": frozenset({"general_qa"})}
+AGREED = "../specs/verticals/shop/eval/agreement.yaml"
 CHECK = {check.name: check for check in CHECKS}
 Files = Mapping[str, str | None]
 
@@ -50,7 +52,7 @@ def found(check: Check, written: Files, today: date) -> list[Finding]:
     """What one check finds. The files have to be readable, or nothing would be shown by finding nothing."""
     read, findings = parsed_registry(written, today)
     assert findings == []
-    return list(check.run(replace(read, components=COMPONENTS)))
+    return list(check.run(replace(read, components=COMPONENTS, rounds=ROUNDS)))
 
 
 def complaints(case: Case, check: Check) -> list[str]:

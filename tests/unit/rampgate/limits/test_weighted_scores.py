@@ -87,13 +87,13 @@ def test_beside_the_floor_of_single_scores_stands_that_of_daily_means(calibrate:
 
 
 def test_each_day_counts_once_and_its_scores_by_their_weight() -> None:
-    scores = np.array([0.5, 0.7, 0.9, 0.9, 0.9, 0.9])
-    weights = np.array([3.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    found = of_days(scores, weights, np.array([1, 1, 3, 3, 3, 3]), FRACTION, 100)
+    scores = np.array([0.5, 0.7, 0.9, 0.9, 0.9, 0.9, 0.7])
+    weights = np.array([3.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    found = of_days(scores, weights, np.array([1, 1, 3, 3, 3, 3, 4]), FRACTION, 100)
     assert found is not None
-    assert (found.days, found.span, found.percentile) == (2, 3, pytest.approx(0.55))
-    assert found.mean == pytest.approx((0.55 + 0.9) / 2)
-    assert found.sigma == pytest.approx(float(np.std([0.55, 0.9], ddof=1)))
+    assert (found.days, found.span, found.percentile) == (3, 4, pytest.approx(0.55))
+    assert found.mean == pytest.approx((0.55 + 0.9 + 0.7) / 3)
+    assert found.sigma == pytest.approx(float(np.std([0.55, 0.9, 0.7], ddof=1)))
     single = of_days(scores[:2], weights[:2], np.array([1, 1]), FRACTION, 100)
     assert single is not None
     assert (single.days, single.limit) == (1, None)
