@@ -73,6 +73,7 @@ def test_every_pull_request_is_validated() -> None:
         ".venv/bin/rampgate rules validate --format github",
         ".venv/bin/rampgate manifest validate --format github",
         ".venv/bin/rampgate manifest resolve --check --format github",
+        ".venv/bin/rampgate check cadence --only agreement",
     ]
     assert not any(step.get("continue-on-error") for step in job["steps"])
 
