@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
-from hashlib import sha1
 from typing import Any, Literal, NotRequired, Protocol, cast
 
 from typing_extensions import TypedDict
@@ -64,9 +62,8 @@ def live_events(
         "vertical": name_of(known.get("vertical")),
         "source": "live",
     }
-    place, at = place_of("live", trace_id), time_of(at_ms)
     for judge, found in said:
-        yield from events_of(place, subject, judge, found, at)
+        yield from events_of([trace_id], subject, judge, found, at_ms)
 
 
 def name_of(value: Any) -> str | None:
@@ -74,23 +71,16 @@ def name_of(value: Any) -> str | None:
     return clean(value, LONGEST) if isinstance(value, str) and value else None
 
 
-def place_of(source: Literal["live", "gate"], *names: str) -> str:
-    """Return where a judge is asked, as part of an event's id: which no two answers of one judge's version share."""
-    return json.dumps([source, *names])
-
-
-def time_of(at_ms: int) -> str:
-    """Return the time as events have it."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-
-
-def events_of(place: str, subject: Subject, judge: Judge, found: Judgement, at: str) -> Iterator[ScoreEvent]:
-    """Yield the event of the judge's answer, and one of each dimension's. A gate waits for hundreds of them, so what
-    they share, `place` and `at`, is made once."""
+def events_of(
+    place: Sequence[str], subject: Subject, judge: Judge, found: Judgement, at_ms: int
+) -> Iterator[ScoreEvent]:
+    """Yield the event of the judge's answer, and one of each dimension's. `place`: where the judge was asked, which no
+    two answers of one judge's version share."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     for dimension, answer in (("", found.answer), *found.dimensions.items()):
         made = {
             **subject,
-            "event_id": _id(place, judge, dimension, answer),
+            "event_id": _id(subject["source"], place, judge, dimension, answer),
             "judge_id": judge.id,
             "judge_version": judge.version,
             "score": answer.value if isinstance(answer, Scored) else None,
@@ -106,20 +96,8 @@ def events_of(place: str, subject: Subject, judge: Judge, found: Judgement, at: 
         yield event
 
 
-def _id(place: str, judge: Judge, dimension: str, answer: Answer) -> str:
+def _id(source: str, place: Sequence[str], judge: Judge, dimension: str, answer: Answer) -> str:
     """A missing score has an id of its own: a store that keeps the first event of each id would keep it in place of the
     score that a replay brings."""
-    asked = _asked(judge.id, judge.version, dimension, isinstance(answer, Unscored))
-    return _uuid5(f"{place[:-1]}, {asked[1:]}")
-
-
-@lru_cache(maxsize=1_024)
-def _asked(judge: str, version: str, dimension: str, missing: bool) -> str:
-    return json.dumps([judge, version, dimension, missing])
-
-
-def _uuid5(name: str) -> str:
-    """Return the name's UUID as `uuid.uuid5` has it, in a fifth of the time: it makes an object of each."""
-    found = sha1(NAMESPACE.bytes + name.encode(), usedforsecurity=False).hexdigest()
-    variant = "89ab"[int(found[16], 16) & 3]
-    return f"{found[:8]}-{found[8:12]}-5{found[13:16]}-{variant}{found[17:20]}-{found[20:32]}"
+    named = json.dumps([source, *place, judge.id, judge.version, dimension, isinstance(answer, Unscored)])
+    return str(uuid.uuid5(NAMESPACE, named))

@@ -163,14 +163,19 @@ def _string(text: str) -> str:
     `[` before a letter or slash. Its steps are few passes over the text, whatever it holds."""
     written = _PLAIN(text).replace("\x7f", "\\u007f")
     if not text.isascii():
-        unseen = _unseen().intersection(text)
-        if len(unseen) > MANY:
+        hidden = unseen(text)
+        if len(hidden) > MANY:
             written = json.dumps(text).replace("\x7f", "\\u007f")
         else:
-            for character in unseen:
+            for character in hidden:
                 written = written.replace(character, _escape(character))
     written = written.replace("<", "\\u003c")
     return _BRACKET.sub(r"\\u005b", written) if "[" in written else written
+
+
+def unseen(text: str) -> frozenset[str]:
+    """Returns the characters of a text that show nothing, or reorder what is shown."""
+    return _unseen().intersection(text)
 
 
 def _escape(character: str) -> str:

@@ -65,6 +65,10 @@ class Progress:
     def advance(self, many: int = 1) -> None:
         self.at(self.done + many)
 
+    def call(self, what: str) -> None:
+        """The work is called this from now on."""
+        self.at(self.done, what=what)
+
     def of_spend(self) -> None:
         """What `spend` tells of: a question was settled."""
         if self._spend is not None:

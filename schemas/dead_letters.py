@@ -257,5 +257,5 @@ def headers_size(headers: Headers) -> int:
 
 def clean(text: str, limit: int = 500) -> str:
     """One printable line of at most `limit` characters: no control characters reach a terminal or a header."""
-    line = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+    line = "".join(c if c.isprintable() else " " for c in text)
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -77,7 +77,7 @@ _PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("FR-6", "user signals on the trace"),
     ("FR-7", "the manifest out of XML components"),
     ("FR-8", "a vertical inherits the substrate"),
-    ("FR-9", "optimisation proposes, never merges", _L),
+    ("FR-9", "optimisation proposes, never merges"),
     ("FR-10", "inverted judges are found"),
     ("FR-11", "coverage of the join"),
     ("FR-12", "curated export", _L),
@@ -108,14 +108,16 @@ _PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("§5.4", "the correlation pipeline"),
     ("§5.5", "multi-vertical extension"),
     ("§5.6", "manifest discovery"),
-    ("§5.7", "the optimisation loop", _L),
+    ("§5.7", "the optimisation loop"),
     ("§5.8", "shape is PC5's, content PF-9's"),
     ("§5.9", "what is read from PC6: the components, never written"),
     ("§5.10", "the worked example: receipts"),
+    ("Decision 7", "no candidate of the loop merges by itself"),
     ("Decision 10", "no vertical changes a classification"),
     ("Decision 17", "categories are shared; conflicting declarations are refused"),
     ("Decision 18", "who reviews a shared category's change"),
     ("R-4", "user_signal_ is reserved"),
+    ("R-5", "candidates don't bury their reviewers"),
 ]
 CLAUSES: Final = [
     *(Clause("PC5", *about) for about in _PC5),
@@ -130,5 +132,5 @@ TRIED: Final = frozenset(
         "FR-2", "FR-7", "FR-12", "NFR-2", "AC-3", "AC-8", "AC-9", "§5.4", "§5.5", "§5.6", "§5.7", "§9.3", "§9.4",
         "§10.1", "§10.2",
     )
-)  # fmt: skip
+) | {"PF-9 FR-9", "PF-9 §5.7", "PF-9 Decision 7", "PF-9 R-5"}  # fmt: skip
 """Clauses that have mutants: changes that break them, each of which a test that holds the clause must notice."""

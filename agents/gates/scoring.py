@@ -9,7 +9,7 @@ from itertools import groupby
 from uuid import UUID
 
 from agents.gates.ports import AskingGate, Item, OutOfTime
-from agents.judge_scores import ScoreEvents, Subject, events_of, name_of, place_of, time_of
+from agents.judge_scores import ScoreEvents, Subject, events_of, name_of
 from agents.ports import Clock
 from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Answer, Judgement, by_name
@@ -59,12 +59,11 @@ def gate_events(
     gate: AskingGate, pairs: Sequence[Assignment], found: Sequence[Judgement], at_ms: int
 ) -> Iterator[ScoreEvent]:
     """Yield the events of a gate's answers: one for each item and judge, and each of the judge's dimensions."""
-    at = time_of(at_ms)
     by_item = groupby(zip(pairs, found, strict=True), lambda answered: answered[0][1])
     for item, answers in by_item:
-        place, subject = place_of("gate", gate.request_id, gate.milestone, item.context, item.id), _subject(gate, item)
+        place, subject = [gate.request_id, gate.milestone, item.context, item.id], _subject(gate, item)
         for (judge, _), said in answers:
-            yield from events_of(place, subject, judge, said, at)
+            yield from events_of(place, subject, judge, said, at_ms)
 
 
 def _subject(gate: AskingGate, item: Item) -> Subject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from evalcore.judges.evaluator import Evaluation, NoScore
@@ -24,18 +25,23 @@ def read(text: str, judge: Judge) -> Evaluation:
     misses the type misses the rubric too. One code fence around the whole answer is removed, since models add it to
     JSON out of habit. Words before or after it and a second fence are refused: no score is ever searched for in prose.
     """
-    try:
-        answer = _JSON.decode(_unfenced(text))
-    except (ValueError, RecursionError) as error:
-        raise NoScore(f"the answer is no JSON object: {error}") from error
-    wanted = ["score", "reason", *(["dimensions"] if judge.dimensions else [])]
-    if not isinstance(answer, dict) or answer.keys() != set(wanted):
-        raise NoScore(f"the answer is not one object with {' and '.join(wanted)}")
+    answer = read_object(text, ["score", "reason", *(["dimensions"] if judge.dimensions else [])])
     reason = answer["reason"]
     if not isinstance(reason, str):
         raise NoScore("the reason is no text")
     storable = reason[:LONGEST_REASON].encode(errors="replace").decode()
     return Evaluation(_value(answer["score"], judge), storable, _dimensions(answer.get("dimensions", {}), judge))
+
+
+def read_object(text: str, fields: Collection[str]) -> dict[str, Any]:
+    """Reads an answer that is one JSON object with exactly these fields, each once. Raises NoScore."""
+    try:
+        answer = _JSON.decode(_unfenced(text))
+    except (ValueError, RecursionError) as error:
+        raise NoScore(f"the answer is no JSON object: {error}") from error
+    if not isinstance(answer, dict) or answer.keys() != set(fields):
+        raise NoScore(f"the answer is not one object with {' and '.join(fields)}")
+    return answer
 
 
 def _unfenced(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from math import inf
+from typing import TypeVar
 
 import stamina
 import stamina.instrumentation
@@ -25,6 +26,7 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.calls import PASSING, CallFailed, Failure, Model, Reply, Spend
 from evalcore.scoring.circuit_breaker import CircuitBreaker
 
+T = TypeVar("T")
 _PRINTING = "stamina.instrumentation._structlog"
 SLIPS = 1
 """Times that a reply without a score is asked for again: a model that can't say its score does not learn it."""
@@ -152,6 +154,11 @@ class ModelCaller:
 
     async def score(self, gate: GateCalls, judge: Judge, asked: Prompt) -> Evaluation:
         """The evaluation that the model's reply gives. Raises the last try's CallFailed."""
+        return await self.ask(gate, asked, lambda reply: evaluator_of(judge).read(reply, judge))
+
+    async def ask(self, gate: GateCalls, asked: Prompt, read: Callable[[str], T]) -> T:
+        """What `read` makes of the model's reply; where it raises NoScore, the model is asked once more. Raises the
+        last try's CallFailed."""
         slips = 0
 
         def again(error: Exception) -> bool | float:
@@ -172,7 +179,7 @@ class ModelCaller:
                 async with self._places.place(gate.name):
                     reply = await self._call(gate, asked)
                 try:
-                    return evaluator_of(judge).read(reply.text, judge)
+                    return read(reply.text)
                 except NoScore as error:
                     self._observe(Failure.SLIP)
                     raise CallFailed(Failure.SLIP, str(error)) from error

@@ -13,7 +13,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
+from evalcore import framing
 from evalcore.judges.bindings import Unbound
 from evalcore.judges.evaluator import Evaluation, NoScore, Prompt, Task
 from evalcore.judges.kinds import evaluator_of
@@ -28,6 +30,7 @@ from evalcore.scoring.nonce_key import nonce_key
 
 __all__ = ["Judgement", "Scorer", "Scoring"]
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 CHUNK = 400
 """Tasks that are looked up together, in one question to the cache."""
 HELD = 1_000_000
@@ -82,6 +85,13 @@ class Scorer:
         nothing but CancelledError; what was answered by then is kept."""
         async with self.begun(gate, spend) as scoring:
             return await scoring.ended(tasks, within)
+
+    async def ask(self, gate: str, asked: Prompt, read: Callable[[str], T], spend: Spend | None = None) -> T:
+        """Returns what `read` makes of the model's reply to a question that is no judge's, within the same limits.
+        Nothing is kept. Raises CallFailed; where `read` raises NoScore twice, with SLIP."""
+        breaker = CircuitBreaker(self._limits.patience, self._now)
+        mark = framing.nonce(self._key, gate, asked.turn)
+        return await self._caller.ask(GateCalls(gate, spend or Spend(), breaker), replace(asked, nonce=mark), read)
 
     @asynccontextmanager
     async def begun(self, gate: str, spend: Spend | None = None) -> AsyncIterator[Scoring]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalcore.scoring.answers import by_name
+import orjson
+
+from evalcore.gates.golden import category_of
+from evalcore.judges.score_parsing import NOT_APPLICABLE
+from evalcore.scoring.answers import Answer, NotApplicable, Scored, by_name
 from rampgate.ci_gate.metrics import leave
 from rampgate.ci_gate.report_page import page
 from rampgate.ci_gate.report_texts import junit, markdown
@@ -27,20 +31,43 @@ class Reports:
     markdown: Path | None = None
     html: Path | None = None
     metrics: Path | None = None
+    scores: Path | None = None
 
     def check(self) -> None:
         """Check the paths before the gate costs anything. Raises Failure."""
-        for flag, path in (("junit", self.junit), ("markdown", self.markdown), ("html", self.html)):
+        for flag, path in self._named():
             if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
                 raise Failure(f"--{flag} {path}: name a file in a folder that exists")
+
+    def _named(self) -> Iterator[tuple[str, Path | None]]:
+        yield from (("junit", self.junit), ("markdown", self.markdown), ("html", self.html), ("scores", self.scores))
 
     def write(self, outcome: GateRun) -> None:
         """Write every report that was asked for. Raises Failure, SettingsError."""
         _write("junit", self.junit, "wb", lambda: junit(outcome))
         _write("markdown", self.markdown, "ab", lambda: markdown(outcome).encode())
         _write("html", self.html, "wb", lambda: page(outcome).encode())
+        _write("scores", self.scores, "wb", lambda: b"".join(score_lines(outcome)))
         if self.metrics is not None:
             leave(_observed(outcome), self.metrics, *METRICS)
+
+
+def score_lines(outcome: GateRun) -> Iterator[bytes]:
+    """Yield each judge's score of each item as a line of scores (contracts §5), a dimension's as `judge.dimension`."""
+    for (judge, item), found in zip(outcome.scored.assignments, outcome.scored.judgements, strict=True):
+        about = {"judge_version": judge.version, "category": category_of(item.source)}
+        for name, answer in ((None, found.answer), *found.dimensions.items()):
+            named = judge.id if name is None else f"{judge.id}.{name}"
+            yield orjson.dumps(
+                {"judge_id": named, "item_id": item.id, "score": _score(answer), **about},
+                option=orjson.OPT_APPEND_NEWLINE,
+            )  # fmt: skip
+
+
+def _score(answer: Answer) -> float | str | None:
+    if isinstance(answer, Scored):
+        return answer.value
+    return NOT_APPLICABLE if isinstance(answer, NotApplicable) else None
 
 
 def _write(flag: str, path: Path | None, mode: str, made: Callable[[], bytes]) -> None:

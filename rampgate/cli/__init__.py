@@ -18,6 +18,7 @@ from rampgate.cli import (
     gate,
     local,
     manifest,
+    optimize,
     overrides,
     processes,
     queries,
@@ -43,7 +44,7 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, datasets, traces, triage)
+_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, optimize, datasets, traces, triage)
 for group in (local, processes, dead_letters, queries, *_JUDGES):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.

@@ -244,6 +244,9 @@ def run_command(
     junit: Annotated[Path | None, typer.Option(help="write a JUnit report to this file")] = None,
     markdown: Annotated[Path | None, typer.Option(help="append a Markdown report, as to $GITHUB_STEP_SUMMARY")] = None,
     html: Annotated[Path | None, typer.Option(help="write an HTML page with the scores' distributions")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="write each score, JSON Lines {judge_id, item_id, score, …}, as checks read it")
+    ] = None,
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
     format: FormatOption = Format.TEXT,

@@ -1,4 +1,5 @@
-"""Runs a candidate on items over HTTP: POST {input, metadata} -> {output} (contracts §3, PC5 §5.5).
+"""Runs a candidate on items over HTTP: POST {input, metadata} -> {output} (contracts §3, PC5 §5.5). A caller may send
+more with each item, such as a prompt to use.
 
 A candidate never sees an expected_output. What it fails to answer is no score: judges leave that item unscored. On the
 stream each answer is kept in Redis as soon as it comes, so a gate that is resumed, and another gate of the same
@@ -47,8 +48,11 @@ class CandidateLimits:
 class CandidateClient:
     """Asks one candidate for one gate. After GIVEN_UP_AFTER items without any answer it asks no more."""
 
-    def __init__(self, client: Client, url: str, key: str | None = None, limits: CandidateLimits | None = None) -> None:
-        self._client, self._url, self._key = client, url, key
+    def __init__(
+        self, client: Client, url: str, key: str | None = None, limits: CandidateLimits | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._client, self._url, self._key, self._beside = client, url, key, beside or {}
         self._limits = limits or CandidateLimits()
         self._room = asyncio.Semaphore(self._limits.at_once)
         self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
@@ -64,7 +68,8 @@ class CandidateClient:
         if not self._answered and self._failed >= GIVEN_UP_AFTER:
             return Failed(f"not asked: the candidate answered none of the first {self._failed} items")
         try:
-            body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+            asked = {"input": item.get("input"), "metadata": item.get("metadata") or {}, **self._beside}
+            body = orjson.dumps(asked, default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the item can't be sent to the candidate: {error}")
         retry = Retry(self._limits.first_pause, LONGEST_PAUSE, LONGEST_PAUSE, self._limits.tries)
@@ -111,13 +116,13 @@ Asking = Callable[[Sequence[Mapping[str, Any]]], dict[str, CandidateAnswer | Pen
 
 @asynccontextmanager
 async def asking_candidate(
-    url: str, key: str | None = None, limits: CandidateLimits | None = None
+    url: str, key: str | None = None, limits: CandidateLimits | None = None, beside: Mapping[str, Any] | None = None
 ) -> AsyncIterator[Asking]:
     """Yields what gives the candidate's answers by the items' ids. Each is asked for when it is waited for, as long as
-    the context lasts; none is kept."""
+    the context lasts; none is kept. `beside` is sent with each item."""
     limits = limits or CandidateLimits()
     client = BoundedClient(limits.at_once, limits.seconds)
-    answer = CandidateClient(client, url, key, limits).answer
+    answer = CandidateClient(client, url, key, limits, beside).answer
     try:
         yield lambda items: {
             identity(item, number): Pending(partial(answer, item)) for number, item in enumerate(items)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.partitioner import DefaultPartitioner
-from aiokafka.producer.message_accumulator import BatchBuilder
 
 from agents.ports import Unavailable
 from schemas.dead_letters import DeadLetter, Header, Headers, Record, Sealing, keyless
@@ -20,9 +19,6 @@ from streams.retry import reason_of
 
 PRODUCE_SECONDS = 30.0
 STOP_SECONDS = 5.0
-BATCH_BYTES = 131_072
-"""Of a batch, eight times as much as aiokafka's own: batches of a partition go one after the other, each waiting for
-the one before. Brokers take a megabyte unless told otherwise."""
 
 
 def client_options(access: KafkaAccess) -> dict[str, Any]:
@@ -104,7 +100,6 @@ def producer_options(access: KafkaAccess, max_bytes: int) -> dict[str, Any]:
         "acks": "all",
         "request_timeout_ms": int(PRODUCE_SECONDS * 1000),
         "max_request_size": max_bytes + 65_536,
-        "max_batch_size": BATCH_BYTES,
         "linger_ms": 2,
     }
 
@@ -140,43 +135,8 @@ class Producer:
             raise Unavailable(f"Kafka producer: {reason_of(error)}") from error
         return [(at.topic, at.partition, at.offset) for at in done]
 
-    async def send_batches(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """Send many (key, value), of each partition in their order; return once all are durable. Raises Unavailable.
-
-        A future a record, as `send` has, costs more than all else of hundreds of small ones; here a batch has one.
-        """
-        try:
-            producer = await self._producer.get()
-            async with asyncio.timeout(PRODUCE_SECONDS):
-                batches = _batches(producer, sorted(await producer.partitions_for(topic)), records)
-                pending = [await producer.send_batch(batch, topic, partition=number) for number, batch in batches]
-                await asyncio.gather(*pending)
-        except KAFKA_ERRORS as error:
-            await self.close()
-            raise Unavailable(f"Kafka producer: {reason_of(error)}") from error
-
     async def close(self) -> None:
         await self._producer.drop()
-
-
-def _batches(
-    producer: AIOKafkaProducer, partitions: list[int], records: Iterable[tuple[bytes, bytes]]
-) -> list[tuple[int, BatchBuilder]]:
-    """Fill batches, each with its partition, which the key selects as in `send`. A batch comes after the one before of
-    its partition."""
-    full: list[tuple[int, BatchBuilder]] = []
-    filling: dict[int, BatchBuilder] = {}
-    chosen: dict[bytes, int] = {}  # the partitioner is written in Python, and the scores of an item share its key
-    for key, value in records:
-        if (number := chosen.get(key)) is None:
-            number = chosen[key] = DefaultPartitioner()(key, partitions, partitions)
-        while (batch := filling.get(number)) is None or batch.append(timestamp=None, key=key, value=value) is None:
-            if batch is not None:
-                full.append((number, batch))
-            filling[number] = producer.create_batch()
-    for batch in filling.values():
-        batch.close()  # or it would wait for more
-    return [*full, *filling.items()]
 
 
 class FencedProducer:

@@ -10,7 +10,7 @@ import orjson
 from schemas.wire_forms import ScoreEvent
 from streams.kafka.client import Producer
 
-AT_ONCE = 2_000
+AT_ONCE = 500
 """Events in flight: a gate of a thousand items and sixteen judges must not hold all of its own."""
 
 
@@ -27,7 +27,7 @@ class JudgeScoresTopic:
         then, and come again with the rest."""
         left = iter(events)
         while some := list(islice(left, AT_ONCE)):
-            await self._producer.send_batches(self._topic, [(_key(event), orjson.dumps(event)) for event in some])
+            await self._producer.send([(self._topic, _key(event), orjson.dumps(event), []) for event in some])
             self._sent(some)
 
 

@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -17,6 +18,7 @@ from rampgate.local.model import judging
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
 from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
 from rampgate.local.model.gullible import obeyed
+from rampgate.local.model.proposing import asked_for_variants, variants
 from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
 
 log = logging.getLogger(__name__)
@@ -26,7 +28,8 @@ MODELS = ("gpt-5-mini", "gpt-5", "gpt-5-nano")
 
 
 class LocalModel:
-    """`requests` counts answers by status; `busiest` is the highest number of requests at once."""
+    """`requests` counts answers by status; `busiest` is the highest number of requests at once. `hear` is told of each
+    question's bytes."""
 
     def __init__(self, key: str | None = None, behaviour: Behaviour | None = None) -> None:
         self._key = key
@@ -34,6 +37,7 @@ class LocalModel:
         self._told: Conduct | None = None
         self.requests: Counter[int] = Counter()
         self.busiest = self._now = 0
+        self.hear: Callable[[bytes], object] = lambda content: None
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[self._say_what_it_is], client_max_size=MAX_BODY)
@@ -83,7 +87,9 @@ class LocalModel:
         began = loop.time()
         try:
             conduct = self._conduct(request.headers.get(BEHAVIOUR_HEADER))
-            asked = json.loads(await request.read())
+            content = await request.read()
+            self.hear(content)
+            asked = json.loads(content)
             messages = asked["messages"]
             model = asked["model"]
             sound = isinstance(messages, list) and all(isinstance(one, dict) for one in messages) and messages
@@ -102,6 +108,9 @@ class LocalModel:
             return web.Response(status=500)
         if acts and wanted.status is not None:
             return told_to_fail(wanted)
+        if asked_for_variants(asked.get("response_format")):
+            proposed = variants(messages, wanted.variants)
+            return web.json_response(completion(asked, model, proposed if not acts or not wanted.wrong else "so be it"))
         believed = wanted.gullible and obeyed(wanted.gullible, messages, asked.get("response_format"), answer)
         text = believed or json.dumps(answer)
         if acts and wanted.wrong == "no_completion":

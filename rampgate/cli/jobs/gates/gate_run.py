@@ -19,14 +19,13 @@ from evalcore.gates.requests import named
 from evalcore.gates.skips import GateSkip, SkippedGate
 from evalcore.registry import disk
 from evalcore.registry.registry import Registry
-from evalcore.reloading import BrokenRegistry, ReloadingRegistry
 from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import items_of
 from evalcore.scoring.runner import Scorer
-from evalcore.yaml.suggestions import UnknownVertical
 from rampgate.checks.standing import suspended_judges
 from rampgate.ci_gate import report_texts
 from rampgate.ci_gate import run as gate_run
+from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
 from rampgate.ci_gate.baselines import read_baselines, write_baselines
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs, read_traces
 from rampgate.ci_gate.override_log import read_skips
@@ -42,7 +41,6 @@ from rampgate.settings_sources import load_settings
 from rampgate.worker.gates import call_limits
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
-from schemas.settings import in_the_clear
 from schemas.verdicts import VerdictLevel
 from streams.gates.candidate import CandidateLimits, asking_candidate
 
@@ -83,6 +81,7 @@ class Options:
     junit: Path | None
     markdown: Path | None
     html: Path | None
+    scores: Path | None
     metrics_file: Path | None
     format: Format
     as_json: bool
@@ -92,12 +91,11 @@ def decide(options: Options) -> int:
     """Run the gate, write its reports and return the exit code. Raises Failure."""
     at = _milestone(options.milestone)
     _check_options(at, options)
-    reports = Reports(options.junit, options.markdown, options.html, options.metrics_file)
+    reports = Reports(options.junit, options.markdown, options.html, options.metrics_file, options.scores)
     reports.check()
     settings = load_settings({"configs": options.configs, "kafka": options.kafka})
-    keyed = options.candidate is not None and settings.candidate_key is not None and not settings.allow_plaintext
-    if keyed and in_the_clear(str(options.candidate)):
-        raise Failure("--candidate: the key would be sent in the clear: use https, or set RAMPGATE_ALLOW_PLAINTEXT")
+    if options.candidate is not None:
+        require_sealed(options.candidate, settings)
     configure_logs("error", "console")
     registry = registry_of(settings, options.vertical)
     today = disk.today()
@@ -223,20 +221,6 @@ def _agent(options: Options) -> tuple[str, str]:
     return options.agent_id or "", options.agent_version or options.commit
 
 
-def registry_of(settings: Settings, vertical: str | None) -> Registry:
-    """The registry of the settings. Raises Failure where a file has an error, or the vertical is not registered."""
-    try:
-        registry = ReloadingRegistry(settings.configs, ttl=None).current()
-    except BrokenRegistry as error:
-        raise Failure(f"{error}; `rampgate manifest validate` shows all findings") from error
-    if "dataset" not in registry.manifest:
-        raise Failure(f"{settings.configs}: there is no evaluation manifest")
-    if vertical is not None and vertical not in registry.verticals:
-        unknown = UnknownVertical(vertical, registry.verticals)
-        raise Failure(f"--vertical: {unknown}; there are {', '.join(sorted(registry.verticals))}")
-    return registry
-
-
 def tell(outcome: GateRun, format: Format, as_json: bool) -> None:
     """Report the outcome. `--json` with `--format github` gives both: the document on stdout, annotations on stderr."""
     if outcome.unknown:
@@ -273,10 +257,8 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure(f"{at} looks at traces: --traces FILE")
     if merging and (options.candidate is None) == (options.outputs is None):
         raise Failure("say where the candidate's outputs come from: --candidate URL or --outputs FILE")
-    if options.candidate is not None and not options.candidate.startswith(("http://", "https://")):
-        raise Failure(f"--candidate: {options.candidate!r} is no http:// or https:// address")
-    if options.candidate is not None and "@" in options.candidate.split("/")[2]:
-        raise Failure("--candidate: no name or password may stand on a command line: set RAMPGATE_CANDIDATE_KEY")
+    if options.candidate is not None:
+        require_address(options.candidate)
     if options.publish and not merging:
         raise Failure(f"--publish: not at {at}: a rollout's own gates stand in the history already")
     if options.skips and merging:

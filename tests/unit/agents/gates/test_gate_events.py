@@ -14,8 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agents.gates.ports import AskingGate, GatePorts, Item, OutOfTime, Sample
-from agents.gates.scoring import JudgeScoring, gate_events
-from agents.judge_scores import NAMESPACE
+from agents.gates.scoring import JudgeScoring
 from agents.ports import Unavailable
 from agents.ramp_steps import answer
 from evalcore.gates.requests import RampRequest, read
@@ -87,17 +86,6 @@ async def test_pc5_9_4_each_item_and_judge_of_a_gate_is_one_event_of_the_publish
         assert (event["source"], event.get("request_id"), event.get("milestone")) == ("gate", "r-1", "pre_ramp")
         assert CANARY not in json.dumps(event)
     assert {event["judge_id"] for event in world.events.events} == JUDGES
-
-
-def test_an_id_is_the_same_in_every_release() -> None:
-    """A worker of the next release repeats what one of this release sent, and a store takes each id once."""
-    judge, said = registry().judge("ux_quality"), Judgement(Scored(1.0), dimensions={"tone": Scored(1.0)})
-    for item in sample():
-        gate = AskingGate("r-\u00e9", Milestone.PRE_RAMP, "a", "v")
-        for event in gate_events(gate, [(judge, item)], [said], 0):
-            names = ["gate", "r-\u00e9", "pre_ramp", item.context, item.id, judge.id, judge.version]
-            named = json.dumps([*names, event.get("dimension", ""), False])
-            assert event["event_id"] == str(uuid.uuid5(NAMESPACE, named))
 
 
 async def test_a_trace_keeps_its_id_its_turn_and_its_version_and_what_is_no_trace_is_an_item() -> None:

@@ -138,9 +138,6 @@ async def test_what_is_sent_is_the_verdict_under_its_agent(monkeypatch: pytest.M
         async def send(self, messages: list[Any]) -> None:
             told.extend(messages)
 
-        async def send_batches(self, topic: str, records: list[tuple[bytes, bytes]]) -> None:
-            told.extend((topic, key, raw, ()) for key, raw in records)
-
         async def close(self) -> None:
             told.append("closed")
 
@@ -170,9 +167,6 @@ async def test_without_its_scores_a_verdict_is_not_sent(monkeypatch: pytest.Monk
 
         async def send(self, messages: list[Any]) -> None:
             told.extend(topic for topic, *_ in messages)
-
-        async def send_batches(self, topic: str, records: list[tuple[bytes, bytes]]) -> None:
-            told.append(topic)
             raise Unavailable("the topic takes nothing")
 
         async def close(self) -> None: ...

@@ -1,0 +1,161 @@
+"""Runs `rampgate optimize`: reads what it was given, runs the loop, writes drafts and report to the holding
+directory."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from evalcore.gates.evaluate import scorer_for
+from evalcore.optimisation.definition import AgentDefinition, digest_of
+from evalcore.optimisation.measuring import Outcome
+from evalcore.registry import disk
+from evalcore.registry.files import VERTICALS
+from evalcore.registry.judge import digest
+from evalcore.registry.registry import Registry
+from evalcore.scoring.answers import Answer, Scored
+from evalcore.scoring.calls import Spend
+from rampgate.asking import NO_MODEL
+from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
+from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs
+from rampgate.console import Failure, print_json, run
+from rampgate.logs import configure_logs
+from rampgate.optimisation import report
+from rampgate.optimisation.forks import Candidate
+from rampgate.optimisation.holding import HELD, PLACE, Holding, week_of
+from rampgate.optimisation.inputs import read_agent, read_results, require_categories
+from rampgate.optimisation.kept import Kept, KeptScores
+from rampgate.optimisation.loop import Run, Work, optimise
+from rampgate.progress import progress
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
+from rampgate.worker.gates import call_limits
+
+FOLDER = "eval/drafts"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command, under their own names."""
+
+    vertical: str
+    results: Path
+    agent: Path
+    dataset: Path | None
+    outputs: Path | None
+    candidate: str | None
+    category: tuple[str, ...]
+    out: Path | None
+    proposals: int
+    most_a_week: int
+    held_out: float
+    meta_model: str
+    model: str | None
+    configs: Path | None
+    as_json: bool
+
+
+def optimise_prompt(options: Options) -> int:
+    """Run the loop, report, and return the exit code. Raises Failure."""
+    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    if options.candidate is not None:
+        require_address(options.candidate)
+        require_sealed(options.candidate, settings)
+    if settings.model_url is None:
+        raise Failure(NO_MODEL)
+    configure_logs("error", "console")
+    registry = registry_of(settings, options.vertical)
+    unknown = [name for name in options.category if name not in registry.category_files]
+    if unknown:
+        raise Failure(f"--category: the manifest has no {unknown[0]!r}; there are {', '.join(registry.category_files)}")
+    try:
+        work = _work(options, settings, registry)
+        holding = _holding(options, settings, work.agent)
+        with holding.alone():
+            made, told = _ran(options, settings, work, holding)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    print_json(told) if options.as_json else report.show(told)
+    seen = any(one.kept or (one.before and one.outcome in HELD) for one in made.proposals)
+    return 0 if seen or not made.targets or _capped(made, work, holding) else 1
+
+
+def _work(options: Options, settings: Settings, registry: Registry) -> Work:
+    agent = read_agent(options.agent, options.vertical)
+    golden = (
+        read_dataset(options.dataset)
+        if options.dataset is not None
+        else run(partial(from_opik, settings, registry, options.vertical))
+    )
+    if golden is None:
+        raise Failure(f"Opik has no dataset {registry.dataset(options.vertical).name!r}: give --dataset FILE")
+    require_categories(registry, golden.items, golden.source)
+    outputs = read_outputs(options.outputs) if options.outputs is not None else {}
+    said = read_results(options.results, registry, options.vertical, agent, golden.items)
+    return Work(
+        registry, options.vertical, agent, golden, outputs, said, options.category, options.meta_model,
+        options.proposals, options.most_a_week, options.held_out,
+    )  # fmt: skip
+
+
+def _holding(options: Options, settings: Settings, agent: AgentDefinition) -> Holding:
+    folder = options.out or settings.configs / VERTICALS / options.vertical / FOLDER
+    component = agent.component.id.name if agent.component is not None else None
+    name = agent.agent_id or component or Path(agent.file).stem
+    return Holding(folder.resolve(), options.vertical, name, week_of(disk.today()))
+
+
+def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> tuple[Run, dict[str, Any]]:
+    name = _name(work)
+    kept = _kept(holding.folder / PLACE / work.vertical, name)
+    spend = Spend(settings.gate_calls, settings.gate_tokens)
+    key = revealed(settings.candidate_key)
+    candidate = Candidate(options.candidate, key) if options.candidate is not None else None
+
+    async def loop() -> Run:
+        limits, model_key = call_limits(settings), revealed(settings.model_key)
+        async with scorer_for(cache=KeptScores(kept), limits=limits, url=settings.model_url, key=model_key) as scorer:
+            if scorer is None:
+                raise Failure(NO_MODEL)
+            with progress("optimising", unit="questions", spend=spend) as shown:
+                return await optimise(work, holding, kept, scorer, candidate, spend, shown.call)
+
+    made = run(loop)
+    for one in made.proposals:
+        if one.kept:
+            holding.decide(one.hash, one.outcome, one.why, report.draft(work, one, holding.week))
+        elif one.outcome is Outcome.REFUSED and not one.before:
+            holding.decide(one.hash, one.outcome, one.why, {})
+    told = report.document(work, made, holding.week, str(holding.folder))
+    if not all(one.before for one in made.proposals):
+        start = f"report-{work.vertical}-{name}"
+        holding.write(f"{start}.md", report.markdown(told))
+        holding.write(f"{start}.html", report.page(told))
+    return made, told
+
+
+def _kept(folder: Path, name: str) -> Kept:
+    """The answers of this run. Those of other runs of the vertical go: they hold texts of users."""
+    for other in folder.iterdir() if folder.is_dir() else ():
+        if other.name != name and other.is_dir() and not other.is_symlink():
+            shutil.rmtree(other)
+    return Kept(folder / name)
+
+
+def _name(work: Work) -> str:
+    """The run's name: the same results of the same agent are the same run, and a new evaluation asks anew."""
+    said = {f"{judge} {item}": _value(answer) for (judge, item), answer in work.said.items()}
+    agent = (work.agent.agent_id, work.agent.agent_version, digest_of(work.agent.others), work.agent.prompt)
+    return digest([agent, sorted(said.items()), work.held_out])[:12]
+
+
+def _value(answer: Answer) -> float | str:
+    return answer.value if isinstance(answer, Scored) else type(answer).__name__
+
+
+def _capped(made: Run, work: Work, holding: Holding) -> bool:
+    """Tells whether the week has its drafts, so that there was nothing to do."""
+    return len(holding.held()) >= work.cap and not made.proposals
