@@ -267,15 +267,23 @@ async def cursor_pages(
     limit: int,
     last: str = "",
     limited_by: str = "limit",
+    too_long: Callable[[dict[str, Any]], Awaitable[list[dict[str, Any]]]] | None = None,
 ) -> AsyncIterator[list[dict[str, Any]]]:
     """The pages of a search, none of them empty; `ask` gets what each request adds to the search. `last`: the id after
     which to go on; `limited_by`: the name of the limit. A page that is too long to be read is asked for in smaller
-    ones."""
+    ones; `too_long` asks for less of what is too long alone."""
     after: dict[str, Any] = {"last_retrieved_id": last} if last else {}
+    first_limit = limit
     while True:
         try:
             page = await ask({limited_by: limit} | after)
         except LongAnswer:
+            if limit == 1 and too_long is not None:
+                if not (page := await too_long({limited_by: 1} | after)):
+                    return
+                yield page
+                limit, after = first_limit, {"last_retrieved_id": str(page[-1]["id"])}
+                continue
             if limit == 1:
                 raise
             limit = max(limit // 4, 1)

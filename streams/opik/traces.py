@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -38,7 +38,9 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 PAGE = 2_000
 WHOLE_PAGE = 500
-"""Traces in a page that brings inputs."""
+"""Traces in a page that brings texts."""
+TEXTS = ("input", "output")
+"""Fields of a trace that hold what was said."""
 SINGLY = 4
 """So many traces are sought one by one; of more, a search reads pages."""
 COMPARED = 50
@@ -174,8 +176,31 @@ class OpikTraces:
         """Every turn that began since `since_ms`, with its session and the hash of its input, in pages; for a sweep."""
         filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
         for project in await self.projects():
-            async for page in self._pages(project, filters, since_ms, None, whole=True):
+            async for page in self._pages(project, filters, since_ms, None, texts=("input",)):
                 yield [facts for trace in page if (facts := told(trace, project, self._own_key)) is not None]
+
+    async def window(
+        self,
+        project: str,
+        since_ms: int,
+        until_ms: int,
+        *,
+        whole: bool = False,
+        having: Sequence[str] = (),
+        after: str = "",
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """The project's traces that began from `since_ms` to before `until_ms` and tell of a response, in pages, newest
+        first, without our own judges' calls. `whole` brings input and output, but for a trace that is too long with
+        them; `having`: scores that a trace has to carry; `after`: the id of the trace behind which to go on."""
+        filters = [_where(field="metadata", key="response_id", operator="is_not_empty", value="")]
+        filters += [_where(field="feedback_scores", key=name, operator="is_not_empty", value="") for name in having]
+        texts = TEXTS if whole else ()
+        async for page in self._pages(project, filters, since_ms, until_ms, texts=texts, last=after):
+            yield [
+                trace
+                for trace in page
+                if since_ms <= began(trace) < until_ms and told(trace, project, self._own_key) is not None
+            ]
 
     async def newest(self, project: str, metadata: Mapping[str, str], most: int) -> list[dict[str, Any]]:
         """The project's newest traces, at most so many, whose metadata has all of these values; without input and
@@ -237,15 +262,18 @@ class OpikTraces:
         since_ms: int | None,
         until_ms: int | None,
         *,
-        whole: bool = False,
+        texts: Sequence[str] = (),
         last: str = "",
         most: int = PAGE,
     ) -> AsyncIterator[list[dict[str, Any]]]:
-        """Pages of a project's traces, newest first, without input and output; `whole` brings the whole input, in
-        smaller pages. `last`: the id of the trace after which to go on; `most`: traces in a page at most."""
-        limit, exclude = (WHOLE_PAGE, ["output"]) if whole else (PAGE, ["input", "output"])
-        limit = min(limit, most)
-        options: dict[str, Any] = {"project_name": project, "exclude": exclude, "truncate": not whole}
+        """Pages of a project's traces, newest first, without input and output; `texts` are those that come whole all
+        the same, in smaller pages, but for a trace that is too long with them. `last`: the id of the trace after which
+        to go on; `most`: traces in a page at most."""
+        limit = min(WHOLE_PAGE if texts else PAGE, most)
+        lean: dict[str, Any] = {"exclude": list(TEXTS), "truncate": True}
+        options: dict[str, Any] = {"project_name": project, **lean}
+        if texts:
+            options |= {"exclude": [name for name in TEXTS if name not in texts], "truncate": False}
         if filters:
             options["filters"] = filters
         if since_ms is not None:
@@ -257,8 +285,13 @@ class OpikTraces:
             found = await or_none(self._call(partial(self._client.lines, "traces/search", options | after)))
             return found or []  # None: the project was removed, or never made
 
+        async def too_long(after: dict[str, Any]) -> list[dict[str, Any]]:
+            found = await ask(after | lean)
+            log.warning("opik_trace_too_long", trace_id=found[0]["id"] if found else None)
+            return found
+
         try:
-            async for page in cursor_pages(ask, limit, last):
+            async for page in cursor_pages(ask, limit, last, too_long=too_long if texts else None):
                 yield page
         except ApiError as error:
             raise Unavailable(f"Opik refuses a search: {error.status_code}: {reason(error)}") from error
@@ -308,6 +341,11 @@ def has_judge_score(trace: dict[str, Any]) -> bool:
     """True where a judge scored the trace."""
     scores = trace.get("feedback_scores") or ()
     return any(is_judge_score(str(score.get("name")), score.get("source")) for score in scores)
+
+
+def began(trace: Mapping[str, Any]) -> int:
+    """When a trace began (ms) by its id, as Opik's searches have it."""
+    return trace_began(trace_bytes(str(trace["id"]))) or moment(trace.get("start_time"))
 
 
 def moment(value: Any) -> int:

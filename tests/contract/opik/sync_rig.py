@@ -78,7 +78,7 @@ def _run(arguments: tuple[str, ...], env: dict[str, str]) -> Ran:
     jobs = ("rules", "rule_rollback", "rule_delete")
     with ExitStack() as stack:
         for job in jobs:
-            stack.enter_context(patch(f"rampgate.cli.jobs.{job}.configure_logs"))
+            stack.enter_context(patch(f"rampgate.cli.jobs.registry.{job}.configure_logs"))
         result = CliRunner().invoke(app, list(arguments), env=env)
     if isinstance(result.exception, Failure | SettingsError):
         return Ran(2, result.stdout, f"{result.stderr}rampgate: {result.exception}\n")

@@ -6,8 +6,7 @@ What may be shown without an audit record is decided where turns are shown (`str
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,22 +17,19 @@ from agents.ports import Unauthorized, Unavailable
 from agents.traces import trace_bytes
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.registry.verticals import access_of, load_verticals, workspace_of
+from rampgate.opik_reading import opened
+from rampgate.registry.verticals import load_verticals, workspace_of
 from rampgate.registry.view import UnknownName
 from rampgate.settings import Settings
 from rampgate.tables import make_table
 from schemas.dead_letters import clean
 from schemas.verticals import Vertical
-from streams.opik.client import OpikClient
-from streams.opik.traces import OpikTraces
 from streams.queries.turn_view import joined, number, text_of, without_text
 
 LONGEST = 200
 """Characters of one label."""
 MOST_SCORES = 100
 """Scores of one kind that are shown of a trace; who writes traces says how many there are."""
-RETRY_SECONDS = 5.0
-"""Somebody waits for the answer, so an Opik that does not answer is told of soon."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ def list_traces(settings: Settings, asked: TracesAsked, as_json: bool) -> int:
         troubles: dict[str, str] = {}
         for owner in places.values():
             try:
-                async with _opened(settings, owner) as traces:
+                async with opened(settings, owner) as traces:
                     for trace in await traces.newest(owner.project, asked.metadata(), asked.limit):
                         found[str(trace.get("id"))] = described(trace, owner.project)
             except (Unauthorized, Unavailable) as error:
@@ -97,7 +93,7 @@ def show_trace(settings: Settings, trace_id: str, vertical: str | None, as_json:
         ) from error
 
     async def read() -> dict[str, Any] | None:
-        async with _opened(settings, owner) as traces:
+        async with opened(settings, owner) as traces:
             return await traces.get(wanted)
 
     try:
@@ -167,21 +163,6 @@ def _registered(verticals: Mapping[str, Vertical], name: str) -> Vertical:
     if name not in verticals:
         raise Failure(str(UnknownName("vertical", name, verticals)))
     return verticals[name]
-
-
-@asynccontextmanager
-async def _opened(settings: Settings, owner: Vertical | None) -> AsyncIterator[OpikTraces]:
-    """Traces, read with the vertical's key, else the operator's. Raises Unauthorized where its key can't be read."""
-    key, workspace = access_of(owner, settings)
-    client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
-    try:
-        yield OpikTraces(
-            client,
-            per_minute=settings.opik_lookups_per_minute,
-            retry_seconds=min(settings.opik_retry_seconds, RETRY_SECONDS),
-        )
-    finally:
-        await client.close()
 
 
 def _show_all(found: list[dict[str, Any]], read: list[str]) -> None:

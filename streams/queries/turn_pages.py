@@ -1,0 +1,74 @@
+"""Reads a window of one project's turns in pages, each as `/turns` shows it (PF-9 §5.10)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Protocol
+
+from agents.join.turn import Turn
+from schemas.answers import TurnView
+from streams.opik.traces import SLACK_MS, facts_of
+from streams.queries.turn_view import joined
+
+
+class WindowReader(Protocol):
+    """Reads a window of a project's traces; see `streams.opik.traces.OpikTraces.window`."""
+
+    def window(
+        self,
+        project: str,
+        since_ms: int,
+        until_ms: int,
+        *,
+        whole: bool = False,
+        having: Sequence[str] = (),
+        after: str = "",
+    ) -> AsyncIterator[list[dict[str, Any]]]: ...
+
+
+async def turn_pages(
+    traces: WindowReader,
+    project: str,
+    *,
+    vertical: str | None,
+    since_ms: int,
+    until_ms: int,
+    whole: bool = False,
+    having: Sequence[str] = (),
+    after: str = "",
+) -> AsyncIterator[list[TurnView]]:
+    """The project's turns that began from `since_ms` to before `until_ms`, newest first, in pages, none of them empty.
+
+    Each response comes once, with the latest trace that answers it, as the join counts (`latest_first`): the project is
+    first read without texts, up to an hour beyond the window's ends, because its traces may stand on any page. Our own
+    judges' calls are left out. `vertical`: only turns whose metadata name it, None for all. `whole` brings input and
+    output, but for a trace too long with them; `having`: names of scores that a trace carries; `after`: the id of the
+    trace behind which to go on. Raises Unavailable and Unauthorized.
+    """
+    passed_over = await _older(traces, project, since_ms, until_ms)
+    async for page in traces.window(project, since_ms, until_ms, whole=whole, having=having, after=after):
+        views = [
+            joined(facts.response_id, Turn(), project, trace)
+            for trace in page
+            if (facts := facts_of(trace, project)) is not None and facts.trace not in passed_over
+        ]
+        wanted = [view for view in views if vertical is None or view.vertical == vertical]
+        if wanted:
+            yield wanted
+
+
+async def _older(traces: WindowReader, project: str, since_ms: int, until_ms: int) -> set[bytes]:
+    """Ids of the traces whose response a later trace answers."""
+    latest: dict[str, tuple[int, bytes]] = {}
+    older: set[bytes] = set()
+    async for page in traces.window(project, since_ms - SLACK_MS, until_ms + SLACK_MS):
+        for trace in page:
+            facts = facts_of(trace, project)
+            if facts is None:
+                continue
+            this = (facts.ended, facts.trace)
+            known = latest.setdefault(facts.response_id, this)
+            if known != this:
+                latest[facts.response_id] = max(known, this)
+                older.add(min(known, this)[1])
+    return older
