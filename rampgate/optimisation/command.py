@@ -3,7 +3,6 @@ directory."""
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.optimisation import report
 from rampgate.optimisation.forks import Candidate
-from rampgate.optimisation.holding import HELD, PLACE, Holding, week_of
+from rampgate.optimisation.holding import HELD, Holding, week_of
 from rampgate.optimisation.inputs import read_agent, read_results, require_categories
 from rampgate.optimisation.kept import Kept, KeptScores
 from rampgate.optimisation.loop import Run, Work, optimise
@@ -110,7 +109,7 @@ def _holding(options: Options, settings: Settings, agent: AgentDefinition) -> Ho
 
 def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> tuple[Run, dict[str, Any]]:
     name = _name(work)
-    kept = _kept(holding.folder / PLACE / work.vertical, name)
+    kept = Kept(holding.answers(name))
     spend = Spend(settings.gate_calls, settings.gate_tokens)
     key = revealed(settings.candidate_key)
     candidate = Candidate(options.candidate, key) if options.candidate is not None else None
@@ -135,14 +134,6 @@ def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> 
         holding.write(f"{start}.md", report.markdown(told))
         holding.write(f"{start}.html", report.page(told))
     return made, told
-
-
-def _kept(folder: Path, name: str) -> Kept:
-    """The answers of this run. Those of other runs of the vertical go: they hold texts of users."""
-    for other in folder.iterdir() if folder.is_dir() else ():
-        if other.name != name and other.is_dir() and not other.is_symlink():
-            shutil.rmtree(other)
-    return Kept(folder / name)
 
 
 def _name(work: Work) -> str:

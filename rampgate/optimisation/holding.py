@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -58,8 +59,9 @@ class Holding:
         """No other run works in the folder meanwhile: two could exceed the week's cap together. Raises Failure, and
         BadFile for a log that can't be read."""
         try:
-            aside = self.folder / PLACE
-            aside.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            aside = self._inside(self.folder / PLACE)
+            aside.mkdir(exist_ok=True)
             if not (ignore := aside / ".gitignore").exists():
                 replace_file(ignore, "*\n")
             with (aside / "lock").open("w") as lock:
@@ -120,10 +122,24 @@ class Holding:
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the folder whole. Raises OSError; Failure for a name that a link leads elsewhere."""
-        path = self.folder / name
-        if path.resolve().parent != self.folder.resolve():
-            raise Failure(f"{path}: is no file of the holding directory; remove the link")
+        path = self._inside(self.folder / name)
         replace_file(path, text)
+        return path
+
+    def answers(self, run: str) -> Path:
+        """The folder for the answers of a run. Those of the vertical's other runs are removed: they hold texts of
+        users. Raises OSError; Failure for a name that a link leads elsewhere."""
+        folder = self._inside(self.folder / PLACE / self._vertical)
+        for other in folder.iterdir() if folder.is_dir() else ():
+            if other.name != run and other.is_dir() and not other.is_symlink():
+                shutil.rmtree(other)
+        return self._inside(folder / run)
+
+    def _inside(self, path: Path) -> Path:
+        """The path, which is where it says. Raises Failure where a link leads elsewhere: nothing but the folder may
+        change."""
+        if path.resolve() != self.folder.resolve() / path.relative_to(self.folder):
+            raise Failure(f"{path}: is a link that leads out of the holding directory; remove it")
         return path
 
     def _name(self, mark: str) -> str:
@@ -133,7 +149,7 @@ class Holding:
         return {(one.vertical, one.agent, one.prompt_hash): one for one in self._log}
 
     def _read(self) -> list[Decided]:
-        path = self.folder / LEDGER
+        path = self._inside(self.folder / LEDGER)
         if not path.exists():
             return []
         found = []

@@ -34,9 +34,11 @@ class Kept:
             return None
 
     def put(self, answer: Any, *question: object) -> None:
-        """Keep an answer that can be written as JSON. Raises OSError."""
+        """Keep an answer that can be written as JSON. Raises OSError, also where a link leads out of the folder."""
         file = self._file(question)
         file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.resolve().is_relative_to(self._folder.resolve()):
+            raise PermissionError(None, "is a link that leads out of the holding directory", str(file))
         replace_file(file, json.dumps({"answer": answer}))
 
     def _file(self, question: Sequence[object]) -> Path:

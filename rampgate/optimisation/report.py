@@ -11,13 +11,14 @@ from typing import Any
 
 from evalcore.optimisation.definition import as_yaml
 from evalcore.optimisation.measuring import Change, Measured
-from evalcore.optimisation.standing import CategoryStanding
+from evalcore.optimisation.standing import CategoryStanding, Word
 from rampgate.ci_gate.report_page import POLICY, STYLE
 from rampgate.ci_gate.report_texts import text as in_markdown
 from rampgate.optimisation.loop import Proposal, Run, Work
 from schemas.dead_letters import clean
 
 LONGEST = 2_000
+ORDER = (Word.OPTIMISE, Word.PEOPLE, Word.UNDECIDED, Word.FINE)
 COLOURS = {"draft": "pass", "unmeasured": "warn", "unscored": "warn", "refused": "fail"}
 
 
@@ -181,7 +182,7 @@ def _measured(found: Measured | None) -> dict[str, Any] | None:
         "categories": [_of_category(name, one) for name, one in found.categories.items()],
         "judges": [
             {"category": name or None, "judge_id": judge, **_change(one), "lowered": one.lowered}
-            for (name, judge), one in found.judges.items()
+            for (name, judge), one in sorted(found.judges.items())
         ],
         "objections": [*found.objections, *found.silent],
         "missing_scores": found.missing,
@@ -218,8 +219,12 @@ def _facts(told: Mapping[str, Any]) -> str:
 
 
 def _standing_rows(categories: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
-    for one in categories:
-        for judge in one["judges"]:
+    """Of a category that is not fine each judge that is not; what the loop works on comes first."""
+    for one in sorted(categories, key=lambda one: ORDER.index(one["standing"])):
+        odd = [judge for judge in one["judges"] if judge["standing"] != Word.FINE]
+        if not odd:
+            yield one["category"], one["standing"], "", "", "", "", one["reason"]
+        for judge in odd:
             score = "none" if judge["score"] is None else f"{judge['score']:.3g}"
             limits = f"{judge['threshold']:g}", f"{judge['floor']:g}"
             yield one["category"], one["standing"], judge["judge_id"], score, *limits, judge["reason"]

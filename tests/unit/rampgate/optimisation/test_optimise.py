@@ -286,6 +286,19 @@ def test_a_prompt_component_is_forked_as_a_component(rig: OptimiseRig) -> None:
     assert {body["prompt_component"] for body in rig.agent.seen} == {"greeting"}
 
 
+def test_the_report_names_judges_of_categories_that_are_not_fine(rig: OptimiseRig) -> None:
+    rig.results(lambda judge, number: 1 if judge in ("refusal", "honesty") else 3 if number % 2 else 5)
+    rig.run()
+    (report,) = rig.drafts.glob("report-*.md")
+    rows = [line for line in report.read_text().splitlines() if line.startswith("| ")]
+    standing = [row.split(" | ")[0:3] for row in rows[2:5]]
+    assert standing == [
+        ["| shop\\_returns", "optimise", "brevity"],
+        ["| shop\\_returns", "optimise", "helpfulness"],
+        ["| general\\_qa", "fine", ""],
+    ]
+
+
 def test_the_report_is_markdown_and_a_page_that_loads_nothing(rig: OptimiseRig) -> None:
     rig.proposes(f"{BETTER}<script>alert(1)</script> ```\n")
     rig.run()

@@ -128,13 +128,18 @@ def test_two_runs_at_once_do_not_share_a_holding_directory(rig: OptimiseRig) -> 
         assert "another run works there" in rig.refused()
 
 
-def test_a_link_in_the_holding_directory_leads_nothing_out_of_it(rig: OptimiseRig) -> None:
-    outside = rig.folder / "outside.jsonl"
-    outside.write_text("")
-    rig.drafts.mkdir(parents=True)
-    (rig.drafts / "ledger.jsonl").symlink_to(outside)
-    assert "is no file of the holding directory" in rig.refused()
-    assert outside.read_text() == ""
+@pytest.mark.parametrize("name", ["ledger.jsonl", ".answers", ".answers/shop"])
+def test_a_link_in_the_holding_directory_leads_nothing_out_of_it(rig: OptimiseRig, name: str) -> None:
+    outside = rig.folder / "outside"
+    (outside / "of-somebody").mkdir(parents=True)
+    (outside / "of-somebody/notes.txt").write_text("keep")
+    target = outside / "of-somebody/notes.txt" if name.endswith("l") else outside
+    link = rig.drafts / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target)
+    assert "leads out of the holding directory" in rig.refused()
+    assert [path.name for path in sorted(outside.rglob("*"))] == ["of-somebody", "notes.txt"]
+    assert (outside / "of-somebody/notes.txt").read_text() == "keep"
 
 
 def test_a_log_that_was_damaged_is_refused_and_not_taken_for_an_empty_one(rig: OptimiseRig) -> None:
