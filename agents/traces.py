@@ -109,6 +109,7 @@ async def merge(batch: Batch, items: Sequence[TraceFacts], context: StepContext,
         changed = merge_trace(snapshot.turn, ports.newcomers.placed(facts, context.now))
         if changed:
             snapshot.touched = True
+            snapshot.trace_came = min(batch.records[facts.index].timestamp, context.now)
             pool(batch, facts, context, ports.newcomers)
             if not snapshot.turn.judged:
                 context.change.due[facts.response_id] = next_check(context.now, facts.ended, context.policy, first=True)

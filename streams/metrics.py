@@ -157,7 +157,8 @@ class Metrics(MetricSet):
         )
         self.pipeline_lag = self._histogram(
             "eval_correlation_pipeline_lag_seconds",
-            "From the arrival of the last input a score needs to Opik's confirmation (NFR-1: p95 under 300 s).",
+            "From the last input that a score needs, the user's signal or the trace's arrival, to Opik's confirmation "
+            "(NFR-1: p95 under 300 s).",
             WAITS,
             signal=tuple(DECLARED),
         )

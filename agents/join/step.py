@@ -96,13 +96,15 @@ NO_HOLD = Hold()
 
 
 class TurnSnapshot:
-    """A turn as it was read (`stored`; `signals`: kind, signal, (mark, cause)) and as the step changes it (`turn`)."""
+    """A turn as it was read (`stored`; `signals`: kind, signal, (mark, cause)) and as the step changes it (`turn`).
+    `trace_came`: when Kafka had the trace that this step brings (ms), 0 where it brings none."""
 
-    __slots__ = ("before", "signals", "stored", "touched", "turn")
+    __slots__ = ("before", "signals", "stored", "touched", "trace_came", "turn")
 
     def __init__(self, stored: bytes, touched: bool) -> None:
         self.stored = stored
         self.touched = touched
+        self.trace_came = 0
         self.turn = turn = decode_turn(stored) if stored else Turn()
         self.signals = [(kind, signal, (signal.mark, signal.cause)) for kind, signal in turn.signals()]
         self.before = standing(turn) if stored else NOWHERE
@@ -494,7 +496,7 @@ def note_outcomes(context: StepContext, ports: Ports, planned: Planned, outcomes
                     refused.append((response_id, signal, outcome))
                 bury(signal, outcome.cause)
         if not buried:
-            lag = max(stored_at - max(pending[0].owner.time, turn.time), 0)
+            lag = max(stored_at - max(pending[0].owner.time, turn.time, snapshot.trace_came), 0)
             lags.setdefault(pending[0].kind, []).append(lag)
         rest(turn, now, [])
     if (prepared := context.prepared) is not None:

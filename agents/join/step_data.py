@@ -15,8 +15,9 @@ Refused = tuple[str, Signal, Refusal]
 @dataclass
 class Report:
     """What one step did, for metrics. `counts`: (kind, field) -> n, exactly as recorded in the state. `written`:
-    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the later of signal and trace to Opik.
-    `late`: kind -> scores that Opik was found to hold otherwise than it had confirmed."""
+    (vertical, sub-agent, category, kind) -> scores. `lags_ms`: kind -> from the last input, the user's signal or the
+    trace's arrival, to Opik's confirmation (PF-9 NFR-1). `late`: kind -> scores that Opik was found to hold otherwise
+    than it had confirmed."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     written: dict[tuple[str, str, str, str], int] = field(default_factory=dict)

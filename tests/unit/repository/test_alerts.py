@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from streams.metric_set import WAITS
 from tests.giving_up import missing
 from tests.root import ROOT
 
@@ -55,6 +56,18 @@ def test_each_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     names = [str(test["name"]) for test in load("alerts_test.yml")["tests"]]
     assert {name.split()[0] for name in names if " fires: " in name} == alerts
     assert {name.split()[0] for name in names if " is quiet: " in name} == alerts
+
+
+def test_pf9_nfr1_an_alert_holds_95_percent_of_the_signals_to_five_minutes() -> None:
+    """The limit is a bound of the histogram's, so that the share at it is exact; promtool runs the rule."""
+    rules = {
+        str(rule.get("alert")): str(rule["expr"]) for group in load("alerts.yml")["groups"] for rule in group["rules"]
+    }
+    late = " ".join(rules["RampgateSignalsLate"].split())
+    assert "histogram_quantile(0.95," in late
+    assert "eval_correlation_pipeline_lag_seconds_bucket" in late
+    assert late.endswith("> 300")
+    assert 300.0 in WAITS
 
 
 def test_each_alert_says_how_bad_it_is_and_what_to_do() -> None:
