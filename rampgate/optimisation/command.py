@@ -8,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agents.ports import Unauthorized, Unavailable
 from evalcore.gates.evaluate import scorer_for
+from evalcore.gates.golden import GoldenSet
 from evalcore.optimisation.definition import AgentDefinition, digest_of
 from evalcore.optimisation.measuring import Outcome
 from evalcore.registry import disk
@@ -84,13 +86,7 @@ def optimise_prompt(options: Options) -> int:
 
 def _work(options: Options, settings: Settings, registry: Registry) -> Work:
     agent = read_agent(options.agent, options.vertical)
-    golden = (
-        read_dataset(options.dataset)
-        if options.dataset is not None
-        else run(partial(from_opik, settings, registry, options.vertical))
-    )
-    if golden is None:
-        raise Failure(f"Opik has no dataset {registry.dataset(options.vertical).name!r}: give --dataset FILE")
+    golden = read_dataset(options.dataset) if options.dataset is not None else _of_opik(options, settings, registry)
     require_categories(registry, golden.items, golden.source)
     outputs = read_outputs(options.outputs) if options.outputs is not None else {}
     said = read_results(options.results, registry, options.vertical, agent, golden.items)
@@ -98,6 +94,17 @@ def _work(options: Options, settings: Settings, registry: Registry) -> Work:
         registry, options.vertical, agent, golden, outputs, said, options.category, options.meta_model,
         options.proposals, options.most_a_week, options.held_out,
     )  # fmt: skip
+
+
+def _of_opik(options: Options, settings: Settings, registry: Registry) -> GoldenSet:
+    name = registry.dataset(options.vertical).name
+    try:
+        golden = run(partial(from_opik, settings, registry, options.vertical))
+    except (Unavailable, Unauthorized) as error:
+        raise Failure(f"the dataset {name!r} can't be read: {error}; give --dataset FILE") from error
+    if golden is None:
+        raise Failure(f"Opik has no dataset {name!r}: give --dataset FILE")
+    return golden
 
 
 def _holding(options: Options, settings: Settings, agent: AgentDefinition) -> Holding:

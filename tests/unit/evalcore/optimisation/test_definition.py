@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalcore.manifest.discovery import components
-from evalcore.optimisation.definition import BadDefinition, prompt_hash, read_definition
+from evalcore.optimisation.definition import BadDefinition, as_yaml, prompt_hash, read_definition
 
 CHAT = b"""agent_id: chat
 agent_version: 3
@@ -35,6 +37,14 @@ def test_a_fork_has_another_prompt_and_all_else_as_it_was() -> None:
     was = yaml.safe_load(CHAT)
     was.pop("prompt")
     assert made == was
+
+
+@given(st.text(st.sampled_from(" \n\tab:#-'\"{}|>é€😀\u00a0"), max_size=40))
+def test_any_prompt_that_people_can_see_is_written_as_it_is_or_refused(text: str) -> None:
+    prompt = f"You help.{text}"
+    found = read_definition("chat.yaml", CHAT)
+    assert yaml.safe_load(found.forked(prompt, "abc"))["prompt"] == prompt
+    assert yaml.safe_load(as_yaml({"definition": {"prompt": prompt}}))["definition"]["prompt"] == prompt
 
 
 def test_of_a_component_the_prompt_and_the_version_change_alone() -> None:

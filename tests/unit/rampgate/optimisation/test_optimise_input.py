@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from agents.ports import Unavailable
 from rampgate.cli import app
 from rampgate.local.model.behaviour import Behaviour
-from tests.unit.rampgate.optimisation.optimise_rig import ITEMS, OptimiseRig, item
+from tests.unit.rampgate.optimisation.optimise_rig import ITEMS, OptimiseRig, item, ran
 
 
 def line(rig: OptimiseRig, **fields: Any) -> None:
@@ -160,3 +161,15 @@ def test_the_scores_that_a_gate_wrote_are_results(rig: OptimiseRig) -> None:
     changed = [{**one, "score": 3.0} if one["judge_id"] in ("helpfulness", "brevity") else one for one in told]
     (rig.folder / "scores.jsonl").write_text("\n".join(json.dumps(one) for one in changed))
     assert [one["standing"] for one in rig.run()["categories"]] == ["optimise", "optimise"]
+
+
+def test_a_dataset_that_opik_can_not_give_is_asked_for_as_a_file(
+    rig: OptimiseRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object) -> None:
+        raise Unavailable("Opik gives no answer")
+
+    monkeypatch.setattr("rampgate.optimisation.command.from_opik", nothing)
+    given = [one for one in rig.arguments() if one not in ("--dataset", rig.dataset)]
+    done = ran(*given)
+    assert str(done.exception) == "the dataset 'golden' can't be read: Opik gives no answer; give --dataset FILE"
