@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evalcore.agreement.alpha import MOST_VALUES, alpha, alpha_interval, disagreement, pairwise_agreement, ratings
+from evalcore.agreement.alpha import MOST_COMPARED, alpha, alpha_interval, disagreement, pairwise_agreement, ratings
 from schemas.checks.agreement import Level
 
 Table = Sequence[Sequence[float | None]]
@@ -132,11 +132,34 @@ def test_its_interval_is_scipys_bca_over_items_and_has_the_same_digits_each_time
     assert found == alpha_interval(ratings(items, scores)[0], level, 1)
 
 
-def test_a_fine_scale_has_an_interval_too_where_resamples_rank_nothing_anew() -> None:
+def fine(items: int) -> tuple[list[int], list[float]]:
+    """Two ratings an item, each another value: from 0 to about 60, and two of them 0."""
     draw = np.random.default_rng(3)
-    scores = (draw.normal(size=600)[:, None] + draw.normal(size=(600, 2))).ravel()
-    found = ratings([item for item in range(600) for _ in range(2)], scores.tolist())[0]
-    assert len(found.values) > MOST_VALUES
-    low, high = alpha_interval(found, Level.INTERVAL, 1) or (0.0, 0.0)
-    assert low < (alpha(found, Level.INTERVAL) or 0) < high
-    assert alpha_interval(found, Level.ORDINAL, 1) is None
+    scores = np.exp(draw.normal(size=items)[:, None] + draw.normal(size=(items, 2)) * 0.7)
+    scores[:2, 0] = 0.0
+    return [item for item in range(items) for _ in range(2)], scores.ravel().tolist()
+
+
+@pytest.mark.parametrize("level", [Level.ORDINAL, Level.RATIO])
+def test_a_scale_of_more_than_a_thousand_values_has_an_interval_too(level: Level) -> None:
+    items, scores = fine(600)
+    found = ratings(items, scores)[0]
+    assert len(found.values) > MOST_COMPARED
+    low, high = alpha_interval(found, level, 1) or (0.0, 0.0)
+    assert low < (alpha(found, level) or 0) < high
+    by_item = np.array(scores).reshape(-1, 2)
+    by_hand = np.random.default_rng(5)
+    drawn = [by_item[by_hand.integers(0, 600, 600)] for _ in range(200)]
+    values = [alpha(ratings(items, rows.ravel().tolist())[0], level) or 0.0 for rows in drawn]
+    assert (low, high) == pytest.approx(tuple(np.percentile(values, [2.5, 97.5])), abs=0.03)
+
+
+@pytest.mark.parametrize("times", [1e-150, 1.0, 1e150])
+def test_a_fine_ratio_scale_has_the_alpha_of_its_pairs_one_by_one(times: float) -> None:
+    items, scores = fine(600)
+    one = np.array(scores)
+    both = one[:, None] + one[None, :]
+    apart = np.divide(one[:, None] - one[None, :], both, out=np.zeros_like(both), where=both > 0) ** 2
+    observed = 2 * sum(apart[2 * item, 2 * item + 1] for item in range(600)) / len(one)
+    exact = 1 - observed / (apart.sum() / (len(one) * (len(one) - 1)))
+    assert alpha(ratings(items, [score * times for score in scores])[0], Level.RATIO) == pytest.approx(exact, abs=1e-9)
