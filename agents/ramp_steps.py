@@ -153,7 +153,7 @@ async def _gate(
     """Bring one gate to its verdict. `ends`: when the deadline passes, on the monotonic clock."""
     names, _ = judges_of(asked, milestone, registry)
     sample = await ports.samples.frozen(asked, milestone, registry)
-    skip = await ports.skips(asked, milestone)
+    skip = await ports.skips(asked, milestone, today)
     about = SkippedGate(milestone, asked.step.agent_id, asked.step.agent_version)
     if skip is not None and not skip.holds(about, today):
         skip = None
@@ -169,7 +169,7 @@ async def _gate(
         name: await ports.history.baseline(asked, _line(asked, milestone, name, judge, sample))
         for name, judge in gate.judges.items()
     }
-    suspended = {judge.id: await ports.history.suspended(judge.id) for judge in gate.judges.values()}
+    suspended = {one.id: await ports.history.suspended(one.id, one.version) for one in gate.judges.values()}
     verdict = gate.verdict(
         answers,
         today,

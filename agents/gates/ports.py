@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Protocol
 
 from evalcore.gates.history import Line, Stand
@@ -74,8 +75,8 @@ class History(Protocol):
         """Return how the request's agent definition stands with a gate."""
         ...
 
-    async def suspended(self, judge: str) -> str:
-        """Return why a judge is suspended; empty where it is not."""
+    async def suspended(self, judge: str, version: str) -> str:
+        """Return why this version of a judge is suspended, whichever serves by now; empty where it is not."""
         ...
 
 
@@ -87,7 +88,7 @@ def _nobody(milestone: Milestone, answers: Mapping[str, Sequence[Answer]]) -> No
     """Looks at no score."""
 
 
-async def _none(asked: RampRequest, milestone: Milestone) -> GateSkip | None:
+async def _none(asked: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
     """Skips no gate."""
     return None
 
@@ -102,5 +103,5 @@ class GatePorts:
     """Limits how many gates hold their sample at once; waiting for room takes from the deadline."""
     scores: Callable[[Milestone, Mapping[str, Sequence[Answer]]], None] = _nobody
     """Is told what judges answered at a gate, by judge or judge.dimension."""
-    skips: Callable[[RampRequest, Milestone], Awaitable[GateSkip | None]] = _none
+    skips: Callable[[RampRequest, Milestone, date], Awaitable[GateSkip | None]] = _none
     """Returns the override that is known of a request's gate; None where none is, or nobody knows."""

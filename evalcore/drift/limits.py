@@ -15,19 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.divergence import divergence, divergences
-from evalcore.drift.scale import Scale, Scores
+from evalcore.drift.scale import MOST_BINS, Scale, Scores
 
 SHARE = 0.99
 DRAWS = 2_000
+HELD = 1_000_000
+"""Numbers of the draws that are in memory at once."""
 
 
 def between_runs(runs: Sequence[Scores], scale: Scale, seed: int) -> float | None:
     """Returns the limit from runs of one unchanged judge over the same items, NaN where a run has no score; None with
-    fewer than two. A draw is as many items, each with two of its answers (JADE)."""
-    found = [np.isfinite(current) & np.isfinite(baseline) for current, baseline in permutations(runs, 2)]
+    fewer than two, and of a scale of more than MOST_BINS. A draw is as many items, each with two of its answers
+    (JADE)."""
+    if scale.bins > MOST_BINS:
+        return None
+    both_scored = [np.isfinite(current) & np.isfinite(baseline) for current, baseline in permutations(runs, 2)]
     pairs = [
         np.stack([scale.places(current[both]), scale.places(baseline[both])])
-        for (current, baseline), both in zip(permutations(runs, 2), found, strict=True)
+        for (current, baseline), both in zip(permutations(runs, 2), both_scored, strict=True)
         if both.any()
     ]
     if not pairs:
@@ -35,10 +40,21 @@ def between_runs(runs: Sequence[Scores], scale: Scale, seed: int) -> float | Non
     # Items whose two answers are in the same two bins are drawn together: the same as one by one, and fast.
     cells, counts = np.unique(np.concatenate(pairs, axis=1), axis=1, return_counts=True)
     items = round(counts.sum() / len(pairs))
-    drawn = np.random.default_rng(seed).multinomial(items, counts / counts.sum(), size=DRAWS).astype(np.float64)
-    bins = np.eye(scale.bins)
+    generator, found = np.random.default_rng(seed), list[NDArray[np.float64]]()
+    at_once = max(HELD // max(scale.bins, counts.size), 1)
+    for begun in range(0, DRAWS, at_once):
+        size = min(at_once, DRAWS - begun)
+        drawn = generator.multinomial(items, counts / counts.sum(), size=size)
+        found.append(divergences(*(_in_bins(drawn, side, scale.bins) for side in cells)))
     seen = [divergence(*(np.bincount(side, minlength=scale.bins) for side in pair)) for pair in pairs]
-    return _limit(divergences(drawn @ bins[cells[0]], drawn @ bins[cells[1]]), seen)
+    return _limit(np.concatenate(found), seen)
+
+
+def _in_bins(drawn: NDArray[np.int64], places: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
+    """Returns how many items each bin has, in each draw; `places` has the bin of each cell."""
+    counted = np.zeros((len(drawn), bins), dtype=np.int64)
+    np.add.at(counted.T, places, drawn.T)
+    return counted
 
 
 def between_weeks(weeks: Sequence[Scores], scale: Scale, seed: int) -> float | None:

@@ -24,7 +24,9 @@ from schemas.wire_forms import GateOverride
 
 SKIPPABLE: Final = (Milestone.PRE_RAMP, Milestone.PRE_FULL)
 KEPT: Final = 20_000
-"""Skips that are remembered, shared out among agents; of one that is forgotten the gate runs."""
+"""Gates whose skips are remembered, shared out among agents; of one that is forgotten the gate runs."""
+OF_A_GATE: Final = 16
+"""Skips of one gate that are remembered, the first to expire."""
 LONGEST_NAME: Final = 100
 _OVERRIDE: Final = TypeAdapter(GateOverride)
 
@@ -73,28 +75,29 @@ def read_skip(record: Mapping[str, Any]) -> GateSkip | None:
 
 
 class Skips:
-    """Takes records of the overrides' topic in any order, also twice. Of those about one gate the last to expire
-    counts."""
+    """Takes records of the overrides' topic in any order, also twice. Of those that hold about one gate the last to
+    expire counts: one that says it never ends holds for nothing, and hides none that does."""
 
     def __init__(self) -> None:
-        self.known = FairMemory[GateSkip](KEPT)
+        self._known = FairMemory[tuple[GateSkip, ...]](KEPT)
 
     def __len__(self) -> int:
-        return len(self.known)
+        return len(self._known)
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Adds a record; what is no skip of a rollout's gate is passed over."""
         skip = read_skip(record)
         if skip is None:
             return
-        held = self.known.get(skip.gate)
-        if held is None or (held.expires, held.event_id) < (skip.expires, skip.event_id):
-            self.known.put(skip.gate, skip, {"agent_id": skip.gate.agent_id})
+        held = self._known.get(skip.gate) or ()
+        if skip not in held:
+            kept = sorted([*held, skip], key=lambda one: (one.expires, one.event_id))[:OF_A_GATE]
+            self._known.put(skip.gate, tuple(kept), {"agent_id": skip.gate.agent_id})
 
     def of(self, gate: SkippedGate, today: date) -> GateSkip | None:
         """Returns the override that skips this gate today; None where the gate runs whole."""
-        skip = self.known.get(gate)
-        return skip if skip is not None and skip.holds(gate, today) else None
+        holding = [skip for skip in self._known.get(gate) or () if skip.holds(gate, today)]
+        return holding[-1] if holding else None
 
 
 def skipped(made: GateVerdict, skip: GateSkip) -> GateVerdict:

@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from agents.ports import Unavailable
 from schemas.settings import KafkaAccess
 from streams.kafka.client import Reconnecting, make_consumer
+from streams.kafka.offsets import ask_topic_ids
 from streams.kafka.reading import partitions_of
 from streams.kafka.transport import KAFKA_ERRORS
 from streams.retry import Retry, reason_of
@@ -36,6 +37,7 @@ class FollowedTopic(ABC):
         self._access, self._topic = access, topic
         self._consumer = Reconnecting(lambda: make_consumer(access))
         self._places = dict[TopicPartition, int]()
+        self._topic_id = ""
         self._follower: asyncio.Task[None] | None = None
         self.tried = asyncio.Event()
         """Set once the topic has been read to its end for the first time, or could not be."""
@@ -54,8 +56,8 @@ class FollowedTopic(ABC):
 
     @abstractmethod
     def made_anew(self) -> None:
-        """The topic ends before the place to which it was read: it was deleted and made again, and is read from its
-        start."""
+        """The topic was deleted and made again, and is read from its start: it has another id, or, where brokers know
+        no ids, it ends before the place to which it was read."""
 
     def start(self) -> None:
         self._follower = asyncio.create_task(self._follow(), name=f"follow {self._topic}")
@@ -82,13 +84,22 @@ class FollowedTopic(ABC):
 
     async def _to_the_end(self) -> None:
         consumer = await self._consumer.get()
+        while not await self._read_through(consumer):
+            heed_cancel()
+
+    async def _read_through(self, consumer: AIOKafkaConsumer) -> bool:
+        """Read to the end; return whether it was one and the same topic that was read, from its start to there."""
         partitions = await self._assigned(consumer)
-        ends = await consumer.end_offsets(partitions)
-        if any(self._places[one] > ends[one] for one in partitions):
+        ends, topic_id = await asyncio.gather(consumer.end_offsets(partitions), self._asked_id(consumer))
+        if self._is_another(topic_id) or any(self._places[one] > ends[one] for one in partitions):
             self.made_anew()
-            self._places = dict.fromkeys(partitions, 0)
+            self._topic_id, self._places = topic_id, dict.fromkeys(partitions, 0)
             for one in partitions:
                 consumer.seek(one, 0)
+            return False
+        self._topic_id = topic_id or self._topic_id
+        if all(self._places[one] >= ends[one] for one in partitions):
+            return True
         while behind := [one for one in partitions if self._places[one] < ends[one]]:
             heed_cancel()
             for records in (await consumer.getmany(*behind, timeout_ms=250)).values():
@@ -97,6 +108,14 @@ class FollowedTopic(ABC):
                         self.take_in(record.value)
             for one in behind:
                 self._places[one] = await consumer.position(one)
+        # What was read may be of a topic that was made since the ends were asked for.
+        return not self._is_another(await self._asked_id(consumer))
+
+    async def _asked_id(self, consumer: AIOKafkaConsumer) -> str:
+        return (await ask_topic_ids(consumer._client, [self._topic])).get(self._topic, "")
+
+    def _is_another(self, topic_id: str) -> bool:
+        return bool(topic_id and self._topic_id) and topic_id != self._topic_id
 
     async def _follow(self) -> None:
         """Read until cancelled."""

@@ -7,12 +7,12 @@ while it can't be.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import structlog
 from pydantic import ValidationError
 
-from agents.ports import Clock
+from agents.ports import Clock, Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from schemas.checks.standing import StandingRecord
 from schemas.settings import KafkaAccess
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 class JudgeStandings(FollowedTopic):
     """`versions` gives the version of each judge that serves; `noticed` is told of the records after each reading.
 
-    `suspended` says why judges are suspended, by id; None while nobody knows.
+    `suspended` says why judges that serve are suspended, by id; None while nobody knows.
     """
 
     what = "the topic of judges' standing"
@@ -43,6 +43,13 @@ class JudgeStandings(FollowedTopic):
         self._known = Suspensions()
         self.suspended: Mapping[str, str] | None = None
 
+    def why(self, judge: str, version: str) -> str:
+        """Return why this version of the judge is suspended, whichever serves by now; empty where it is not. Raises
+        Unavailable while nobody knows."""
+        if self.suspended is None:
+            raise Unavailable("Kafka: nobody knows yet which judges are suspended")
+        return self._known.why(judge, version, self._today())
+
     def take_in(self, value: bytes) -> None:
         try:
             self._known.add(StandingRecord.model_validate_json(value))
@@ -50,10 +57,13 @@ class JudgeStandings(FollowedTopic):
             log.warning("no_judge_standing", topic=self._topic)
 
     def caught_up(self) -> None:
-        today = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC).date()
+        today = self._today()
         whys = {judge: self._known.why(judge, version, today) for judge, version in self._versions().items()}
         self.suspended = {judge: why for judge, why in whys.items() if why}
         self._noticed(self._known)
+
+    def _today(self) -> date:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC).date()
 
     def made_anew(self) -> None:
         """Nothing: who deletes the topic lifts no suspension that is known."""

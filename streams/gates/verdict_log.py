@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -161,23 +162,19 @@ class VerdictLog:
         """How the request's agent definition stands with a gate."""
         return self.history.stand(request.step.agent_id, request.step.agent_version, milestone)
 
-    async def suspended(self, judge: str) -> str:
-        """Why the judge is suspended; empty where it is not. Raises Unavailable."""
-        if self._standings is None:
-            return ""
-        if self._standings.suspended is None:
-            raise Unavailable("Kafka: nobody knows yet which judges are suspended")
-        return self._standings.suspended.get(judge, "")
+    async def suspended(self, judge: str, version: str) -> str:
+        """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
+        return self._standings.why(judge, version) if self._standings is not None else ""
 
-    async def skip(self, request: RampRequest, milestone: Milestone) -> GateSkip | None:
-        """The override about this gate of the request's agent definition; None also while the topic of overrides can't
-        be read."""
+    async def skip(self, request: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
+        """The override that skips this gate of the request's agent definition today; None also while the topic of
+        overrides can't be read."""
         if self._skips is None:
             return None
         await self._skips.tried.wait()
         if self._skips.skips is None:
             return None
-        return self._skips.skips.known.get(SkippedGate(milestone, request.step.agent_id, request.step.agent_version))
+        return self._skips.skips.of(SkippedGate(milestone, request.step.agent_id, request.step.agent_version), today)
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""

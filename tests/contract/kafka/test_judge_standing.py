@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError
@@ -11,11 +14,13 @@ from aiokafka.errors import KafkaConnectionError
 from agents.ports import Unavailable
 from evalcore.canaries.suspensions import Suspensions
 from rampgate.local.services.kafka import KafkaCluster
+from rampgate.local.services.topics import with_admin
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
 from schemas.settings import KafkaAccess
 from streams.gates.judge_standing import JudgeStandings, publish_standings, suspended_now
 from streams.gates.verdict_log import VerdictLog
 from streams.kafka.client import Producer
+from streams.kafka.offsets import KafkaOffsets
 from tests.memory_ports import ManualClock, MemoryStore
 
 VERSIONS = {"tone": "v1", "facts": "v1"}
@@ -87,9 +92,9 @@ async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(
 ) -> None:
     log = VerdictLog(access, Producer(access), topic, ManualClock(), 1, MemoryStore(ManualClock()), standings)
     with pytest.raises(Unavailable, match="nobody knows yet"):
-        await log.suspended("tone")
+        await log.suspended("tone", "v1")
     await standings.read_on()
-    assert await log.suspended("tone") == ""
+    assert await log.suspended("tone", "v1") == ""
 
     async def away(self: object, partitions: object) -> None:
         raise KafkaConnectionError
@@ -98,4 +103,75 @@ async def test_while_kafka_can_not_be_read_nobody_is_told_that_a_judge_is_sound(
     with pytest.raises(Unavailable):
         await standings.read_on()
     with pytest.raises(Unavailable, match="nobody knows yet"):
-        await log.suspended("tone")
+        await log.suspended("tone", "v1")
+
+
+async def test_a_judge_is_asked_about_by_the_version_that_scored_whichever_serves_by_now(
+    access: KafkaAccess, topic: str, standings: JudgeStandings
+) -> None:
+    """Between a judge's last answer and the verdict the registry may be reloaded: a version that scored while suspended
+    decides nothing all the same, nor is one that passed suspended for the next one."""
+    log = VerdictLog(access, Producer(access), topic, ManualClock(), 1, MemoryStore(ManualClock()), standings)
+    old = record(CheckVerdict.SUSPENDED).model_copy(update={"judge_version": "v0", "event_id": "old"})
+    await publish_standings(access, topic, [old, record(CheckVerdict.PASSED, 2)])
+    await standings.read_on()
+    assert standings.suspended == {}, "what serves passed"
+    assert "moved" in await log.suspended("tone", "v0")
+    assert await log.suspended("tone", "v1") == ""
+    assert "changed since its check" in await log.suspended("tone", "v2")
+
+
+async def remade(kafka: KafkaCluster, access: KafkaAccess, topic: str) -> None:
+    """The topic is another one, of which nothing stands in the place of the old one's records."""
+    offsets = KafkaOffsets(access)
+    try:
+        before = (await offsets.topic_ids([topic]))[topic]
+        with_admin(kafka.bootstrap, lambda admin: admin.delete_topics([topic]))
+        async with asyncio.timeout(60):
+            while (await offsets.topic_ids([topic])).get(topic, before) == before:  # Kafka deletes in its own time
+                kafka.create_topics([topic], 2)
+    finally:
+        await offsets.close()
+
+
+async def test_a_topic_made_again_and_grown_past_its_old_end_is_read_from_its_start(
+    kafka: KafkaCluster, access: KafkaAccess, topic: str, standings: JudgeStandings
+) -> None:
+    """Between two looks. Read on from the old end, a suspension among the first records would not be known."""
+    await publish_standings(access, topic, [record(CheckVerdict.PASSED, 1, "facts"), record(CheckVerdict.PASSED)])
+    await standings.read_on()
+    await remade(kafka, access, topic)
+    passed = [record(CheckVerdict.PASSED, day, judge) for day in (3, 4) for judge in ("facts", "other")]
+    await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED, 2), *passed, *passed])
+    assert "moved" in await until_known(standings)
+
+
+async def test_a_topic_made_again_while_it_is_read_is_read_again_from_its_start(
+    kafka: KafkaCluster, access: KafkaAccess, topic: str, standings: JudgeStandings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is asked for, then it is made again, then it is read."""
+    await publish_standings(access, topic, [record(CheckVerdict.PASSED), record(CheckVerdict.PASSED, 1, "facts")])
+    await standings.read_on()
+    more = [record(CheckVerdict.PASSED, day, judge) for day in (3, 4) for judge in ("facts", "tones")]
+    await publish_standings(access, topic, more)
+    ask, asked = standings._asked_id, list[str]()
+
+    async def first_of_the_old_one(consumer: Any) -> str:
+        asked.append(await ask(consumer))
+        if len(asked) == 1:
+            await remade(kafka, access, topic)
+            await publish_standings(access, topic, [record(CheckVerdict.SUSPENDED, 2), *more, *more])
+        return asked[0] if len(asked) == 1 else asked[-1]
+
+    monkeypatch.setattr(standings, "_asked_id", first_of_the_old_one)
+    assert "moved" in await until_known(standings)
+
+
+async def until_known(standings: JudgeStandings) -> str:
+    """Why `tone` is suspended, as soon as a look at the topic ends well: the first says whether it is read right."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(Unavailable):
+                await standings.read_on()
+                return standings.why("tone", "v1")
+            await asyncio.sleep(0.05)

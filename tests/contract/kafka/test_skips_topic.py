@@ -67,7 +67,7 @@ async def told(skips: GateSkips | None, version: str = "abc") -> GateSkip | None
         "request_id": "r", "experiment_id": "e", "agent_id": entry()["agent_id"], "agent_version": version,
         "from_percent": 0, "to_percent": 5, "eval_gates": {"pre_ramp": ["tone"]}, "requested_at": datetime.now(UTC),
     })  # fmt: skip
-    return await log.skip(RampRequest(step, ""), Milestone.PRE_RAMP)
+    return await log.skip(RampRequest(step, ""), Milestone.PRE_RAMP, TODAY)
 
 
 async def test_what_ci_publishes_is_known_to_the_gate_of_that_version_and_to_no_other(

@@ -34,6 +34,10 @@ SECRET, PASSWORD = "the-key-of-the-model", "the-password-of-ci"
 KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
 CONDITION = re.compile(r"steps\.plan\.outputs\.(\w+) == '(\w+)'")
 EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
+CENTRAL_LOG = {
+    "kafka": "127.0.0.1:9", "kafka-password": PASSWORD, "agent-id": "shop-agent", "agent-version": "v2",
+    "kafka-security": '{"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}',
+}  # fmt: skip
 BLOCKS = "enforcement: {pre_merge: block, pre_ramp: block, pre_full: block}\n"
 
 
@@ -45,6 +49,7 @@ class Runner:
         self.temp, self.target, self.proposed = folder / "temp", folder / "target", folder / "proposed"
         self.made = self.temp / "rampgate-gate"
         self.environments: list[dict[str, str]] = []
+        self.done: list[subprocess.CompletedProcess[str]] = []
         for one in (self.temp, self.target):
             one.mkdir(parents=True)
         self.action = action_beside_a_program(folder / "program")
@@ -74,7 +79,8 @@ class Runner:
         assert self.read(self.target / "baselines.json")["runs"]
 
     def run(self, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs the steps in their order until one fails, with the action's defaults and what tests hand in."""
+        """Runs the steps in their order, after one that fails only those that run all the same, with the action's
+        defaults and what tests hand in. Returns the first that failed, or else the last."""
         given = {
             "number": "12", "github-token": "t", "model-url": self.model, "model-key": SECRET,
             "dataset": "items.jsonl", "outputs": "outputs.jsonl", **more,
@@ -85,11 +91,14 @@ class Runner:
         output = self.temp / "output"
         output.write_text("")
         self.environments.clear()
+        self.done.clear()
         for step in STEPS:
+            if self.failed and not step.get("if", "").startswith("${{ !cancelled() &&"):
+                continue
             asked = CONDITION.fullmatch(step.get("if", ""))
             if asked and f"{asked[1]}={asked[2]}" not in output.read_text().splitlines():
                 continue
-            if step.get("if") == "inputs.kafka != ''" and not known["inputs.kafka"]:
+            if "inputs.kafka != ''" in step.get("if", "") and not known["inputs.kafka"]:
                 continue
             environment = {name: value for name, value in os.environ.items() if name in KEPT}
             environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(output)}
@@ -100,9 +109,12 @@ class Runner:
                 [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
                 cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
             )  # fmt: skip
-            if done.returncode:
-                break
-        return done
+            self.done.append(done)
+        return [*self.failed, self.done[-1]][0]
+
+    @property
+    def failed(self) -> list[subprocess.CompletedProcess[str]]:
+        return [one for one in self.done if one.returncode]
 
     def read(self, file: str | Path) -> Any:
         return json.loads((self.made / file).read_text())
@@ -204,20 +216,13 @@ def test_an_override_that_the_central_log_can_not_take_fails_the_job_and_only_it
     theirs = runner.propose()
     rewritten(theirs / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
     head = runner.commit(theirs)
-    log = {
-        "kafka": "127.0.0.1:9", "kafka-password": PASSWORD, "agent-id": "shop-agent", "agent-version": "v2",
-        "kafka-security": '{"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}',
-    }  # fmt: skip
-    done = runner.run(**log)
+    done = runner.run(**CENTRAL_LOG)
     assert done.returncode == 0, "without an override nothing is sent: " + done.stderr
 
-    runner.host.says(skipping("pre_full"), "eval-skip-pre-full")
-    runner.host.pull["headRefOid"] = head
-    for review in runner.host.pull["latestOpinionatedReviews"]["nodes"]:
-        review["commit"]["oid"] = head
+    skip_pre_full(runner, head)
     assert runner.run().returncode == 0, "nobody named a central log"
     assert "agent_id" not in runner.read("audit.jsonl")
-    done = runner.run(**log)
+    done = runner.run(**CENTRAL_LOG)
     assert done.returncode == 2
     assert "no override holds that the central log does not have" in done.stderr
     entry = runner.read("audit.jsonl")
@@ -227,6 +232,25 @@ def test_an_override_that_the_central_log_can_not_take_fails_the_job_and_only_it
     assert not any(PASSWORD in environment.values() for environment in before)
     assert not list(runner.temp.glob("kafka.*")), "the password's file is gone"
     assert PASSWORD not in done.stdout + done.stderr
+
+
+def test_an_override_reaches_the_central_log_though_the_gate_beside_it_fails(runner: Runner) -> None:
+    """It was allowed, and skips a rollout's gate: a failed pre_merge must not keep it from who looks for it."""
+    rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
+    skip_pre_full(runner, runner.commit(runner.proposed))
+    done = runner.run(**CENTRAL_LOG, outputs="nothing-of-this-name.jsonl")
+    assert done.returncode, "the gate fails the job"
+    assert "KAFKA_PASSWORD" not in runner.environments[len(runner.done) - 2]
+    assert runner.environments[-1]["KAFKA_PASSWORD"] == PASSWORD
+    assert "no override holds that the central log does not have" in runner.done[-1].stderr, "it was tried"
+
+
+def skip_pre_full(runner: Runner, head: str) -> None:
+    """The pull request skips pre_full, as the approvals of its last commit allow."""
+    runner.host.says(skipping("pre_full"), "eval-skip-pre-full")
+    runner.host.pull["headRefOid"] = head
+    for review in runner.host.pull["latestOpinionatedReviews"]["nodes"]:
+        review["commit"]["oid"] = head
 
 
 def test_a_log_that_asks_for_no_login_needs_no_security(runner: Runner) -> None:

@@ -89,10 +89,10 @@ class Scripted:
         self.before.append(milestone)
         return self.stands
 
-    async def suspended(self, judge: str) -> str:
+    async def suspended(self, judge: str, version: str) -> str:
         return ""
 
-    async def skips(self, asked: RampRequest, milestone: Milestone) -> GateSkip | None:
+    async def skips(self, asked: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
         return self.skip
 
     async def rate_of(self, vertical: str | None, window_seconds: int) -> float | None:

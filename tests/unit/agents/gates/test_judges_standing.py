@@ -22,8 +22,9 @@ SEED, ROUND, SCORES = (
 
 
 class Suspending(Scripted):
-    async def suspended(self, judge: str) -> str:
-        return "canaries move it" if judge == "jailbreaking" else ""
+    async def suspended(self, judge: str, version: str) -> str:
+        asked_of = registry().judge(judge, "receipts").version
+        return "canaries move it" if (judge, version) == ("jailbreaking", asked_of) else ""
 
 
 def resting_on(source: BaselineSource, due: date) -> Registry:

@@ -28,7 +28,7 @@ class Counted(Scripted):
         self.most = max(self.most, self.held)
         return await super().frozen(asked, milestone, registry)
 
-    async def suspended(self, judge: str) -> str:
+    async def suspended(self, judge: str, version: str) -> str:
         return ""
 
     async def score(self, *args: Any, **more: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from evalcore.drift import limits
 from evalcore.drift.divergence import Sample, compare
 from evalcore.drift.limits import between_runs, between_weeks
 from evalcore.drift.scale import Scale, Scores, declared
@@ -67,6 +69,26 @@ def test_runs_that_differ_as_wholes_widen_the_limit() -> None:
     assert limit is not None
     assert wide is not None
     assert wide > 2 * limit
+
+
+@pytest.mark.parametrize("bins", [5, 400])
+def test_draws_in_parts_are_the_draws_at_once(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, scale = np.random.default_rng(3), Scale(1, bins, whole=True)
+    runs = [draw.integers(1, bins + 1, N).astype(np.float64) for _ in range(2)]
+    limit = between_runs(runs, scale, 7)
+    monkeypatch.setattr(limits, "HELD", 10**9)
+    assert limit == between_runs(runs, scale, 7)
+
+
+def test_a_scale_of_many_values_takes_little_memory_and_one_of_too_many_has_no_limit() -> None:
+    runs = [np.array([1.0, 9_000, 17, 4]), np.array([1.0, 9_000, 18, 4])]
+    tracemalloc.start()
+    try:
+        assert between_runs(runs, Scale(1, 9_000, whole=True), 0) is not None
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
+    assert between_runs(runs, Scale(1, 10**12, whole=True), 0) is None
 
 
 def test_what_a_run_left_unscored_is_left_out_and_one_run_gives_no_limit() -> None:

@@ -166,6 +166,18 @@ def test_of_several_overrides_the_last_to_expire_counts_in_any_order() -> None:
             assert (found.event_id if found is not None else None) == event_id
 
 
+def test_an_override_that_says_it_never_ends_hides_none_that_does() -> None:
+    """Whoever writes it to the log could else make an approved skip of no effect."""
+    honest, endless = record(), [record(expires=f"{2099 - n}-01-01", event_id=f"endless-{n}") for n in range(60)]
+    for order in ([honest, *endless], [*endless, honest], [*endless[:50], honest, *endless[50:]]):
+        known = Skips()
+        for one in order:
+            known.add(one)
+        found = known.of(SkippedGate("pre_ramp", "receipts-agent", "abc123"), TODAY)
+        assert found is not None
+        assert found.event_id == honest["event_id"]
+
+
 def test_a_text_in_an_override_stays_one_short_line_of_the_verdict() -> None:
     found = stepped(event_id="e\n" * 500, author="w\x1b[31m" * 500, repository="r" * 5000)
     assert found.reasons[0].message.isprintable()

@@ -120,7 +120,7 @@ def by_stream(
         async def stand(self, *_: Any) -> Stand:
             return Stand(passed="2026-11-20")
 
-        async def suspended(self, judge: str) -> str:
+        async def suspended(self, judge: str, version: str) -> str:
             return ""
 
         async def rate(self, *_: Any) -> float:

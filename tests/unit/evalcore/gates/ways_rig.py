@@ -285,7 +285,7 @@ class KnownBeside(Told):
     async def stand(self, *_: Any) -> Stand:
         return Stand(passed="2026-11-20" if self._beside.passed else "")
 
-    async def suspended(self, judge: str) -> str:
+    async def suspended(self, judge: str, version: str) -> str:
         return "moved" if judge in self._beside.suspended else ""
 
     async def rate(self, *_: Any) -> float:
@@ -302,7 +302,7 @@ def by_stream(drawn: Drawn, registry: Registry) -> Verdict:
     )  # fmt: skip
     world, beside = DrawnWorld(drawn), KnownBeside(drawn.beside)
 
-    async def skips(request: RampRequest, milestone: Milestone) -> GateSkip | None:
+    async def skips(request: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
         return skip_of(drawn)
 
     async def decided() -> Any:

@@ -185,7 +185,7 @@ class Told:
     async def stand(self, *_: Any) -> Stand:
         return Stand(passed="2026-11-20")
 
-    async def suspended(self, judge: str) -> str:
+    async def suspended(self, judge: str, version: str) -> str:
         return ""
 
     async def rate(self, *_: Any) -> float:
