@@ -27,7 +27,7 @@ from agents.ports import Change, Pool, Ports, Store
 from evalcore.gates.regression import Watched
 from evalcore.registry.registry import Judge, Registry
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored, collect
-from evalcore.scoring.applicability import weight
+from evalcore.scoring.applicability import kept_weight
 from evalcore.scoring.sampling import POOL, PooledTrace
 from evalcore.yaml.suggestions import UnknownJudge
 
@@ -133,7 +133,7 @@ async def watched(store: Store, registry: Registry, now: int, window: int) -> li
         answers: list[Answer] = []
         for trace, (value, _, _) in values.items():
             mark = marks.get(trace)
-            weighs = _weight(judge, mark is not None and mark.voted_down)
+            weighs = kept_weight(judge, mark is not None and mark.voted_down)
             answers.append(Scored(value, weighs) if math.isfinite(value) else Unscored("unscored", weighs))
         low = [one for one in values.values() if one.value < judge.floor]
         users, sessions = (
@@ -158,11 +158,6 @@ def _uniform(pools: Sequence[Sequence[bytes]]) -> dict[bytes, _Kept]:
 
 
 _NONE = _Kept(math.nan)
-
-
-def _weight(judge: Judge, voted_down: bool) -> float:
-    """Return an answer's weight. A judge whose rate is 0 by now still has scores from before; they weigh 1."""
-    return weight(judge, voted_down) if voted_down or judge.safety or judge.rule.sampling_rate else 1.0
 
 
 def _pool_key(hour: int, kind: bytes) -> str:

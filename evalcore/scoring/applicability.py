@@ -145,3 +145,9 @@ def chance(judge: Judge, voted_down: bool) -> float:
 def weight(judge: Judge, voted_down: bool) -> float:
     """Weight of a score: the inverse of its chance."""
     return 1.0 / chance(judge, voted_down)
+
+
+def kept_weight(judge: Judge, voted_down: bool) -> float:
+    """Weight of a score that is there already. A judge whose rate is 0 by now still has scores from before; they weigh
+    1."""
+    return weight(judge, voted_down) if voted_down or judge.safety or judge.rule.sampling_rate else 1.0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption
+from rampgate.cli.options import ConfigsOption, JsonOption, OpikOption
 
 group = typer.Typer(help="Limits of judges from scores.", no_args_is_help=True)
 FileArgument = Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, score")]
@@ -55,27 +55,32 @@ def jade_command(
 
 @group.command("production")
 def production_command(
-    file: FileArgument,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="JSON Lines: judge_id, item_id, score; default: live scores of --vertical, from Opik"),
+    ] = None,
     window_days: Annotated[int, typer.Option(min=7, max=365, help="days that the scores are of")] = 30,
     at_gate: GateOption = None,
     vertical: OwnOption = None,
     write: WriteOption = False,
     ticket: TicketOption = None,
+    opik: OpikOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show each judge's floor: the 5th percentile of its scores in production, less two standard deviations.
 
-    Exit code 1 if a judge gets no proposal: such a floor often is so low that nothing could breach it.
+    Without FILE they are read from the vertical's own Opik project: the last --window-days full days. Exit code 1 if a
+    judge gets no proposal: such a floor often is so low that nothing could breach it. 2 where Opik can't be read.
 
-    Example: rampgate calibrate production scores-30-days.jsonl --vertical receipts
+    Example: rampgate calibrate production --vertical receipts
     """
     from rampgate.limits.calibration import Options, calibrate
     from schemas.judges import BaselineSource
 
     source = BaselineSource.PRODUCTION_DISTRIBUTION
     of = (file, None, window_days, at_gate, vertical)
-    raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket)))
+    raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket, None, opik)))
 
 
 @group.command("seed")

@@ -23,7 +23,10 @@ from rampgate.checks.drift import registry_or_none
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.limits.rule_files import FileChange, NewLimits, fields_of, write_limits
-from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, scored_in
+from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, of_columns, scored_in
+from rampgate.limits.window import read_window
+from rampgate.logs import configure_logs
+from rampgate.registry.verticals import load_verticals
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.agreement import Level
@@ -43,6 +46,16 @@ class Options(Asked):
     write: bool = False
     ticket: str | None = None
     report: str | None = None
+    opik: str | None = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The scores, what limits cite that nobody gave a ticket (the hash of these scores), and where they are from."""
+
+    scored: tuple[Scored, ...]
+    evidence: str
+    about: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,8 @@ def calibrate(options: Options) -> int:
     gates = registry.gates if registry is not None else GateDefaults()
     at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
     try:
-        found = [_calibrated(one, options, registry, at_gate) for one in scored_in(options)]
+        taken = _taken(options, registry)
+        found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
     except BadFile as error:
         raise Failure(str(error)) from error
     changes: list[FileChange] = []
@@ -114,14 +128,30 @@ def calibrate(options: Options) -> int:
         new = [one.new for one in found if one.new is not None]
         changes = write_limits(root, options.vertical, new, write=options.write)
     if options.as_json:
-        about = {"file": str(options.file), "vertical": options.vertical, "gate_items": at_gate}
+        about = {**taken.about, "vertical": options.vertical, "gate_items": at_gate}
         files = [{"file": str(one.path), "judge_id": one.judge, "diff": one.diff} for one in changes]
         judges = [one.document(options.source) for one in found]
         print_json({"judges": judges, **about, "written": options.write, "changes": files})
     else:
-        _show(found, at_gate, with_diff=options.vertical is not None)
+        _show(found, at_gate, taken, with_diff=options.vertical is not None)
         _show_changes(changes, options)
-    return 0 if all(one.found.proposed for one in found) else 1
+    return 0 if found and all(one.found.proposed for one in found) else 1
+
+
+def _taken(options: Options, registry: Registry | None) -> Taken:
+    """Raises BadFile, and Failure where Opik can't be read."""
+    if options.file is not None:
+        scored, read = tuple(scored_in(options.file, options)), options.file.read_bytes()
+        return Taken(scored, f"sha256:{hashlib.sha256(read).hexdigest()[:16]}", {"file": str(options.file)})
+    settings = load_settings({"configs": options.configs, "opik": options.opik})
+    owner = load_verticals(settings.configs).get(options.vertical or "")
+    if registry is None or owner is None:
+        raise Failure("FILE: name a file of scores, or the --vertical whose scores are read from Opik")
+    configure_logs("error", "console")
+    window = read_window(settings, registry, owner, options.window_days or WINDOW_DAYS, disk.today())
+    return Taken(
+        tuple(of_columns(window.columns, options)), window.evidence, {"file": None, "window": window.document()}
+    )
 
 
 def _require_sense(options: Options) -> None:
@@ -147,7 +177,7 @@ def _fitting(one: Calibrated, root: Path, vertical: str) -> Calibrated:
     return one
 
 
-def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gate: int) -> Calibrated:
+def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gate: int, evidence: str) -> Calibrated:
     judge = _registered(registry, one.judge)
     scale = declared(judge.score_type, judge.score_range) if judge is not None else fitting(one.of)
     if scale is None:
@@ -166,7 +196,7 @@ def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gat
     calibrated = Calibrated(one.judge, judge is not None, one.traces, found, daily, None)
     if not found.proposed or isinstance(agreement, str):
         return calibrated
-    return replace(calibrated, new=_new(one, found, agreement, options))
+    return replace(calibrated, new=_new(one, found, agreement, options, evidence))
 
 
 def _agreement(one: Scored, scale: Scale) -> float | str | None:
@@ -175,7 +205,7 @@ def _agreement(one: Scored, scale: Scale) -> float | str | None:
     if one.pairs is None:
         return None
     own, people = one.pairs.judge, one.pairs.human
-    if scale.first_off(people) is not None:
+    if replace(scale, whole=False).first_off(people) is not None:  # people's may be means of several
         return f"people's scores are not on the judge's scale, {scale.low:g} to {scale.high:g}: have them score on it"
     table, _ = ratings([*range(own.size)] * 2, np.concatenate([own, people]).tolist())
     found = alpha(table, Level.ORDINAL, one.pairs.weights)
@@ -185,7 +215,7 @@ def _agreement(one: Scored, scale: Scale) -> float | str | None:
     return found
 
 
-def _new(one: Scored, found: Derived, agreement: float | None, options: Options) -> NewLimits:
+def _new(one: Scored, found: Derived, agreement: float | None, options: Options, evidence: str) -> NewLimits:
     """What to write. What only people know is left open, as `…`, where nobody said it."""
     today = disk.today()
     limit = float(f"{found.limit:.4g}")
@@ -205,14 +235,9 @@ def _new(one: Scored, found: Derived, agreement: float | None, options: Options)
         due=today + timedelta(days=LONGEST[options.source]),
         floor=None if seed else limit,
         threshold=limit if seed else None,
-        calibration_ref=options.ticket or _reference(options.file),
+        calibration_ref=options.ticket or evidence,
         facts=facts,
     )
-
-
-def _reference(file: Path) -> str:
-    """What a limit cites that nobody gave a ticket: the very scores."""
-    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
 
 
 def _registered(registry: Registry | None, name: str) -> Judge | None:
@@ -223,7 +248,7 @@ def _registered(registry: Registry | None, name: str) -> Judge | None:
         return None
 
 
-def _show(found: list[Calibrated], at_gate: int, *, with_diff: bool) -> None:
+def _show(found: list[Calibrated], at_gate: int, taken: Taken, *, with_diff: bool) -> None:
     from rich.console import Console
 
     heads = ("Judge", ">Scores", ">Mean", ">σ", ">p5", ">Limit", ">Breached", ">Sees a fall of")
@@ -235,6 +260,10 @@ def _show(found: list[Calibrated], at_gate: int, *, with_diff: bool) -> None:
         table.add_row(plain(one.judge), f"{of.n:,}", *figures, breached, _figure(of.detectable))
     console = Console(highlight=False)
     console.print(table)
+    if window := taken.about.get("window"):
+        left = ", ".join(f"{many:,} {why}" for why, many in window["left_out"].items())
+        read = f"{window['turns']:,} turns of {window['project']}, {window['since']} to before {window['until']}"
+        console.print(plain(f"{read}; left out: {left or 'none'}", 1_000))
     for one in found:
         console.print(f"{plain(one.judge)}: {plain(one.found.reason, 400)}" if one.found.reason else plain(one.judge))
         if one.daily is not None and one.daily.limit is not None:

@@ -21,11 +21,11 @@ WINDOW_DAYS = 30
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be derived, and from what. `acceptable`: JADE's cut, the lowest score of people's that is
-    acceptable."""
+    """What is to be derived, and from what: the `file`, or without one production's scores in Opik. `acceptable`:
+    JADE's cut, the lowest score of people's that is acceptable."""
 
     source: BaselineSource
-    file: Path
+    file: Path | None
     acceptable: float | None
     window_days: int | None
 
@@ -47,12 +47,12 @@ class Scored:
     inverted: str = ""
 
 
-def scored_in(asked: Asked) -> Iterator[Scored]:
+def scored_in(file: Path, asked: Asked) -> Iterator[Scored]:
     """Yields each judge's scores of a file, as the source wants them. Raises BadFile."""
     if asked.source is not BaselineSource.JADE_CALIBRATION:
-        yield from of_columns(read_scores(asked.file, sample=True), asked)
+        yield from of_columns(read_scores(file, sample=True), asked)
         return
-    rounds = read_pairs(asked.file, sample=True)
+    rounds = read_pairs(file, sample=True)
     inverted = {
         name: standing(name, correlation(of.judge, of.human, of.weights)).inverted for name, of in rounds.items()
     }

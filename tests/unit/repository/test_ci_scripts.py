@@ -230,7 +230,7 @@ def test_pf9_fr4_ac14_the_weekly_run_and_that_of_pull_requests_fail_for_what_is_
     repository.change("configs/rules/receipts/ux_quality.yaml", f"recalibration_due: {due}", late)
     weekly, asked = cadence(repository, "cadence", "cadence"), cadence(repository, "registry", "validate")
     assert (weekly.returncode, asked.returncode) == (1, 0), weekly.stderr + asked.stderr
-    assert "threshold of ux_quality is overdue for 1 days" in " ".join(weekly.stdout.split())
+    assert "threshold of ux_quality is overdue" in " ".join(weekly.stdout.split())
     repository.change("specs/verticals/receipts/eval/agreement.yaml", f"recalibration_due: {due}", late)
     asked = cadence(repository, "registry", "validate")
     assert asked.returncode == 1, asked.stderr

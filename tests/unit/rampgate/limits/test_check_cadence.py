@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalcore.agreement.reference import extended
-from evalcore.registry.disk import today
 from evalcore.reloading import ReloadingRegistry
 from rampgate.registry.metrics import RegistryMetrics, overdue_judges
 from schemas.answers import Refresh
@@ -24,19 +23,22 @@ OWN, CENTRAL, BREVITY = "rules/shop/helpfulness.yaml", "rules/helpfulness.yaml",
 AGREED = "../specs/verticals/shop/eval/agreement.yaml"
 
 
+DAY = date(2026, 11, 21)
+
+
 def seed(days_left: int) -> str:
     """A seed that is due in so many days."""
-    due = today() + timedelta(days=days_left)
+    due = DAY + timedelta(days=days_left)
     return f"recalibration_due: {due}, calibration: {{seeded_on: {due - timedelta(days=90)}}}"
 
 
 def drift(days_left: int) -> str:
-    due = today() + timedelta(days=days_left)
+    due = DAY + timedelta(days=days_left)
     return f"drift: {{kl_threshold: 0.1, baseline_source: provisional_seed, recalibration_due: {due}}}"
 
 
 def agreed(days_left: int, source: str = "provisional_seed") -> str:
-    due = today() + timedelta(days=days_left)
+    due = DAY + timedelta(days=days_left)
     stated = (
         f"threshold: 0.667, baseline_source: {source}, set_on: {due - timedelta(days=90)}, recalibration_due: {due}"
     )
@@ -45,6 +47,11 @@ def agreed(days_left: int, source: str = "provisional_seed") -> str:
 
 
 CURRENT = {name: f"{{{seed(60)}}}" for name in (CENTRAL, BREVITY, OWN, "rules/refusal.yaml", "rules/honesty.yaml")}
+
+
+@pytest.fixture(autouse=True)
+def on_one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: DAY)
 
 
 @pytest.fixture
@@ -75,7 +82,7 @@ def test_pf9_fr4_every_kind_of_limit_is_told_with_its_day_and_its_place(check: C
     first, second = told["due"][:2]
     assert (first["category"], first["days_left"], first["baseline_source"]) == ("shop_returns", 40, "provisional_seed")
     assert first["file"].endswith("specs/verticals/shop/eval/agreement.yaml")
-    assert second["recalibration_due"] == (today() + timedelta(days=50)).isoformat()
+    assert second["recalibration_due"] == (DAY + timedelta(days=50)).isoformat()
     assert second["line"] > 1
 
 
@@ -152,8 +159,8 @@ def test_the_gauge_and_the_check_never_disagree(check: Check, tmp_path: Path) ->
         outcome="loaded", message="", config_hash="", previous_config_hash=None, judges=4, error_count=0,
         warning_count=0, errors=[], warnings=[],
     )  # fmt: skip
-    RegistryMetrics(metrics, today).moved(refresh, served.refresh(), registry)
-    for name, overdue in overdue_judges(registry, today()).items():
+    RegistryMetrics(metrics, lambda: DAY).moved(refresh, served.refresh(), registry)
+    for name, overdue in overdue_judges(registry, DAY).items():
         assert metrics.registry.get_sample_value("eval_calibration_recalibration_overdue", {"judge_id": name}) == float(
             overdue
         )

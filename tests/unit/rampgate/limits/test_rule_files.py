@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from evalcore.registry.disk import today
 from evalcore.validation import validate_root
 from rampgate.console import Failure
 from rampgate.limits.rule_files import NewLimits, write_limits
@@ -22,6 +21,14 @@ from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
 OWN = "rules/shop/helpfulness.yaml"
 AGREEING = [(1.0, 1.0)] * 60 + [(3.0, 4.0)] * 20 + [(4.0, 4.0)] * 60 + [(5.0, 5.0)] * 80
+
+
+DAY = date(2026, 11, 21)
+
+
+@pytest.fixture(autouse=True)
+def on_one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: DAY)
 
 
 @pytest.fixture
@@ -72,11 +79,11 @@ def test_pf9_ac8_5_3_a_jade_round_changes_the_limits_of_its_vertical_alone(calib
     stated = yaml.safe_load(text)
     assert (stated["floor"], stated["baseline_source"], stated["calibration_ref"]) == (3, "jade_calibration", "PLT-700")
     facts = stated["calibration"]
-    assert (facts["traces"], facts["report"], facts["calibrated_on"]) == (220, "Confluence 700", today())
+    assert (facts["traces"], facts["report"], facts["calibrated_on"]) == (220, "Confluence 700", DAY)
     assert facts["agreement"]["metric"] == "krippendorff_alpha"
     assert facts["agreement"]["value"] > 0.9
     assert facts["inverted_findings"] == "None of 1 judges."
-    assert stated["recalibration_due"] == today() + timedelta(days=180)
+    assert stated["recalibration_due"] == DAY + timedelta(days=180)
     assert validate_root(configs).errors == []
 
 
@@ -133,7 +140,7 @@ def test_a_limit_that_the_linter_would_refuse_is_not_written(calibrate: Calibrat
 
 
 def test_old_scores_looked_at_again_make_a_limit_no_younger(configs: Path) -> None:
-    day = today() - timedelta(days=10)
+    day = DAY - timedelta(days=10)
     facts = {"window_days": 30, "percentile": 5, "sigma": 2}
 
     def new(since: int, floor: float = 3.5) -> NewLimits:
@@ -149,7 +156,7 @@ def test_old_scores_looked_at_again_make_a_limit_no_younger(configs: Path) -> No
 
 def test_a_vertical_gets_a_file_for_a_judge_that_it_had_none_of_and_its_drift_limit(configs: Path) -> None:
     new = NewLimits(
-        "brevity", BaselineSource.PROVISIONAL_SEED, today(), today() + timedelta(days=90), threshold=4.25,
+        "brevity", BaselineSource.PROVISIONAL_SEED, DAY, DAY + timedelta(days=90), threshold=4.25,
         calibration_ref="PLT-1", kl_threshold=0.08,
     )  # fmt: skip
     (change,) = write_limits(configs, "shop", [new], write=False)
@@ -163,7 +170,7 @@ def test_a_vertical_gets_a_file_for_a_judge_that_it_had_none_of_and_its_drift_li
 def test_where_the_platform_asks_for_more_at_a_milestone_a_vertical_asks_for_as_much(configs: Path) -> None:
     rewritten(configs / "rules/brevity.yaml", "threshold: 4\n", "threshold: {pre_merge: 4, pre_ramp: 3, pre_full: 4}\n")
     new = NewLimits(
-        "brevity", BaselineSource.PROVISIONAL_SEED, today(), today() + timedelta(days=90), threshold=3.5
+        "brevity", BaselineSource.PROVISIONAL_SEED, DAY, DAY + timedelta(days=90), threshold=3.5
     )  # fmt: skip
     (change,) = write_limits(configs, "shop", [new])
     assert yaml.safe_load(change.after)["threshold"] == {"pre_merge": 4, "pre_ramp": 3.5, "pre_full": 4}
@@ -174,9 +181,9 @@ def test_where_the_platform_asks_for_more_at_a_milestone_a_vertical_asks_for_as_
 
 def test_nothing_is_written_where_one_of_several_can_not_be(configs: Path) -> None:
     before = contents(configs)
-    due = today() + timedelta(days=90)
-    good = NewLimits("helpfulness", BaselineSource.PROVISIONAL_SEED, today(), due, threshold=4.6)
-    bad = NewLimits("brevity", BaselineSource.PROVISIONAL_SEED, today(), due, threshold=9.0)
+    due = DAY + timedelta(days=90)
+    good = NewLimits("helpfulness", BaselineSource.PROVISIONAL_SEED, DAY, due, threshold=4.6)
+    bad = NewLimits("brevity", BaselineSource.PROVISIONAL_SEED, DAY, due, threshold=9.0)
     with pytest.raises(Failure, match="would hold an error"):
         write_limits(configs, "shop", [good, bad])
     with pytest.raises(Failure, match="no vertical"):
