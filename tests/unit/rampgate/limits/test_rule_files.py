@@ -215,6 +215,13 @@ def test_pf9_5_3_a_round_whose_people_disagree_with_the_judge_calibrates_nothing
     assert "Krippendorff's alpha, is -0.0" in told["judges"][0]["reason"]
 
 
+def test_what_people_say_may_be_the_mean_of_several(calibrate: Calibrate) -> None:
+    """Of a judge that gives whole numbers."""
+    means = [{**one, "human_score": max(one["human_score"] - 0.5, 1.0)} for one in jade_round()]
+    code, told, _ = calibrate("jade", means, "--acceptable", "3.5")
+    assert (code, told["judges"][0]["proposed"]) == (0, True)
+
+
 def test_people_score_on_the_judges_scale(calibrate: Calibrate) -> None:
     far = [{**one, "human_score": one["human_score"] + 5} for one in jade_round()]
     code, told, _ = calibrate("jade", far, "--acceptable", "9")
