@@ -219,29 +219,39 @@ def test_too_few_held_out_items_leave_a_fork_unmeasured(rig: OptimiseRig) -> Non
     assert "held-out items of a category tell too little" in proposal["why"]
 
 
-def test_a_run_that_was_killed_asks_nothing_again_and_ends_with_the_same_files(rig: OptimiseRig) -> None:
+@pytest.mark.parametrize(
+    "where",
+    [
+        "rampgate.optimisation.loop.read_variants",  # the meta-LLM is being asked
+        "rampgate.optimisation.forks.score_gate",  # the first item is answered
+        "rampgate.optimisation.loop.decided",  # all is scored
+        "rampgate.optimisation.command.report.draft",  # nothing is written
+        "rampgate.optimisation.holding.asdict",  # the draft is written, its line is not
+        "rampgate.optimisation.command.report.page",  # half of the report is written
+    ],
+)
+def test_a_run_that_was_killed_asks_nothing_again_and_ends_with_the_same_files(rig: OptimiseRig, where: str) -> None:
     class Killed(BaseException):
         pass
 
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    whole = rig.drafts.with_name("whole")
+    rig.run("--out", whole)
+    asked = len(rig.heard), len(rig.agent.seen)
+    rig.heard.clear()
+    rig.agent.seen.clear()
     with pytest.MonkeyPatch.context() as patch:
-        whole = rig.drafts.with_name("whole")
-        rig.run("--out", whole)
-        asked = len(rig.heard), len(rig.agent.seen)
-        rig.heard.clear()
-        rig.agent.seen.clear()
-
-        def killed(*_: object) -> None:
-            raise Killed
-
-        patch.setattr("rampgate.optimisation.loop.decided", killed)
+        patch.setattr(where, killed)
         with pytest.raises(Killed):
             rig.run()
-    before = len(rig.heard), len(rig.agent.seen)
-    assert before == asked
     rig.run()
-    assert (len(rig.heard), len(rig.agent.seen)) == before
-    assert {path.name: path.read_bytes() for path in rig.drafts.glob("2*")} == {
-        path.name: path.read_bytes() for path in whole.glob("2*")
+    again = 1 if where.endswith("read_variants") else 0  # the call that was under way
+    assert (len(rig.heard) - again, len(rig.agent.seen)) == asked
+    kinds = ("2*", "ledger.jsonl")
+    assert {path.name: path.read_bytes() for kind in kinds for path in rig.drafts.glob(kind)} == {
+        path.name: path.read_bytes() for kind in kinds for path in whole.glob(kind)
     }
 
 
