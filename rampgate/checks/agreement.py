@@ -18,6 +18,8 @@ from rampgate.checks.score_files import read_ratings
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.file_writer import replace_file
+from rampgate.report.checks import agreement_report
+from rampgate.report.page import check_path, write
 from rampgate.tables import make_table
 from schemas.checks.agreement import AgreementFile, Level
 
@@ -35,6 +37,7 @@ class Options:
     reference: Path | None
     round: str | None
     as_json: bool
+    report: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Entered:
 
 def check_agreement(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
+    check_path(options.report)
     if options.level is not None and options.thresholds is not None:
         raise Failure("--level: the file of thresholds says each category's level")
     if (options.reference is None) is not (options.round is None):
@@ -65,8 +69,9 @@ def check_agreement(options: Options) -> int:
         raise Failure(str(error)) from error
     found = check(rounds, stated, otherwise)
     entered = _enter(options, rounds, found, entries) if options.reference is not None else None
+    document: dict[str, Any] = {"categories": [_document(one) for one in found]}
+    write(options.report, agreement_report(document))
     if options.as_json:
-        document: dict[str, Any] = {"categories": [_document(one) for one in found]}
         if entered is not None:
             document["reference"] = {
                 "file": str(options.reference), "round": entered.round, "entered": entered.ratings,

@@ -18,6 +18,8 @@ from rampgate.checks.score_lines import ScoreColumn, read_scores
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
+from rampgate.report.checks import drift_report
+from rampgate.report.page import check_path, write
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.judges import judge_id
@@ -42,6 +44,7 @@ class Options:
     vertical: str | None = None
     configs: Path | None = None
     as_json: bool = False
+    report: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Checked:
 def check_drift(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
     configure_logs("error", "console")
+    check_path(options.report)
     if options.baseline is None or options.current is None:
         raise Failure(
             "give two files of scores, BASELINE CURRENT, or outputs for the judges: --outputs FILE, --seed WORD"
@@ -109,11 +113,11 @@ def check_drift(options: Options) -> int:
 def report(checked: Sequence[Checked], options: Options, registry: Registry | None, about: Mapping[str, Any]) -> int:
     """Write what was found, and return the exit code."""
     drifted = sum(one.found.passed is False for one in checked)
+    told = {"config_hash": registry.config_hash if registry else None, "drifted_count": drifted}
+    document = {"judges": [one.document() for one in checked], **about, "vertical": options.vertical, **told}
+    write(options.report, drift_report(document))
     if options.as_json:
-        told = {"config_hash": registry.config_hash if registry else None, "drifted_count": drifted}
-        print_json(
-            {"judges": [one.document() for one in checked], **about, "vertical": options.vertical, **told}
-        )  # fmt: skip
+        print_json(document)
     else:
         _show(checked)
     return 0 if all(one.found.passed for one in checked) else 1

@@ -12,6 +12,10 @@ from rampgate.cli.options import ConfigsOption, JsonOption, KafkaOption, Metrics
 StandingOption = Annotated[
     Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
 ]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option("--report", help="also write a page, FILE.html, or Markdown at the end of a file of another name"),
+]
 group = typer.Typer(help="Checks of the judges themselves.", no_args_is_help=True)
 
 
@@ -116,6 +120,7 @@ def drift_command(
         str | None, typer.Option("--vertical", help="whose limits hold; default: the platform's")
     ] = None,
     configs: ConfigsOption = None,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hold judges' scores now against those of their calibration, and show whose have moved.
@@ -131,7 +136,7 @@ def drift_command(
     from rampgate.cli.jobs.drift_again import ask_again
 
     asking = (outputs, seed, items, base, tuple(judge or ()), capture, baselines, model)
-    options = Options(baseline, current, *asking, vertical, configs, as_json)
+    options = Options(baseline, current, *asking, vertical, configs, as_json, report)
     raise typer.Exit(check_drift(options) if outputs is None and seed is None else ask_again(options))
 
 
@@ -145,6 +150,7 @@ def inversion_command(
     standing: StandingOption = None,
     kafka: KafkaOption = None,
     configs: ConfigsOption = None,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hold judges' scores against people's of the same items, and show who scores against them (PF-9 FR-10).
@@ -156,7 +162,7 @@ def inversion_command(
     """
     from rampgate.checks.inversion import Options, check_inversion
 
-    raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json)))
+    raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json, report)))
 
 
 @group.command("agreement")
@@ -173,6 +179,7 @@ def agreement_command(
         Path | None, typer.Option(help="the reference set that the round enters once every category clears")
     ] = None,
     round_name: Annotated[str | None, typer.Option("--round", help="the round's name in the reference set")] = None,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how far annotators agree: Krippendorff's alpha by category, and what lowers it (PF-9 FR-14).
@@ -184,7 +191,7 @@ def agreement_command(
     """
     from rampgate.checks.agreement import Options, check_agreement
 
-    raise typer.Exit(check_agreement(Options(file, level, thresholds, reference, round_name, as_json)))
+    raise typer.Exit(check_agreement(Options(file, level, thresholds, reference, round_name, as_json, report)))
 
 
 @group.command("cadence")

@@ -1,0 +1,115 @@
+"""Says what the reports of `check inversion`, `drift` and `agreement` have, from the documents of `--json`. Pure.
+
+A report so can't tell other numbers than the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rampgate.report.page import Cell, Report, Section, Value
+
+SHOWN = 20
+"""Items of a quarantined category that a report lists, the most disagreed about first."""
+Told = Mapping[str, Any]
+UNDECIDED = Cell("nobody can tell", "warn")
+
+
+def inversion_report(told: Told) -> Report:
+    heads = ("n", "Pearson", "95 %", "Spearman", "Result")
+    judged = ("Judge", *heads, "Detectable", "Why")
+    results = {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}
+
+    def row(one: Told, *about: Value) -> list[Value]:
+        numbers = (one["n"], one["pearson"], one["pearson_ci95"], one["spearman"])
+        return [*about, *numbers, results[one["inverted"]]]
+
+    judges = [[*row(one, one["judge_id"]), one["detectable"], one["reason"]] for one in told["judges"]]
+    composites = [[*row(one, one["composite"]), one["detectable"], one["reason"]] for one in told["composites"]]
+    slices = [[*row(one, one["judge_id"], f"{one['field']}: {one['value']}"), one["holm_p"]] for one in told["slices"]]
+    whole = [one["inverted"] for one in (*told["judges"], *told["composites"])]
+    return Report(
+        "Judges against people",
+        *_result(whole, True, "inverted"),
+        [
+            Section("Judges", judged, judges),
+            *_if_any(Section("Composites", ("Composite", *judged[1:]), composites)),
+            *_if_any(Section("By slice, which decides nothing", ("Judge", "Slice", *heads, "Holm's p"), slices)),
+        ],
+    )
+
+
+def drift_report(told: Told) -> Report:
+    heads = ("Judge", "Result", "KL", "Limit", "Source", "Scores", "Scores then", "Ceiling", "Floor", "N/A", "Unscored")
+    results = {True: Cell("holds", "pass"), False: Cell("drifted", "fail"), None: UNDECIDED}
+    rows = [
+        [
+            one["judge_id"], results[one["passed"]], one["kl"], one["threshold"], one["threshold_source"],
+            one["n"], one["baseline_n"], one["ceiling_fraction"], one["floor_fraction"], one["na_share"],
+            one["unscored_share"],
+        ]
+        for one in told["judges"]
+    ]  # fmt: skip
+    notes = [
+        f"{one['judge_id']}: {said}" for one in told["judges"] for said in (one["reason"], *one["warnings"]) if said
+    ]
+    if any(one["passed"] is False for one in told["judges"]):
+        notes.append("A judge that has drifted stays in its gates: revise its prompt, or calibrate again.")
+    whole = [one["passed"] for one in told["judges"]]
+    return Report("Drift of judges", *_result(whole, False, "drifted"), [Section("Judges", heads, rows, notes)])
+
+
+def agreement_report(told: Told) -> Report:
+    heads = ("Category", "Result", "Alpha", "95 %", "Threshold", "Source", "Level", "Items", "Ratings", "Pairs alike")
+    results = {True: Cell("quarantined", "fail"), False: Cell("clears", "pass")}
+    rows = [
+        [
+            one["category"], results[one["quarantined"]], one["alpha"], one["alpha_ci95"], one["threshold"],
+            str(one["baseline_source"]), str(one["level"]), one["n_items"], one["n_ratings"], one["pairwise_agreement"],
+        ]
+        for one in told["categories"]
+    ]  # fmt: skip
+    apart = [one for one in told["categories"] if one["quarantined"]]
+    notes = [f"{one['category']}: {one['reason']}" for one in apart]
+    whole = [not one["quarantined"] for one in told["categories"]]
+    return Report(
+        "Agreement of annotators",
+        *_result(whole, False, "quarantined"),
+        [Section("Categories", heads, rows, notes), *(part for one in apart for part in _talk_about(one))],
+    )
+
+
+def _talk_about(one: Told) -> list[Section]:
+    """What annotators of a quarantined category go through before they score again."""
+    name = one["category"]
+    items = [[item["item_id"], item["disagreement"], item["pairwise_agreement"]] for item in one["items"][:SHOWN]]
+    people = [[each["annotator"], each["n_ratings"], each["alpha_without"]] for each in one["annotators"]]
+    codebook = [
+        [" or ".join(map(_rating, entry["ratings"])), entry["n_items"], entry["disagreement"]]
+        for entry in one["codebook"][:SHOWN]
+    ]
+    sections = (
+        Section(f"{name}: items to talk about", ("Item", "Part of the disagreement", "Pairs alike"), items),
+        Section(f"{name}: annotators", ("Annotator", "Ratings", "Alpha without"), people),
+        Section(f"{name}: codebook entries to tighten", ("Ratings", "Items", "Part"), codebook),
+    )
+    return [section for section in sections if section.rows]
+
+
+def _rating(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _result(found: Sequence[bool | None], bad: bool, word: str) -> tuple[str, str]:
+    """The words and the tone of the whole."""
+    many, unknown = sum(one is bad for one in found), sum(one is None for one in found)
+    if many:
+        return f"{many} {word}", "fail"
+    if unknown:
+        return f"nobody can tell of {unknown}", "warn"
+    return (f"none {word}" if found else "nothing was checked"), "pass"
+
+
+def _if_any(section: Section) -> list[Section]:
+    return [section] if section.rows else []

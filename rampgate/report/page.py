@@ -1,0 +1,144 @@
+"""Writes a report of a check as Markdown and as one HTML page that loads nothing: sections of a text, a table, a list.
+
+What stands in it is escaped for the form at hand: ids come from files, and reasons quote them. Pure but for `write`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rampgate.ci_gate.report_page import POLICY, STYLE
+from rampgate.ci_gate.report_page import text as in_html
+from rampgate.ci_gate.report_texts import text as in_markdown
+from rampgate.console import Failure
+from rampgate.registry.file_writer import replace_file
+
+MOST_ROWS = 1_000
+"""Rows of a table that a report has; it says how many more there are. `--json` has all."""
+OWN_STYLE = "h2{margin-top:1.5rem}td.left{min-width:9rem}"
+PAGES = {".html", ".htm"}
+SIGNS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A result in a table: its words, and whether they are good (`pass`), bad (`fail`) or neither (`warn`)."""
+
+    words: str
+    tone: str
+
+
+Value = str | float | int | None | Sequence[float] | Cell
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report. `heads` name the table's columns; `notes` come below it."""
+
+    title: str
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[Value]] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A check's result. `tone` is that of the whole: `pass`, `warn` or `fail`."""
+
+    title: str
+    result: str
+    tone: str
+    sections: Sequence[Section]
+
+
+def check_path(path: Path | None) -> None:
+    """Raises Failure before the check costs anything."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise Failure(f"--report {path}: name a file in a folder that exists")
+
+
+def write(path: Path | None, report: Report) -> None:
+    """Write the report, a page to a file that is called so, else Markdown at the file's end, as to a job's summary.
+    Raises Failure."""
+    if path is None:
+        return
+    try:
+        if path.suffix.lower() in PAGES:
+            replace_file(path, html(report))
+            return
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        with os.fdopen(file, "wb") as opened:
+            opened.write(markdown(report).encode())
+    except OSError as error:
+        raise Failure(f"--report {path}: can't be written: {error.strerror or error}") from error
+
+
+def markdown(report: Report) -> str:
+    lines = [f"## {SIGNS[report.tone]} {in_markdown(report.title)}: {in_markdown(report.result)}", ""]
+    for section in report.sections:
+        lines += [f"### {in_markdown(section.title)}", ""]
+        if section.rows:
+            lines += [_row(map(in_markdown, section.heads)), _row("---" for _ in section.heads)]
+            lines += [_row(map(_in_markdown, row)) for row in section.rows[:MOST_ROWS]] + [""]
+        notes = [*_left_out(section), *section.notes]
+        lines += [f"- {in_markdown(note)}" for note in notes] + [""] * bool(notes)
+    return "\n".join([*lines, ""])
+
+
+def html(report: Report) -> str:
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{in_html(report.title)}</title><style>{STYLE}{OWN_STYLE}</style></head><body><main>",
+        f'<h1>{in_html(report.title)}: <span class="{report.tone}">{in_html(report.result)}</span></h1>',
+        *(part for section in report.sections for part in _section(section)),
+        "</main></body></html>\n",
+    ]
+    return "".join(parts)
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"<h2>{in_html(section.title)}</h2>"
+    if section.rows:
+        heads = "".join(f"<th>{in_html(head)}</th>" for head in section.heads)
+        rows = "".join(f"<tr>{''.join(map(_in_html, row))}</tr>" for row in section.rows[:MOST_ROWS])
+        yield (
+            f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+        )  # fmt: skip
+    notes = "".join(f"<li>{in_html(note)}</li>" for note in (*_left_out(section), *section.notes))
+    if notes:
+        yield f"<ul>{notes}</ul>"
+
+
+def _left_out(section: Section) -> Iterator[str]:
+    if (more := len(section.rows) - MOST_ROWS) > 0:
+        yield f"{more:,} rows more are in the document of --json"
+
+
+def _row(cells: Iterator[str] | map[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _in_markdown(value: Value) -> str:
+    if isinstance(value, Cell):
+        return f"{SIGNS[value.tone]} {in_markdown(value.words)}"
+    return in_markdown(_words(value)).replace("\n", " ")
+
+
+def _in_html(value: Value) -> str:
+    if isinstance(value, Cell):
+        return f'<td class="{value.tone}">{in_html(value.words)}</td>'
+    side = ' class="left"' if isinstance(value, str) else ""
+    return f"<td{side}>{in_html(_words(value))}</td>"
+
+
+def _words(value: str | float | Sequence[float] | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, (int, float)):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return " to ".join(f"{end:.3g}" for end in value)

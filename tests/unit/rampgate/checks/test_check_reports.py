@@ -1,0 +1,113 @@
+"""`--report` of `check inversion`, `drift` and `agreement`: a page and Markdown of what `--json` tells."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.report.page import MOST_ROWS, Report, Section, html, markdown
+from tests.unit.rampgate.checks.score_commands import alone, ran, scored
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+HOSTILE = "<script>alert(1)</script>|`**@team\n# [x](http://evil)"
+
+
+class Page(HTMLParser):
+    """The tags of a page, and its texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags, self.words = list[str](), ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words += f"{data}\n"
+
+
+def pairs(judge: str, sign: int) -> list[dict[str, Any]]:
+    return [
+        {"judge_id": judge, "item_id": f"i{n}", "judge_score": sign * (n % 7) + n % 3, "human_score": n % 7}
+        for n in range(60)
+    ]
+
+
+def ratings(category: str, apart: int) -> list[dict[str, Any]]:
+    return [
+        {"category": category, "item_id": f"{HOSTILE}{n}", "annotator": who, "score": (n + apart * place * n) % 5}
+        for n in range(30)
+        for place, who in enumerate(("ann", "bob"))
+    ]
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[list[str], list[str]]]:
+    """Each check's words, and what its report says."""
+    alone(tmp_path, monkeypatch)
+    human = jsonl(tmp_path / "human.jsonl", *pairs(HOSTILE, -1), *pairs("sound", 1))
+    then = jsonl(tmp_path / "then.jsonl", *scored(HOSTILE, [1, 2, 3, 4, 5] * 20))
+    now = jsonl(tmp_path / "now.jsonl", *scored(HOSTILE, [2, 3, 4, 5, 5] * 20))
+    rated = jsonl(tmp_path / "rated.jsonl", *ratings(HOSTILE, 1), *ratings("sound", 0))
+    return {
+        "inversion": ([str(human)], ["1 inverted", "not inverted"]),
+        "drift": ([str(then), str(now)], ["nobody can tell of 1", "no limit"]),
+        "agreement": ([str(rated)], ["1 quarantined", "clears", "items to talk about", "codebook entries"]),
+    }
+
+
+@pytest.mark.parametrize("check", ["inversion", "drift", "agreement"])
+def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
+    check: str,
+    commands: dict[str, tuple[list[str], list[str]]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words, says = commands[check]
+    page, text = tmp_path / "report.html", tmp_path / "summary"
+    text.write_text("before\n")
+    for file in (page, text):
+        code, told, _ = ran(capsys, monkeypatch, "check", check, *words, "--report", str(file), "--json")
+        assert code == 1
+        assert told, "the document stays what it is"
+    whole = Page(page.read_text())
+    assert not {"script", "img", "a", "iframe", "link"} & set(whole.tags)
+    assert "default-src 'none'" in page.read_text(), "a browser loads nothing for it"
+    summary = text.read_text()
+    assert summary.startswith("before\n## ")
+    assert "<script" not in summary
+    assert "@team" not in summary
+    assert not re.search(r"^# ", summary, re.MULTILINE)
+    for said in says:
+        assert said in whole.words, whole.words
+        assert said in summary
+    for table in summary.split("\n\n"):
+        rows = [re.sub(r"\\.", "", row).count("|") for row in table.splitlines() if row.startswith("| ")]
+        assert len(set(rows)) <= 1, "no text ends a cell"
+
+
+def test_a_report_goes_to_a_folder_that_exists_or_the_check_does_not_begin(
+    commands: dict[str, tuple[list[str], list[str]]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for check, (words, _) in commands.items():
+        file = str(tmp_path / "nowhere" / "report.html")
+        code, _, told = ran(capsys, monkeypatch, "check", check, *words, "--report", file)
+        assert (code, "--report" in told) == (2, True), told
+
+
+def test_a_report_of_very_many_rows_says_how_many_it_leaves_out() -> None:
+    rows = [[f"i{n}", n / 7, None, (0.1, 0.25), 1_234] for n in range(MOST_ROWS + 5)]
+    report = Report("T", "fine", "pass", [Section("S", ("a", "b", "c", "d", "e"), rows)])
+    for made in (html(report), markdown(report)):
+        assert "5 rows more" in made
+        assert "0.1 to 0.25" in made
+        assert "1,234" in made
