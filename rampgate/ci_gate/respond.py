@@ -12,11 +12,13 @@ from evalcore.evaluations import evaluation_of, lines_of, strangers
 from evalcore.gates.gate import Gate
 from evalcore.gates.regression import look
 from evalcore.registry.registry import Registry
+from evalcore.scoring.answers import NotApplicable
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import Failure, run, user
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
 from rampgate.worker.live_judging import watch_limits
+from schemas.checks import evaluation
 from schemas.checks.evaluation import Evaluation, Origin
 from schemas.dead_letters import clean
 from schemas.topics import Topics
@@ -40,8 +42,15 @@ def refuse_strangers(gate: Gate, agent: tuple[str, str]) -> None:
 
 
 def respond(settings: Settings, outcome: GateRun, origin: Origin, agent: tuple[str, str]) -> None:
-    """Hand the outcome over and say on stderr what follows. Raises Failure, also where nothing was judged."""
+    """Hand the outcome over and say on stderr what follows. Raises Failure, also where nothing was judged, or too much
+    for a worker's memory."""
     wanted, now = outcome.wanted, datetime.now(UTC)
+    answers = sum(not isinstance(one.answer, NotApplicable) for one in outcome.scored.judgements)
+    if answers > evaluation.MOST_ANSWERS:
+        raise Failure(
+            f"--respond: {answers:,} answers, of which workers take {evaluation.MOST_ANSWERS:,}: "
+            "nothing was handed over; ask about fewer traces, or in parts"
+        )
     made = evaluation_of(outcome.scored, wanted.vertical, origin, agent, str(uuid.uuid4()), user(), now)
     if not made.judges:
         raise Failure("--respond: nothing was judged, so there is nothing to respond to")

@@ -115,6 +115,20 @@ def test_what_follows_is_said_and_without_the_option_nothing_does(rig: Traced, s
     assert sent == []
 
 
+def test_more_answers_than_workers_take_are_told_and_not_handed_over(
+    rig: Traced, sent: list[Evaluation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = sum(one["n"] for one in verdict(*on(rig), *ASKED)["per_judge_scores"].values())
+    assert len(sent) == 1
+    for most, handed in ((judged, 2), (judged - 1, 2)):
+        monkeypatch.setattr("schemas.checks.evaluation.MOST_ANSWERS", most)
+        done = ran(*on(rig), *ASKED, "--json")
+        assert '"verdict": "pass"' in done.stdout, "the outcome stands"
+        assert len(sent) == handed
+    assert isinstance(done.exception, Failure)
+    assert f"{judged:,} answers, of which workers take {judged - 1:,}" in str(done.exception)
+
+
 def test_a_topic_out_of_reach_is_told_after_the_outcome(rig: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hand_over(settings: Settings, made: Evaluation) -> None:
         raise Unavailable("Kafka producer: nobody there")
