@@ -15,6 +15,7 @@ from rampgate.cli import (
     check,
     datasets,
     dead_letters,
+    export,
     gate,
     local,
     manifest,
@@ -44,7 +45,7 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, optimize, datasets, traces, triage)
+_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, optimize, datasets, traces, export, triage)
 for group in (local, processes, dead_letters, queries, *_JUDGES):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.

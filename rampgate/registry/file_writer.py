@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write `text` as the file, keeping the mode of an existing one and following a link.
+    """Write `text` as the file, as `replacing` does."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which becomes the one at `path` when the context ends well, keeping the mode of an existing
+    one and following a link.
 
     Raises OSError, and PermissionError for a read-only file, which a rename would replace nevertheless.
     """
@@ -21,7 +31,7 @@ def replace_file(path: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(mode)

@@ -1,0 +1,190 @@
+"""`rampgate export` against a local Opik (PF-9 FR-12): what stands in its lines, in what order, and who may have them.
+
+On real Kafka: `tests/stream/test_export_audit.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agents.ports import Unavailable
+from rampgate.export import command
+from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
+from tests.contract.opik.sync_rig import Rig
+from tests.contract.opik.traces_rig import MINUTE, iso, now
+from tests.unit.rampgate.cli.registry_copies import Ran, copied
+
+DOWN = "feedback_scores.user_signal_thumbs < 0"
+AWKWARD = "one\u2028two\u2029\x85\x1b[31m\x00 \U0001f600 three\r\nfour"
+
+
+class Sink:
+    """The audit's producer; `failing_after`: it takes so many records and no more."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.failing_after: int | None = None
+
+    async def send(self, messages: Any) -> None:
+        if len(self.records) == self.failing_after:
+            raise Unavailable("Kafka producer: gone")
+        self.records += [orjson.loads(value) for _, _, value, _ in messages]
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def sink(monkeypatch: pytest.MonkeyPatch) -> Sink:
+    made = Sink()
+    monkeypatch.setattr(command, "Producer", lambda access: made)
+    return made
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatch, sink: Sink) -> Rig:
+    monkeypatch.setattr(command, "configure_logs", lambda level, form: None)
+    monkeypatch.setenv("RAMPGATE_OPIK_LOOKUPS_PER_MINUTE", "60000")
+    return Rig(copied(tmp_path), opik)
+
+
+async def add(
+    rig: Rig, response_id: str, ago: int, thumbs: float | None = -1.0, said: Any = "hi", **metadata: Any
+) -> str:
+    """A turn that began so many minutes ago; returns its trace's id."""
+    project, at = metadata.pop("project", "receipts-eval"), now() - ago * MINUTE
+    labels = {"response_id": response_id, "vertical": "receipts", "sub_agent": "scan", "prompt_version": 7}
+    trace = {"id": trace_id_at(at), "project_name": project, "name": "turn", "start_time": iso(at)}
+    texts = {"input": {"q": said}, "output": said if isinstance(said, str) else {"a": said}}
+    await rig.opik.add_traces(trace | {"end_time": iso(at + 5), "metadata": {**labels, **metadata}, **texts})
+    if thumbs is not None:
+        await rig.opik.add_score(str(trace["id"]), "user_signal_thumbs", thumbs, project)
+    return str(trace["id"])
+
+
+async def export(rig: Rig, *flags: str, where: str = DOWN, vertical: str = "receipts", **environment: str) -> Ran:
+    return await rig.run("export", "--where", where, "--vertical", vertical, *flags, **environment)
+
+
+def lines(content: str) -> list[dict[str, Any]]:
+    return [json.loads(one) for one in content.split("\n")[:-1]]
+
+
+async def test_pf9_fr12_ac12_each_turn_that_matches_is_a_line_with_texts_and_all_scores(rig: Rig, sink: Sink) -> None:
+    trace_id = await add(rig, "down", 5, said="where is it?", category="tips")
+    await rig.opik.add_score(trace_id, "tone", 2, "receipts-eval")
+    await rig.opik.add_score(trace_id, "helpfulness", 4, "receipts-eval")
+    await rig.opik.add_score(trace_id, "user_signal_reroll", 1, "receipts-eval")
+    await add(rig, "up", 4, thumbs=1.0)
+    await add(rig, "silent", 3, thumbs=None)
+    ran = await export(rig)
+    assert ran.code == 0, ran.err
+    (found,) = lines(ran.out)
+    assert found.pop("timestamp").startswith("20")
+    assert found == {
+        "trace_id": trace_id,
+        "response_id": "down",
+        "vertical": "receipts",
+        "sub_agent": "scan",
+        "prompt_version": "7",
+        "category": "tips",
+        "user_query": '{"q": "where is it?"}',
+        "agent_response": "where is it?",
+        "judge_scores": {"helpfulness": 4.0, "tone": 2.0},
+        "feedback_scores": {"user_signal_reroll": 1.0, "user_signal_thumbs": -1.0},
+    }
+    (record,) = sink.records
+    assert (record["purpose"], record["vertical"], record["count"]) == ("eval", "receipts", 1)
+    assert record["caller"].startswith("cli:")
+    assert record["query"]["where"] == "feedback_scores.user_signal_thumbs < 0.0"
+
+
+async def test_nothing_of_other_verticals_sub_agents_and_times_is_exported(rig: Rig) -> None:
+    await add(rig, "mine", 5)
+    await add(rig, "other-sub-agent", 5, sub_agent="chat")
+    await add(rig, "old", 3 * 24 * 60)
+    await add(rig, "theirs", 5, vertical="rewards_assistant")
+    await add(rig, "elsewhere", 5, project="consumer-agent")
+    ran = await export(rig, "--sub-agent", "scan", "--since", "1d")
+    assert [one["response_id"] for one in lines(ran.out)] == ["mine"]
+
+
+async def test_audit_counts_and_hashes_equal_the_export_page_by_page(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PF-9 FR-12: PS-5's sink captures the access."""
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 3)
+    for number in range(8):
+        await add(rig, f"r-{number}", 20 - number)
+    file = tmp_path / "out.jsonl"
+    ran = await export(rig, "--output", str(file), "--json")
+    assert ran.code == 0, ran.err
+    ids = [one["response_id"] for one in lines(file.read_text())]
+    assert ids == [f"r-{number}" for number in range(7, -1, -1)]
+    assert [record["count"] for record in sink.records] == [3, 3, 2]
+    for number, record in enumerate(sink.records):
+        page = sorted(ids[3 * number : 3 * number + 3])
+        assert record["response_ids_sha256"] == hashlib.sha256("\n".join(page).encode()).hexdigest()
+    assert (ran.json["lines"], ran.json["pages"], ran.json["limit_reached"]) == (8, 3, False)
+    assert ran.json["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    limited = await export(rig, "--limit", "4")
+    assert [one["response_id"] for one in lines(limited.out)] == ids[:4]
+    assert [record["count"] for record in sink.records[3:]] == [3, 1]
+    assert "there may be more" in limited.err
+
+
+async def test_pf9_ac12_without_audit_there_is_no_line(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(5):
+        await add(rig, f"r-{number}", 20 - number)
+    sink.failing_after = 1
+    ran = await export(rig)
+    assert (ran.code, "can't be audited" in ran.err) == (2, True)
+    assert [one["response_id"] for one in lines(ran.out)] == ["r-4", "r-3"], "what is audited, and no more"
+    file = tmp_path / "out.jsonl"
+    sink.failing_after = 2
+    ran = await export(rig, "--output", str(file))
+    assert ran.code == 2
+    assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == [], "no half of a file"
+
+
+async def test_texts_survive_whatever_stands_in_them(rig: Rig, tmp_path: Path) -> None:
+    await add(rig, "text", 5, said=AWKWARD)
+    file = tmp_path / "out.jsonl"
+    assert (await export(rig, "--output", str(file))).code == 0
+    content = file.read_text()
+    assert len(content.splitlines()) == 1
+    (found,) = lines(content)
+    assert found["agent_response"] == AWKWARD
+
+
+async def test_bad_input_ends_with_2_and_what_to_do(rig: Rig, sink: Sink, tmp_path: Path) -> None:
+    await add(rig, "r", 5)
+    bad = {
+        "--where: column 1": await export(rig, where="thumbs < 0"),
+        "receipts": await export(rig, vertical="reciepts"),
+        "--since": await export(rig, "--since", "yesterday"),
+        "not in the past": await export(rig, "--since", "2999-01-01"),
+        "--output FILE": await export(rig, "--json"),
+        "can't be written": await export(rig, "--output", str(tmp_path / "no" / "file")),
+        "Opik": await export(rig, RAMPGATE_OPIK="http://127.0.0.1:9"),
+    }
+    for told, ran in bad.items():
+        assert (ran.code, ran.out, told in ran.err) == (2, "", True), ran.err
+
+
+async def test_a_vertical_is_read_with_its_own_key_alone(rig: Rig, sink: Sink) -> None:
+    await add(rig, "r", 5)
+    file = rig.configs / "verticals" / "receipts.yaml"
+    file.write_text(file.read_text() + f"\napi_key_file: {rig.configs / 'no-such-key'}\n")
+    ran = await export(rig, RAMPGATE_OPIK_API_KEY="the operator's")
+    assert (ran.code, ran.out, "api_key_file of receipts" in ran.err) == (2, "", True)
+    assert sink.records == []

@@ -1,0 +1,101 @@
+"""`rampgate export` as a process: the topic on Kafka tells of exactly what it wrote (PF-9 FR-12, AC-12)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uuid6
+from confluent_kafka import Consumer
+
+from rampgate.local.dev import DevStack
+from rampgate.local.services.process import ServiceUnavailable
+from tests.asking import HTTP
+from tests.giving_up import give_up
+from tests.stream.local.dev_rig import rampgate
+from tests.waiting import until
+
+PROJECT = "receipts-eval"
+MANY = 600
+"""More than a page of turns with texts."""
+
+
+@pytest.fixture(scope="module")
+def dev() -> Iterator[DevStack]:
+    """The embedded services without a worker: an export needs none."""
+    try:
+        with DevStack(worker=False) as stack:
+            yield stack
+    except ServiceUnavailable as error:
+        give_up(error)
+
+
+def turns(dev: DevStack) -> set[str]:
+    """MANY turns, of which every other one is voted down; returns the ids of those."""
+    began = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    traces: list[dict[str, Any]] = [
+        {
+            "id": str(uuid6.uuid7()), "project_name": PROJECT, "name": "turn", "start_time": began, "end_time": began,
+            "input": f"question {number}", "output": f"answer {number}",
+            "metadata": {"response_id": f"r-{number}", "vertical": "receipts"},
+        }
+        for number in range(2 * MANY)
+    ]  # fmt: skip
+    scores = [
+        {"id": trace["id"], "project_name": PROJECT, "name": "user_signal_thumbs", "source": "sdk",
+         "value": 1.0 if number % 2 else -1.0}
+        for number, trace in enumerate(traces)
+    ]  # fmt: skip
+    base = f"{dev.addresses['opik']}/v1/private/traces"
+    for first in range(0, 2 * MANY, 600):
+        HTTP.post(f"{base}/batch", json={"traces": traces[first : first + 600]}).raise_for_status()
+        HTTP.put(f"{base}/feedback-scores", json={"scores": scores[first : first + 600]}).raise_for_status()
+    return {f"r-{number}" for number in range(0, 2 * MANY, 2)}
+
+
+def audited(dev: DevStack, exported: int) -> list[dict[str, Any]]:
+    """The audit records, once they tell of so many turns, and of no more."""
+    consumer = Consumer(
+        {"bootstrap.servers": dev.addresses["kafka"], "group.id": "auditor", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["ps5.query_audit"])
+    found: list[dict[str, Any]] = []
+
+    def enough() -> bool:
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is None:
+            found.append(json.loads(message.value()))
+        return sum(record["count"] for record in found) >= exported
+
+    until(enough, "the audit records")
+    assert consumer.poll(0.5) is None
+    consumer.close()
+    return found
+
+
+def test_pf9_ac12_counts_and_hashes_on_kafka_are_those_of_the_file(dev: DevStack, tmp_path: Path) -> None:
+    expected, file = turns(dev), tmp_path / "down.jsonl"
+    ran = rampgate(
+        dev, "export", "--where", "feedback_scores.user_signal_thumbs < 0", "--vertical", "receipts",
+        "--output", str(file), "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert {line["response_id"] for line in lines} == expected
+    assert len(lines) == MANY
+    assert all(line["user_query"].startswith("question ") for line in lines)
+    assert all(line["agent_response"].startswith("answer ") for line in lines)
+    records = audited(dev, MANY)
+    assert len(records) == ran.json["pages"] > 1
+    begin = 0
+    for record in records:
+        assert (record["purpose"], record["vertical"]) == ("eval", "receipts")
+        ids = sorted(line["response_id"] for line in lines[begin : begin + record["count"]])
+        assert record["response_ids_sha256"] == hashlib.sha256("\n".join(ids).encode()).hexdigest()
+        begin += record["count"]
+    assert begin == MANY, "the records tell of every line"
