@@ -149,7 +149,8 @@ def composites_of(
     return {judge_id(name): pairs for name, pairs in judges.items()}, made
 
 
-def _numbers(found: Correlation) -> dict[str, Any]:
+def numbers(found: Correlation) -> dict[str, Any]:
+    """A correlation as documents have it (PF-9 AC-10)."""
     return {
         "n": int(found.n),
         "pearson": found.pearson,
@@ -159,12 +160,12 @@ def _numbers(found: Correlation) -> dict[str, Any]:
 
 
 def _told(one: Standing) -> dict[str, Any]:
-    return {**_numbers(one.found), "inverted": one.inverted, "detectable": one.detectable, "reason": one.reason}
+    return {**numbers(one.found), "inverted": one.inverted, "detectable": one.detectable, "reason": one.reason}
 
 
 def _slice(one: SliceStanding) -> dict[str, Any]:
     about = {"judge_id": one.name, "field": one.field, "value": one.value}
-    return {**about, **_numbers(one.found), "holm_p": one.adjusted_p, "inverted": one.against}
+    return {**about, **numbers(one.found), "holm_p": one.adjusted_p, "inverted": one.against}
 
 
 def _show(done: InversionRun) -> None:

@@ -142,7 +142,12 @@ def drift_command(
 
 @group.command("inversion")
 def inversion_command(
-    file: Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")],
+    file: Annotated[Path | None, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")] = None,
+    users: Annotated[
+        bool, typer.Option("--users", help="against users' thumbs in Opik instead: a closed week and the one before")
+    ] = False,
+    vertical: Annotated[str | None, typer.Option(help="with --users: this vertical alone; default: all")] = None,
+    week: Annotated[str | None, typer.Option(help="with --users: as 2026-W47; default: the last closed week")] = None,
     publish: Annotated[
         bool,
         typer.Option("--publish", help="suspend and reinstate by the results: lines need a judge_version"),
@@ -158,10 +163,22 @@ def inversion_command(
     Also composites of the manifest, and slices where lines have a category, vertical or sub_agent. Exit code 1 if a
     judge or composite is inverted or nobody can tell, 2 for a bad file.
 
+    With --users no file is read: a judge is inverted that scored against users in two closed weeks in a row. Nobody is
+    suspended by that.
+
     Example: rampgate check inversion specs/verticals/receipts/eval/human-scores.jsonl
     """
     from rampgate.checks.inversion import Options, check_inversion
+    from rampgate.console import Failure
 
+    if users:
+        if file is not None or publish or standing is not None or report is not None:
+            raise Failure("--users reads Opik and suspends nobody: leave out file, --publish, --standing and --report")
+        from rampgate.inversion.users import UsersAsked, check_users
+
+        raise typer.Exit(check_users(UsersAsked(vertical, week, configs, as_json)))
+    if file is None or vertical is not None or week is not None:
+        raise Failure("give a file of people's scores, or --users; --vertical and --week go with --users")
     raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json, report)))
 
 
