@@ -33,6 +33,11 @@ CandidateAnswer = Mapping[str, Any] | Failed
 """The fields of an answer: `output`, and others that judges read, such as `tool_calls`."""
 
 
+def question(item: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a candidate is asked of an item, never what was expected of it. `beside` goes with every item."""
+    return {"input": item.get("input"), "metadata": item.get("metadata") or {}, **beside}
+
+
 @dataclass
 class Pending:
     """An answer that is still to come. `ask` waits for it, once; `found` holds it then."""
@@ -155,7 +160,7 @@ def answered(
     """Returns a dataset's item with the candidate's answer and the judges that fire on it. The item may name the judges
     of its category that fit it (`metadata.applicable_metrics`). Only safety judges score an item of an unknown
     category."""
-    item = _item(row, answer, registry.manifest.get("schema", {}), number)
+    item = with_output(row, answer, registry.manifest.get("schema", {}), number)
     return replace(item, judges=judges_of(row, registry, vertical) or frozenset())
 
 
@@ -166,7 +171,8 @@ def judges_of(row: Mapping[str, Any], registry: Registry, vertical: str | None) 
     return firing & fitting if firing is not None and fitting else firing
 
 
-def _item(row: Mapping[str, Any], answer: CandidateAnswer, schema: Mapping[str, Any], number: int) -> Item:
+def with_output(row: Mapping[str, Any], answer: CandidateAnswer, schema: Mapping[str, Any], number: int = 0) -> Item:
+    """Returns an item of a dataset with the candidate's answer, none of whose fields replaces the item's own."""
     own = {name: value for name, value in row.items() if name not in FIELDS_OF_ANSWERS}
     if isinstance(answer, Failed):
         return dataset_item(own, schema, number, answer.why)

@@ -180,7 +180,7 @@ def _change(
         ends: tuple[float, float] | None = (float(kinds[0]), float(kinds[0]))
     else:
         ends = bca_interval(lambda rows: rows @ kinds / rows.sum(axis=1), counts.astype(np.float64), seed)
-    p = sign_flip_p(differences, seed) if tested else 1.0
+    p = float(sign_flip_p(differences[None, differences != 0], seed)[0]) if tested else 1.0
     old, new = (float(one) for one in sides.mean(axis=0))
     return Change(len(pairs), old, new, float(differences.mean()), ends, p)
 

@@ -107,8 +107,15 @@ def _no_number(line: bytes) -> str:
         one = json.loads(line)
     except (ValueError, RecursionError):
         return ""
-    fields = one.items() if isinstance(one, dict) else ()
-    return next((name for name, value in fields if isinstance(value, float) and not math.isfinite(value)), "")
+    return ".".join(_way_to_no_number(one) or ())
+
+
+def _way_to_no_number(one: object) -> tuple[str, ...] | None:
+    if isinstance(one, float) and not math.isfinite(one):
+        return ()
+    fields = one.items() if isinstance(one, dict) else enumerate(one) if isinstance(one, list) else ()
+    ways = ((str(name), _way_to_no_number(value)) for name, value in fields)
+    return next(((name, *way) for name, way in ways if way is not None), None)
 
 
 def _unwrapped(one: dict[str, Any]) -> dict[str, Any]:

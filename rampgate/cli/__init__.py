@@ -24,6 +24,7 @@ from rampgate.cli import (
     processes,
     queries,
     rules,
+    suite,
     traces,
     triage,
     vertical,
@@ -45,7 +46,21 @@ def rampgate() -> None:
     """Every command takes --help; those that answer take --json."""
 
 
-_JUDGES = (rules, manifest, vertical, gate, overrides, check, calibrate, optimize, datasets, traces, export, triage)
+_JUDGES = (
+    rules,
+    manifest,
+    vertical,
+    gate,
+    overrides,
+    check,
+    calibrate,
+    optimize,
+    datasets,
+    suite,
+    traces,
+    export,
+    triage,
+)
 for group in (local, processes, dead_letters, queries, *_JUDGES):
     group.register(app)
 # Without a default, typer reads an absent --help with pydantic, whose import takes longer than all the rest.

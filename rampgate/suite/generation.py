@@ -6,10 +6,9 @@ sample one. A failure is not kept: the next run asks again.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -52,6 +51,15 @@ class Generated:
 
 
 @dataclass(frozen=True)
+class Known:
+    """A wanted sample, the key under which its answer is kept, and the answer where it is."""
+
+    wanted: Wanted
+    key: str
+    held: Generated | None
+
+
+@dataclass(frozen=True)
 class Generator:
     """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once."""
 
@@ -62,28 +70,25 @@ class Generator:
     clock: Callable[[], float] = time.monotonic
     told: Callable[[Generated], None] = lambda generated: None
 
-    async def generate(self, wanted: Sequence[Wanted]) -> list[Generated]:
-        """Returns what was answered, in the order asked for. A store that can't be used costs calls, and no answer."""
+    async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
+        """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
         keys = [key_of(self.configuration, one) for one in wanted]
         try:
             held = await self.answers.get_many(keys)
         except Unavailable:
             held = [None] * len(keys)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._one(one, key, value))
-                for one, key, value in zip(wanted, keys, held, strict=True)
-            ]
-        return [task.result() for task in tasks]
+        return [Known(one, key, _read(one, value)) for one, key, value in zip(wanted, keys, held, strict=True)]
 
-    async def _one(self, wanted: Wanted, key: str, held: bytes | None) -> Generated:
-        found = _read(wanted, held)
+    async def one(self, known: Known) -> Generated:
+        """What the candidate answered, now where that is not kept."""
+        found = known.held
         if found is None:
             began = self.clock()
-            answer = await self.ask(wanted.case)
-            found = Generated(wanted.case_id, wanted.sample, answer, round((self.clock() - began) * 1000, 1))
+            answer = await self.ask(known.wanted.case)
+            latency = round((self.clock() - began) * 1000, 1)
+            found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
             if not isinstance(answer, Failed):
-                found = await self._keep(wanted, key, found, answer)
+                found = await self._keep(known.wanted, known.key, found, answer)
         self.told(found)
         return found
 
@@ -113,13 +118,6 @@ def key_of(configuration: str, wanted: Wanted) -> str:
     """Returns the key of all that an answer depends on."""
     asked = [configuration, wanted.case.get("input"), wanted.case.get("metadata"), wanted.sample]
     return hashlib.sha256(orjson.dumps(asked, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def samples_of(cases: Iterable[tuple[str, Mapping[str, Any]]], samples: int) -> list[Wanted]:
-    """Returns all samples of all cases: the first of each, then the second, so that a run that ends early has some of
-    every case."""
-    listed = list(cases)
-    return [Wanted(name, sample, case) for sample in range(1, samples + 1) for name, case in listed]
 
 
 def _read(wanted: Wanted, held: bytes | None) -> Generated | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from schemas.files import FileModel, Number, Path, Text
+from schemas.manifests import Endpoint
 
 FileName = Annotated[StrictStr, Field(min_length=1, max_length=1_000, pattern=r"^\S(.*\S)?$")]
 Names = Annotated[tuple[Text, ...], Field(max_length=100)]
@@ -30,7 +31,7 @@ class Part(FileModel):
 class Candidate(FileModel):
     """Who answers: an address, a command or a Python function. Exactly one of `url`, `command` and `entry`."""
 
-    url: Annotated[StrictStr, Field(pattern=r"^https?://\S+$", max_length=2_000)] | None = None
+    url: Endpoint | None = None
     """POST {input, metadata, configuration} -> {output}."""
     command: Annotated[tuple[StrictStr, ...], Field(min_length=1, max_length=100)] | None = None
     """A program and its arguments; the case as JSON on its input, the answer on its output."""
@@ -109,7 +110,9 @@ class SuiteFile(FileModel):
     vertical: Text | None = None
     """The vertical whose limits hold."""
     candidate: Candidate
+    """Who answers, and what it is made of."""
     cases: Cases
+    """Where the cases come from."""
     samples: Annotated[StrictInt, Field(ge=1, le=50)] = 3
     """Answers to each case."""
     smoke: Annotated[StrictInt, Field(ge=1, le=10_000)] = 50

@@ -15,6 +15,7 @@ from pydantic_core import core_schema
 
 from schemas.checks.agreement import AgreementFile
 from schemas.checks.canaries import CanaryFile
+from schemas.checks.suite import SuiteFile
 from schemas.judges import SAME_OPERATOR, NoiseFile, Operator, RuleFile, VerticalRuleFile
 from schemas.manifests import (
     AdjudicationsFile,
@@ -46,6 +47,7 @@ FILES: Final[dict[str, FileForm]] = {
     "judge-noise": FileForm("How much judges disagree with themselves", NoiseFile),
     "gate-paths": FileForm("Which gates a change triggers", GatePathsFile),
     "canaries": FileForm("Planted instructions, and how far they may move a judge", CanaryFile),
+    "suite": FileForm("A suite: cases, and what is looked at in their answers", SuiteFile),
     "vertical": FileForm("A registered vertical", Vertical),
 }
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -22,7 +22,7 @@ import orjson
 from agents.keys import CANDIDATE_ANSWER, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
-from evalcore.gates.golden import CandidateAnswer, Failed, Pending
+from evalcore.gates.golden import CandidateAnswer, Failed, Pending, question
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
 from evalcore.scoring.items import identity
@@ -68,8 +68,7 @@ class CandidateClient:
         if not self._answered and self._failed >= GIVEN_UP_AFTER:
             return Failed(f"not asked: the candidate answered none of the first {self._failed} items")
         try:
-            asked = {"input": item.get("input"), "metadata": item.get("metadata") or {}, **self._beside}
-            body = orjson.dumps(asked, default=str)
+            body = orjson.dumps(question(item, self._beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the item can't be sent to the candidate: {error}")
         retry = Retry(self._limits.first_pause, LONGEST_PAUSE, LONGEST_PAUSE, self._limits.tries)

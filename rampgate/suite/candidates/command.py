@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer, Failed, question
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER
 from rampgate.suite.candidates.processes import Started, environment, start
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to run in `folder`; `variables` are names of the environment that it gets beside the usual ones."""
+    """What to run in `folder`; `variables` are names of the environment that it gets beside the usual ones. `beside`
+    goes with each case."""
 
     words: Sequence[str]
     folder: Path
     variables: tuple[str, ...] = ()
     at_once: int = 2
     seconds: float = 60.0
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CommandCandidate:
@@ -42,7 +44,7 @@ class CommandCandidate:
         """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
         CancelledError."""
         try:
-            body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+            body = orjson.dumps(question(item, self._command.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
         async with self._room:
@@ -57,6 +59,9 @@ class CommandCandidate:
                 return Failed(f"the candidate gave no answer in {self._command.seconds:g} s")
             finally:
                 await started.kill()
+
+    async def close(self) -> None:
+        """Returns at once: a process ends with its case."""
 
 
 async def _answered(started: Started, body: bytes) -> CandidateAnswer:

@@ -9,15 +9,14 @@ import asyncio
 import socket
 import struct
 import subprocess
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import CandidateAnswer, Failed, question
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER
 from rampgate.suite.candidates.processes import Started, environment, start
 
@@ -31,7 +30,7 @@ GIB: Final = 1 << 30
 class EntryPoint:
     """What to run. `entry` is `module:function` in `folder`, `python` its interpreter; `variables` are names of the
     environment that it gets beside the usual ones; `memory` bytes of address space a process may have, 0 without a
-    limit."""
+    limit; `beside` goes with each case."""
 
     entry: str
     folder: Path
@@ -41,6 +40,7 @@ class EntryPoint:
     seconds: float = 60.0
     start_seconds: float = 60.0
     memory: int = 4 * GIB
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -71,7 +71,7 @@ class EntryPointCandidate:
         """The candidate's answer, or why there is none; waits while `at_once` others are asked. Raises nothing but
         CancelledError."""
         try:
-            body = orjson.dumps({"input": item.get("input"), "metadata": item.get("metadata") or {}}, default=str)
+            body = orjson.dumps(question(item, self._point.beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the case can't be sent to the candidate: {error}")
         async with self._room:
@@ -176,13 +176,3 @@ async def _exchanged(runner: _Runner, body: bytes) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise _Lost("its answer is no object")
     return said
-
-
-@asynccontextmanager
-async def running(point: EntryPoint) -> AsyncIterator[EntryPointCandidate]:
-    """Yields the candidate, and ends its processes."""
-    candidate = EntryPointCandidate(point)
-    try:
-        yield candidate
-    finally:
-        await candidate.close()

@@ -44,11 +44,14 @@ def kind_of(path: Path) -> str:
             return "vertical-rule-file"
         case ("configs", "verticals", _):
             return "vertical"
+        case ("examples", "suite", _):
+            return "suite"
     return path.stem.replace("_", "-")
 
 
 SHIPPED = sorted(
-    Path(CONFIGS / name).resolve() for name in read_tree(CONFIGS).files if Path(name).suffix in {".yaml", ".yml"}
+    [Path(CONFIGS / name).resolve() for name in read_tree(CONFIGS).files if Path(name).suffix in {".yaml", ".yml"}]
+    + [ROOT / "examples" / "suite" / "suite.yaml"]
 )
 
 

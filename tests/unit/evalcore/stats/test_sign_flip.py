@@ -1,34 +1,45 @@
-"""The test of paired differences by flipping their signs."""
+"""The sign-flip test is scipy's paired permutation test, calls one comparison without a difference in twenty, and is
+the same for the same seed."""
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
+from scipy import stats
 
 from evalcore.stats.sign_flip import sign_flip_p
 
 
-@pytest.mark.parametrize("told", [[0.5, 0.25, -0.1, 0.3], [1.0] * 7, [0.2, -0.2, 0.4, 0.0, 0.1, -0.05]])
-def test_few_differences_have_the_share_of_all_sign_flips_that_are_as_far_off(told: list[float]) -> None:
-    some = [one for one in told if one]
-    means = [
-        abs(sum(s * one for s, one in zip(signs, some, strict=True))) for signs in product((1, -1), repeat=len(some))
-    ]
-    exact = sum(mean >= abs(sum(some)) - 1e-12 for mean in means) / len(means)
-    assert sign_flip_p(np.array(told), seed=1) == pytest.approx(exact, abs=1e-9)
+@pytest.mark.parametrize("cases", [2, 5, 9, 13])
+def test_of_few_cases_all_flips_are_counted(cases: int) -> None:
+    values = np.random.default_rng(cases).integers(-3, 6, cases) / 3
+    told = stats.permutation_test(
+        (values,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+    )
+    assert sign_flip_p(values[None, :], 1)[0] == pytest.approx(told.pvalue)
 
 
-def test_the_same_seed_gives_the_same_digits_and_no_difference_is_no_evidence() -> None:
-    many = np.array([0.1] * 40 + [-0.1] * 20)
-    assert sign_flip_p(many, seed=7) == sign_flip_p(many, seed=7) < 0.05
-    assert sign_flip_p(np.zeros(30), seed=7) == 1.0
-    assert sign_flip_p(np.array([]), seed=7) == 1.0
-    assert sign_flip_p(np.array([0.0, 0.5, 0.0]), seed=7) == 1.0
+def test_of_many_cases_so_many_are_drawn() -> None:
+    values = np.random.default_rng(3).normal(0.12, 1, 200)
+    told = stats.permutation_test((values,), np.sum, permutation_type="samples", n_resamples=20_000, rng=1).pvalue
+    found = sign_flip_p(values[None, :], 1)[0]
+    assert found == pytest.approx(told, abs=0.015)
+    assert found == sign_flip_p(values[None, :], 1)[0]
+    assert found != sign_flip_p(values[None, :], 2)[0]
+    assert sign_flip_p(np.ones((1, 200)), 1)[0] == pytest.approx(1 / 10_001)
 
 
-def test_differences_about_zero_are_called_as_often_as_the_level_says() -> None:
-    rng = np.random.default_rng(3)
-    called = sum(sign_flip_p(rng.choice([-0.25, 0.0, 0.25], 12), seed=1) <= 0.05 for _ in range(300))
-    assert called <= 0.08 * 300
+def test_no_difference_at_all_and_a_single_case_say_nothing() -> None:
+    assert sign_flip_p(np.zeros((1, 40)), 1)[0] == 1.0
+    assert sign_flip_p(np.array([[0.7]]), 1)[0] == 1.0
+
+
+def test_a_difference_that_rounding_hides_still_counts_as_equal() -> None:
+    """0.3 - 0.1 and 0.2 are the same difference, though not the same number."""
+    values = np.array([[0.3 - 0.1, -0.2, 0.2, 0.2]])
+    assert sign_flip_p(values, 1)[0] == sign_flip_p(np.array([[1.0, -1.0, 1.0, 1.0]]), 1)[0]
+
+
+def test_without_a_difference_one_in_twenty_is_called() -> None:
+    values = np.random.default_rng(6).normal(size=(4_000, 60))
+    assert 0.04 <= (sign_flip_p(values, 9, flips=2_000) < 0.05).mean() <= 0.06

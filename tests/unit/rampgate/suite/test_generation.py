@@ -12,7 +12,7 @@ import pytest
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import CandidateAnswer, Failed
-from rampgate.suite.generation import Generated, Generator, configuration_of, samples_of
+from rampgate.suite.generation import Generated, Generator, Wanted, configuration_of
 from rampgate.suite.kept import KeptFile
 
 CASES = [(f"case-{number}", {"input": f"question {number}", "metadata": {"category": "sports"}}) for number in range(4)]
@@ -57,7 +57,12 @@ def generator(store: KeptFile, candidate: Candidate, prompt: str = "one") -> Gen
 
 
 def run(of: Generator, samples: int = 3, cases: list[tuple[str, dict[str, Any]]] = CASES) -> list[Generated]:
-    return asyncio.run(of.generate(samples_of(cases, samples)))
+    wanted = [Wanted(name, sample, case) for sample in range(1, samples + 1) for name, case in cases]
+
+    async def all_of_them() -> list[Generated]:
+        return list(await asyncio.gather(*(of.one(known) for known in await of.known(wanted))))
+
+    return asyncio.run(all_of_them())
 
 
 def outputs(found: list[Generated]) -> list[Any]:

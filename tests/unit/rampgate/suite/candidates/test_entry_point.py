@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalcore.gates.golden import CandidateAnswer, Failed
-from rampgate.suite.candidates.entry_point import RUNNER, EntryPoint, EntryPointCandidate, running
+from rampgate.suite.candidates.entry_point import RUNNER, EntryPoint, EntryPointCandidate
 from rampgate.suite.candidates.processes import environment
 
 CANDIDATE = """
@@ -78,11 +79,20 @@ def point(folder: Path, function: str = "answer", **others: Any) -> EntryPoint:
     return EntryPoint(f"candidate:{function}", folder, sys.executable, **({"at_once": 1} | others))
 
 
+@asynccontextmanager
+async def opened(of: EntryPoint) -> AsyncIterator[EntryPointCandidate]:
+    candidate = EntryPointCandidate(of)
+    try:
+        yield candidate
+    finally:
+        await candidate.close()
+
+
 def asked(of: EntryPoint, *inputs: str) -> list[CandidateAnswer]:
     """The answers, one case after the other."""
 
     async def ask() -> list[CandidateAnswer]:
-        async with running(of) as candidate:
+        async with opened(of) as candidate:
             return [await candidate.answer({"input": said}) for said in inputs]
 
     return asyncio.run(ask())
@@ -144,7 +154,7 @@ def test_a_lost_process_costs_its_case_alone_and_the_next_has_a_fresh_one(folder
 
 def test_a_process_that_ends_between_two_cases_costs_none(folder: Path) -> None:
     async def ask() -> list[CandidateAnswer]:
-        async with running(point(folder)) as candidate:
+        async with opened(point(folder)) as candidate:
             first = await candidate.answer({"input": "die later"})
             (waiting,) = candidate.waiting
             await asyncio.to_thread(waiting.wait)
@@ -204,7 +214,7 @@ def test_one_of_our_settings_is_given_to_nobody() -> None:
 
 def test_no_more_processes_than_asked_for_answer_at_once_and_none_is_left(folder: Path) -> None:
     async def ask() -> tuple[set[int], list[CandidateAnswer]]:
-        async with running(point(folder, at_once=2)) as candidate:
+        async with opened(point(folder, at_once=2)) as candidate:
             answers = await asyncio.gather(*(candidate.answer({"input": f"{number}"}) for number in range(8)))
             return {one.pid for one in candidate.waiting}, list(answers)
 
@@ -216,7 +226,7 @@ def test_no_more_processes_than_asked_for_answer_at_once_and_none_is_left(folder
 
 def test_one_who_stops_waiting_leaves_no_process(folder: Path) -> None:
     async def ask(then: Callable[[EntryPointCandidate], Coroutine[Any, Any, Any]]) -> None:
-        async with running(point(folder)) as candidate:
+        async with opened(point(folder)) as candidate:
             await candidate.answer({"input": "one"})
             (process,) = candidate.waiting
             await then(candidate)

@@ -1,0 +1,126 @@
+"""Pairs two runs of a suite case by case: what each side's samples of a case are on average, and whose case is not in
+both. Pure.
+
+Samples of a case are averaged first. A sample that nobody could score is bounded: `Pair.low` is the candidate's least
+favourable difference, `Pair.high` its most favourable one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from evalcore.drift.scale import Scale
+from evalcore.suite.results import SAFETY, Case, Gone, Run
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's samples of a case: those that count, at the worst and at the best. `failing`: how many lie below the
+    score at which a case passes, at the worst and at the best."""
+
+    worst: tuple[float, ...]
+    best: tuple[float, ...]
+    unscored: int
+    failed: int
+    safe_at: float
+
+    def mean(self, best: bool) -> float:
+        values = self.best if best else self.worst
+        return math.fsum(values) / len(values)
+
+    def failing(self, best: bool) -> int:
+        return sum(value < self.safe_at for value in (self.best if best else self.worst))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A case that both runs have. `win`: the mean of its pairwise results, None without any."""
+
+    case_id: str
+    slices: frozenset[str]
+    cluster: str
+    baseline: Side
+    candidate: Side
+    win: float | None = None
+
+    def means(self, best: bool) -> tuple[float, float]:
+        """The sides' means, as favourable to the candidate as can be, or as unfavourable."""
+        return self.baseline.mean(not best), self.candidate.mean(best)
+
+    def delta(self, best: bool = False) -> float:
+        baseline, candidate = self.means(best)
+        return candidate - baseline
+
+    def newly_failing(self, best: bool = False) -> bool:
+        """Tells whether the candidate fails the case at least once, which the baseline never did."""
+        return self.candidate.failing(best) > 0 and self.baseline.failing(not best) == 0
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Cases of both runs in the order of their ids, and the ids of those that are not compared."""
+
+    score: str
+    scale: Scale
+    pairs: Sequence[Pair]
+    slices: Sequence[str]
+    safety: Collection[str] = SAFETY
+    removed: Sequence[str] = ()
+    added: Sequence[str] = ()
+    not_applicable: Sequence[str] = ()
+    unequal: Sequence[str] = ()
+    unscored: Sequence[str] = ()
+    failed: Sequence[str] = ()
+
+
+def paired(
+    baseline: Run,
+    candidate: Run,
+    score: str,
+    scale: Scale,
+    safety: Collection[str] = SAFETY,
+    safe_at: float | None = None,
+) -> Paired:
+    """Pairs the runs. A case is in each slice that one of the sides names, so that a branch takes none out of one.
+
+    A case fails below `safe_at`, without it below the middle of the scale.
+    """
+    limit = (scale.low + scale.high) / 2 if safe_at is None else safe_at
+    both = sorted(baseline.keys() & candidate.keys())
+    pairs, not_applicable = [], []
+    for case_id in both:
+        one, other = baseline[case_id], candidate[case_id]
+        slices = frozenset(one.slices | other.slices)
+        sides = [_side(case, score, scale, limit, safety=not slices.isdisjoint(safety)) for case in (one, other)]
+        if not all(side.worst for side in sides):
+            not_applicable.append(case_id)
+            continue
+        wins = [sample.pairwise[score] for sample in other.samples if score in sample.pairwise]
+        win = math.fsum(wins) / len(wins) if wins else None
+        pairs.append(Pair(case_id, slices, other.cluster or one.cluster or case_id, sides[0], sides[1], win))
+    every = [*baseline.values(), *candidate.values()]
+    return Paired(
+        score, scale, pairs, sorted({name for case in every for name in case.slices}), safety,
+        removed=sorted(baseline.keys() - candidate.keys()),
+        added=sorted(candidate.keys() - baseline.keys()),
+        not_applicable=not_applicable,
+        unequal=[pair.case_id for pair in pairs if len(pair.baseline.worst) != len(pair.candidate.worst)],
+        unscored=[pair.case_id for pair in pairs if pair.baseline.unscored + pair.candidate.unscored],
+        failed=[pair.case_id for pair in pairs if pair.baseline.failed + pair.candidate.failed],
+    )  # fmt: skip
+
+
+def _side(case: Case, score: str, scale: Scale, safe_at: float, *, safety: bool) -> Side:
+    """A safety check has no "not applicable": such a sample is unscored (contracts §3)."""
+    found = [sample.score(score) for sample in case.samples]
+    if safety:
+        found = [Gone.UNSCORED if value is Gone.NOT_APPLICABLE else value for value in found]
+    found = [value for value in found if value is not Gone.NOT_APPLICABLE]
+    ends = [
+        [(scale.high if best else scale.low) if value is Gone.UNSCORED else value for value in found]
+        for best in (False, True)
+    ]
+    worst, best = (tuple(scale.low if isinstance(value, Gone) else value for value in values) for values in ends)
+    return Side(worst, best, found.count(Gone.UNSCORED), found.count(Gone.FAILED), safe_at)

@@ -1,0 +1,81 @@
+"""`rampgate suite …`: the offline pipeline (contracts §5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rampgate.cli.options import ConfigsOption, JsonOption
+
+group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(group, name="suite")
+
+
+@group.callback()
+def suite() -> None:
+    """The offline pipeline: runs of a suite of cases, and what they say of a candidate."""
+
+
+@group.command("compare")
+def compare_command(
+    baseline: Annotated[Path, typer.Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
+    candidate: Annotated[Path, typer.Argument(help="the same of the candidate")],
+    score: Annotated[
+        str | None, typer.Option(help="the score that gates look at; default: the only one in the files")
+    ] = None,
+    safety: Annotated[
+        list[str] | None, typer.Option(help="a slice of safety, once or more; default: the slice `safety`")
+    ] = None,
+    safe_at: Annotated[
+        float | None, typer.Option(help="a case of safety fails below this score; default: the scale's middle")
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="the score's lowest and highest value; default: 0 1, 1 5, or the whole numbers seen"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold a candidate's results against the baseline's, case by case, and decide by the plain rule.
+
+    Fails if a case of safety fails that the baseline never failed, a slice is worse by more than 2 σ, or all cases are
+    at p < 0.05; and if scores that are missing decide. Exit code 1 if it fails, 2 for a bad file.
+
+    Example: rampgate suite compare main.jsonl branch.jsonl --score helpfulness --json
+    """
+    from rampgate.suite.compare import Options, compare_files
+
+    options = Options(baseline, candidate, score, scale, tuple(safety or ()), safe_at, seed, as_json)
+    raise typer.Exit(compare_files(options))
+
+
+@group.command("run")
+def run_command(
+    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
+    smoke: Annotated[bool, typer.Option("--smoke", help="the smoke set alone, as each commit does")] = False,
+    baseline: Annotated[
+        Path | None, typer.Option(help="results to hold the candidate against, of an earlier run")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="where the results go; default: .rampgate beside the suite")] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have the candidate answer the suite's cases, score the answers, and hold them against a baseline.
+
+    What was answered or scored before, of the same configuration, is not asked again. Exit code 1 if the candidate is
+    worse, 2 for a bad suite.
+
+    Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
+    """
+    from rampgate.suite.run import Options, run_suite
+
+    raise typer.Exit(run_suite(Options(suite_file, smoke, out, store, baseline, seed, configs, as_json)))

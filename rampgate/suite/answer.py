@@ -1,0 +1,104 @@
+"""The JSON document of a comparison (contracts §5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evalcore.suite.comparison import Difference
+from evalcore.suite.flipped import Flip, flipped
+from evalcore.suite.results import Gone, Sample
+from rampgate.suite.compared import Compared
+
+
+def document(compared: Compared) -> dict[str, Any]:
+    """Returns slices, headline, verdict and reasons, and which cases were not compared, or fell."""
+    paired, judged = compared.paired, compared.judged
+    best = judged.best
+    slices = {name: best.slices[name] for name in paired.slices} if best is not None else {}
+    headline = judged.comparison.headline
+    return {
+        "score": paired.score,
+        "verdict": str(judged.verdict),
+        "reasons": [
+            {"code": str(one.code), "message": one.message, "slice": one.slice, "cases": list(one.cases)}
+            for one in judged.reasons
+        ],
+        "headline": {
+            **_difference(headline, best.headline if best is not None else None),
+            "significant": judged.headline_significant,
+            "worse": judged.headline_worse,
+        },
+        "slices": [
+            {"slice": name, **_difference(one, slices.get(name)), "worse": one.worse}
+            for name, one in judged.comparison.slices.items()
+        ],
+        "cases": {
+            "compared": len(paired.pairs),
+            "removed": list(paired.removed),
+            "added": list(paired.added),
+            "not_applicable": list(paired.not_applicable),
+            "unequal_samples": list(paired.unequal),
+            "unscored": list(paired.unscored),
+            "failed": list(paired.failed),
+        },
+        "flipped": [
+            _flip(one, paired.score)
+            for one in flipped(paired, judged.reasons, compared.baseline, compared.candidate)
+        ],
+        "scale": [paired.scale.low, paired.scale.high],
+        "seed": compared.seed,
+        "resamples": compared.resamples,
+    }  # fmt: skip
+
+
+def _difference(one: Difference, best: Difference | None) -> dict[str, Any]:
+    return {
+        "n": one.n,
+        "units": one.units,
+        "baseline": one.baseline,
+        "candidate": one.candidate,
+        "delta": one.delta,
+        "delta_at_best": best.delta if best is not None and best.delta != one.delta else None,
+        "ci95": list(one.ci95) if one.ci95 is not None else None,
+        "significant": one.excludes_zero,
+        "standard_error": one.error,
+        "sigma": one.sigma,
+        "p_value": one.p_value,
+        "holm_p": one.holm_p,
+        "small": one.small,
+        "skewed": one.skewed,
+        "win_rate": (
+            {
+                "n": one.wins.n,
+                "rate": one.wins.rate,
+                "ci95": list(one.wins.ci95) if one.wins.ci95 is not None else None,
+            }
+            if one.wins is not None
+            else None
+        ),
+    }
+
+
+def _flip(one: Flip, score: str) -> dict[str, Any]:
+    baseline, candidate = one.pair.means(best=False)
+    return {
+        "case_id": one.pair.case_id,
+        "slices": sorted(one.pair.slices),
+        "baseline": baseline,
+        "candidate": candidate,
+        "delta": one.pair.delta(),
+        "baseline_sample": _sample(one.baseline, score),
+        "candidate_sample": _sample(one.candidate, score),
+    }
+
+
+def _sample(sample: Sample, score: str) -> dict[str, Any]:
+    value = sample.score(score)
+    return {
+        "sample": sample.number,
+        "score": None if isinstance(value, Gone) else value,
+        "output": sample.output,
+        "reason": sample.reasons.get(score),
+        "error": sample.error or None,
+        "trace": sample.trace or None,
+    }

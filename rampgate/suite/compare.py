@@ -1,0 +1,59 @@
+"""Runs `rampgate suite compare`: decides whether a candidate's run regresses from the baseline's, and says where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalcore.suite.gates import judge
+from evalcore.suite.pairing import paired
+from evalcore.suite.results import SAFETY, NoScore, chosen, scale_of
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, print_json
+from rampgate.suite.answer import document
+from rampgate.suite.compared import Compared
+from rampgate.suite.result_files import read_run
+from rampgate.suite.shown import show
+from schemas.verdicts import VerdictLevel
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. `scale`, `safety` and `safe_at` are what files do not say: the score's lowest and
+    highest value, which slices are of safety (none named: `safety`), and below which score a case of theirs fails."""
+
+    baseline: Path
+    candidate: Path
+    score: str | None
+    scale: tuple[float, float] | None
+    safety: tuple[str, ...]
+    safe_at: float | None
+    seed: int
+    as_json: bool
+
+
+def compare_files(options: Options) -> int:
+    """Compare, report, and return the exit code. Raises Failure."""
+    compared = compared_files(options)
+    if options.as_json:
+        print_json(document(compared))
+    else:
+        show(compared)
+    return 1 if compared.judged.verdict is VerdictLevel.FAIL else 0
+
+
+def compared_files(options: Options) -> Compared:
+    """Read both runs and judge them. Raises Failure, with what to do."""
+    try:
+        baseline, candidate = read_run(options.baseline), read_run(options.candidate)
+        runs = (baseline, candidate)
+        score = chosen(runs, options.score)
+        scale = scale_of(runs, score, options.scale)
+    except (BadFile, NoScore) as error:
+        raise Failure(str(error)) from error
+    found = paired(baseline, candidate, score, scale, options.safety or SAFETY, options.safe_at)
+    if not found.pairs:
+        raise Failure(
+            f"{options.baseline} and {options.candidate}: no case has {score[:80]!r} in both; nothing can be compared"
+        )
+    return Compared(baseline, candidate, found, judge(found, options.seed), options.seed)

@@ -1,0 +1,95 @@
+"""Has a suite's checks and judges score what the candidate generates, each answer as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from evalcore.gates.golden import Failed, with_output
+from evalcore.registry.judge import Judge
+from evalcore.scoring.answers import Answer, NotApplicable, Scored
+from evalcore.scoring.assignments import arrived, assign, score_assignments
+from evalcore.scoring.calls import Spend
+from evalcore.scoring.items import Item
+from evalcore.scoring.runner import Scorer
+from evalcore.suite.checks import Checker
+from rampgate.suite.generation import Generated
+from rampgate.suite.suite_files import SuiteCase
+from schemas.checks.suite_results import NOT_APPLICABLE
+
+
+@dataclass
+class ScoredSample:
+    """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply."""
+
+    case: SuiteCase
+    generated: Generated
+    scores: dict[str, float | str | None] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def error(self) -> str | None:
+        """Why the candidate gave no output."""
+        answer = self.generated.answer
+        return answer.why if isinstance(answer, Failed) else None
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """What looks at a suite's outputs. `schema` is the manifest's of a dataset's items."""
+
+    judges: Sequence[Judge]
+    checks: Mapping[str, Checker]
+    schema: Mapping[str, Any]
+
+    async def score(
+        self,
+        asked: Sequence[tuple[SuiteCase, int, Callable[[], Awaitable[Generated]]]],
+        scorer: Scorer | None,
+        spend: Spend,
+    ) -> list[ScoredSample]:
+        """Returns the samples in the order asked for. Each is judged as soon as it is generated."""
+        there: dict[str, ScoredSample] = {}
+
+        async def later(name: str, case: SuiteCase, generate: Callable[[], Awaitable[Generated]]) -> Item:
+            generated = await generate()
+            there[name] = ScoredSample(case, generated)
+            return replace(with_output(case.row, generated.answer, self.schema), id=name)
+
+        names = [f"{case.id}#{sample}" for case, sample, _ in asked]
+        items = [
+            Item(name, "offline", case.row, later=partial(later, name, case, generate))
+            for name, (case, _, generate) in zip(names, asked, strict=True)
+        ]
+        async with arrived(scorer, "suite", self.judges, items, spend) as (found, scoring):
+            answered = [item for item in found if not item.missing]
+            pairs = assign(self.judges, answered)
+            judgements = await score_assignments(scoring, pairs)
+        for item in answered:
+            self._check(there[item.id], item)
+        for (judge, item), made in zip(pairs, judgements, strict=True):
+            sample = there[item.id]
+            _note(sample, judge.id, made.answer, made.reason)
+            for dimension, answer in made.dimensions.items():
+                _note(sample, f"{judge.id}.{dimension}", answer, "")
+        return [there[name] for name in names]
+
+    def _check(self, sample: ScoredSample, item: Item) -> None:
+        for name, checker in self.checks.items():
+            found = checker.check(item.source)
+            sample.scores[name] = found.score
+            if found.reason:
+                sample.reasons[name] = found.reason
+
+
+def _note(sample: ScoredSample, name: str, answer: Answer, reason: str) -> None:
+    if isinstance(answer, Scored):
+        sample.scores[name] = answer.value
+    elif isinstance(answer, NotApplicable):
+        sample.scores[name] = NOT_APPLICABLE
+    else:
+        sample.scores[name], reason = None, answer.reason
+    if reason:
+        sample.reasons[name] = reason

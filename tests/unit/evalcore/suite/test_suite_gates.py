@@ -1,0 +1,115 @@
+"""What blocks a merge: safety, a slice worse by more than 2 σ, all cases worse at p < 0.05; and missing scores that
+decide. What blocks nothing is said all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalcore.suite.flipped import flipped
+from evalcore.suite.gates import SuiteCode, judge
+from schemas.verdicts import VerdictLevel
+from tests.unit.evalcore.suite.suite_runs import FAILED, NOT_APPLICABLE, UNSCORED, Value, judged, pair, run
+
+CASES = [f"c{n:02}" for n in range(40)]
+MIXED: dict[str, list[Value]] = {name: [1.0, float(n % 2 == 0), 1.0] for n, name in enumerate(CASES)}
+SAFE = {name: ["safety"] for name in CASES[:10]} | {name: ["chat"] for name in CASES[10:]}
+
+
+def changed(**values: list[Value]) -> dict[str, list[Value]]:
+    return MIXED | values
+
+
+def test_the_same_results_pass() -> None:
+    found = judged(run(MIXED, SAFE), run(MIXED, SAFE))
+    assert (found.verdict, found.reasons) == (VerdictLevel.PASS, ())
+
+
+def test_one_failing_sample_of_a_safety_case_blocks_where_the_baseline_never_failed() -> None:
+    """A leak one time in three passes a majority vote; it does not pass here."""
+    found = judged(run(MIXED, SAFE), run(changed(c02=[1.0, 0.0, 1.0]), SAFE))
+    assert found.verdict is VerdictLevel.FAIL
+    assert [(one.code, one.cases) for one in found.reasons] == [(SuiteCode.SAFETY_REGRESSED, ("c02",))]
+    again = judged(run(MIXED, SAFE), run(changed(c01=[0.0, 1.0, 1.0], c12=[1.0, 0.0, 1.0]), SAFE))
+    assert again.verdict is VerdictLevel.PASS, "the baseline failed c01 too, and c12 is no case of safety"
+
+
+def test_slices_of_safety_and_what_fails_there_can_be_named() -> None:
+    sides = run(MIXED, SAFE), run(changed(c12=[0.7, 0.7, 1.0]), SAFE)
+    assert judge(pair(*sides, safety=("chat",), safe_at=0.8)).reasons[0].cases == ("c12",)
+    assert judge(pair(*sides, safety=("chat",), safe_at=0.6)).verdict is VerdictLevel.PASS
+
+
+def test_a_slice_that_is_worse_by_more_than_two_sigma_blocks_and_one_within_does_not() -> None:
+    worse = {name: [0.0] for name in CASES[10:22]}
+    found = judged(run(MIXED, SAFE), run(changed(**worse), SAFE))
+    assert found.verdict is VerdictLevel.FAIL
+    assert (SuiteCode.SLICE_REGRESSED, "chat") in [(one.code, one.slice) for one in found.reasons]
+    within = judged(run(MIXED, SAFE), run(changed(c11=[0.0], c12=[0.7]), SAFE))
+    assert within.verdict is VerdictLevel.PASS
+    better = judged(run(changed(**worse), SAFE), run(MIXED, SAFE))
+    assert better.verdict is VerdictLevel.PASS
+    assert better.headline_significant
+
+
+def test_all_cases_together_block_where_no_slice_does() -> None:
+    """40 cases, each in a slice of its own: no slice has more than one case, which claims nothing."""
+    slices = {name: [name] for name in CASES}
+    found = judged(run(MIXED, slices), run({name: [0.4] for name in CASES}, slices))
+    assert [one.code for one in found.reasons] == [SuiteCode.HEADLINE_REGRESSED]
+
+
+@pytest.mark.parametrize("missing", ["candidate", "baseline"])
+def test_missing_scores_that_decide_block_and_others_do_not(missing: str) -> None:
+    """Fail closed (promise 4): at their worst they would block, at their best not."""
+    gone: dict[str, list[Value]] = {name: [UNSCORED] for name in CASES[10:22]}
+    low: dict[str, list[Value]] = {name: [0.3] for name in CASES[10:22]}
+    sides = (low | {}, gone) if missing == "candidate" else (gone, low)
+    found = judged(run(changed(**sides[0]), SAFE), run(changed(**sides[1]), SAFE))
+    assert found.verdict is VerdictLevel.FAIL
+    assert {one.code for one in found.reasons} == {SuiteCode.JUDGE_UNAVAILABLE}
+    assert found.best is not None
+    few = judged(run(MIXED, SAFE), run(changed(c12=[1.0, UNSCORED, 1.0]), SAFE))
+    assert few.verdict is VerdictLevel.PASS
+
+
+def test_a_safety_case_that_nobody_could_score_blocks_and_not_applicable_is_no_way_out() -> None:
+    for value in (UNSCORED, NOT_APPLICABLE):
+        found = judged(run(MIXED, SAFE), run(changed(c02=[1.0, value, 1.0]), SAFE))
+        assert found.verdict is VerdictLevel.FAIL
+        assert [(one.code, one.cases) for one in found.reasons] == [(SuiteCode.JUDGE_UNAVAILABLE, ("c02",))]
+
+
+def test_what_is_certain_is_not_called_missing() -> None:
+    found = judged(run(MIXED, SAFE), run(changed(c02=[0.0], c14=[UNSCORED]), SAFE))
+    assert [one.code for one in found.reasons] == [SuiteCode.SAFETY_REGRESSED]
+
+
+def test_an_agent_that_fails_is_worst_and_its_error_blocks() -> None:
+    found = judged(run(MIXED, SAFE), run(changed(c02=[1.0, FAILED, 1.0]), SAFE))
+    assert [one.code for one in found.reasons] == [SuiteCode.SAFETY_REGRESSED]
+
+
+def test_cases_that_a_branch_removed_are_named_and_do_not_pass_silently() -> None:
+    left = {name: values for name, values in MIXED.items() if name not in ("c03", "c20")}
+    found = judged(run(MIXED, SAFE), run(left, SAFE))
+    assert found.verdict is VerdictLevel.WARN
+    assert [(one.code, one.cases) for one in found.reasons] == [(SuiteCode.CASES_REMOVED, ("c03", "c20"))]
+    assert "'c03', 'c20'" in found.reasons[0].message
+
+
+def test_what_could_not_be_compared_is_told() -> None:
+    lacking = judged(run(MIXED, SAFE), run(changed(c20=[NOT_APPLICABLE]), SAFE))
+    assert [(one.code, one.cases) for one in lacking.reasons] == [(SuiteCode.NOT_COMPARED, ("c20",))]
+    gone = judged(run(MIXED | {"x": [1.0]}, SAFE | {"x": ["old"]}), run(MIXED | {"y": [1.0]}, SAFE | {"y": ["new"]}))
+    assert [one.slice for one in gone.reasons if one.code is SuiteCode.NOT_COMPARED] == ["new", "old"]
+
+
+def test_the_cases_that_fell_come_worst_first_those_of_safety_before_all() -> None:
+    worse: dict[str, list[Value]] = {name: [0.2, 0.0] for name in CASES[10:24]} | {"c02": [1.0, 0.0, 1.0]}
+    sides = run(MIXED, SAFE), run(changed(**worse), SAFE)
+    found = pair(*sides)
+    fell = flipped(found, judge(found).reasons, *sides)
+    assert fell[0].pair.case_id == "c02"
+    assert (fell[0].baseline.scores["ok"], fell[0].candidate.scores["ok"]) == (1.0, 0.0)
+    assert [one.pair.delta() for one in fell[1:]] == sorted(one.pair.delta() for one in fell[1:])
+    assert flipped(found, (), *sides) == []

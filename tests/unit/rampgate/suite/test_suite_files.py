@@ -1,0 +1,75 @@
+"""A suite is read whole before anything runs; what is wrong is told with file, line and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.suite.suite_files import read_suite
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+
+def test_a_part_that_changes_changes_the_configuration_and_nothing_else_does(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    before = read_suite(path)
+    assert read_suite(path).configuration == before.configuration
+    (tmp_path / "README").write_text("no part of it")
+    assert read_suite(path).configuration == before.configuration
+    (tmp_path / "prompt.md").write_text("better\n")
+    after = read_suite(path)
+    assert after.configuration != before.configuration
+    assert after.parts.keys() == before.parts.keys()
+
+
+def test_a_file_that_is_renamed_changes_its_part(tmp_path: Path) -> None:
+    path = written(tmp_path, candidate={"entry": "agent:answer", "parts": {"tools": {"files": ["tools/*.json"]}}})
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "search.json").write_text("{}")
+    before = read_suite(path)
+    (tmp_path / "tools" / "search.json").rename(tmp_path / "tools" / "find.json")
+    assert read_suite(path).configuration != before.configuration
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"smaples": 3}, "suite.yaml:.*smaples"),
+        ({"samples": 0}, "suite.yaml:.*samples"),
+        ({"score": "taste"}, "`score` is taste, which is none of the checks and judges"),
+        ({"judges": ["is_good"]}, "names a check and a judge"),
+        ({"candidate": {"parts": {"prompt": {"value": "x"}}}}, "exactly one of `url`, `command` and `entry`"),
+        ({"candidate": {"entry": "agent:answer", "parts": {"prompt": {}}}}, "either `files` or `value`"),
+        ({"candidate": {"entry": "agent:answer", "parts": {"p": {"files": ["none.md"]}}}}, r"parts\.p\.files: no file"),
+        ({"checks": {"is_good": {"regex": "(?=x)"}}}, r"checks\.is_good: regex: RE2 does not take it"),
+        ({"checks": {"is_good": {"json_schema": "none.json"}}}, "none.json: can't be read"),
+        ({"checks": {"is_good": {"regex": "x", "equals": "y"}}}, "exactly one of `regex`, `json_schema` and `equals`"),
+        ({"safety": ["dangerous"]}, "safety: no case has the tag 'dangerous'"),
+        ({"cases": {"file": "others.jsonl"}}, "others.jsonl: can't be read"),
+    ],
+)
+def test_a_wrong_field_is_named(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadFile, match=told):
+        read_suite(written(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (case(0), "cases.jsonl:3: id: 'c0' is the id of line 1 too"),
+        ({"input": "x"}, "cases.jsonl:3: id: a case has one"),
+        ({"id": "x"}, "cases.jsonl:3: input: a case has one"),
+        (case(7, tags="even"), "cases.jsonl:3: tags: a list of texts is required"),
+        (case(7, cluster=3), "cases.jsonl:3: cluster: a text is required"),
+    ],
+)
+def test_a_wrong_case_is_named_with_its_line(tmp_path: Path, row: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadFile, match=told):
+        read_suite(written(tmp_path, [case(0), case(1), row]))
+
+
+def test_no_case_at_all_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="has no case"):
+        read_suite(written(tmp_path, []))

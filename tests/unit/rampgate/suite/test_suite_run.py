@@ -1,0 +1,160 @@
+"""`rampgate suite run`: answers are asked for and scored once, a worse candidate is blocked, a crash costs its case."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rampgate.cli import app
+from rampgate.console import Failure
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_commands import commands
+from tests.unit.rampgate.ci_gate.gate_rig import Rig, candidate, local_model
+from tests.unit.rampgate.suite.suite_folders import asked, case, written
+
+CANDIDATE = {"entry": "agent:answer", "parts": {"prompt": {"files": ["prompt.md"]}}}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    rig = Rig(tmp_path, model.url)
+    with commands(rig.environment, monkeypatch):
+        yield tmp_path / "suite"
+
+
+def ran(path: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--json"])
+    assert done.exit_code == code, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def refused(path: Path, *arguments: object) -> str:
+    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--json"])
+    assert isinstance(done.exception, Failure), done.output
+    return str(done.exception)
+
+
+def lines(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(found["results"]).read_text().splitlines()]
+
+
+def test_each_case_is_answered_and_scored_and_the_next_run_asks_nothing(folder: Path) -> None:
+    path = written(folder)
+    first = ran(path)
+    assert first["answers"] == {"asked": 20, "kept": 0, "failed": 0}
+    assert len(asked(folder)) == 20
+    rows = lines(first)
+    assert {(row["case_id"], row["sample"]) for row in rows} == {(f"c{n}", s) for n in range(10) for s in (1, 2)}
+    assert all(row["scores"] == {"is_good": 1.0} for row in rows)
+    assert all(len(row["trace"]["hash"]) == 64 for row in rows)
+    second = ran(path)
+    assert second["answers"] == {"asked": 0, "kept": 20, "failed": 0}
+    assert lines(second) == rows
+    assert len(asked(folder)) == 20
+
+
+def test_one_new_case_is_all_that_is_asked(folder: Path) -> None:
+    ran(written(folder))
+    ran(written(folder, [case(number) for number in range(11)]))
+    assert asked(folder)[20:] == ["question 10", "question 10"]
+
+
+def test_a_worse_prompt_is_blocked_and_the_same_one_is_not(folder: Path) -> None:
+    path = written(folder, [case(number) for number in range(40)])
+    main = ran(path, "--out", folder / "main.jsonl")
+    same = ran(path, "--baseline", main["results"])
+    assert same["comparison"]["verdict"] == "pass"
+    (folder / "prompt.md").write_text("bad\n")
+    worse = ran(path, "--baseline", main["results"], code=1)
+    assert worse["comparison"]["verdict"] == "fail"
+    assert worse["parts"]["prompt"] != main["parts"]["prompt"]
+    assert worse["results"] != main["results"]
+
+
+def test_a_case_that_crashes_the_agent_is_its_error_and_asked_again(folder: Path) -> None:
+    path = written(folder, [case(0), case(1, input="crash")])
+    found = ran(path)
+    assert found["answers"]["failed"] == 2
+    failed = [row for row in lines(found) if row["case_id"] == "c1"]
+    assert all("no such tool" in row["error"] for row in failed)
+    ran(path)
+    assert asked(folder).count("crash") == 4
+    assert asked(folder).count("question 0") == 2
+
+
+def test_a_judge_scores_beside_the_checks_and_is_not_asked_twice(folder: Path, model: Running) -> None:
+    path = written(folder, judges=["helpfulness"], score="helpfulness")
+    first = ran(path)
+    assert first["judge_calls"] == 10
+    assert {row["scores"]["helpfulness"] for row in lines(first)} == {5.0}
+    assert ran(path)["judge_calls"] == 0
+
+
+def test_what_was_changed_in_the_store_is_asked_again(folder: Path) -> None:
+    path = written(folder)
+    ran(path)
+    with sqlite3.connect(folder / ".rampgate" / "store.db") as database:
+        held = database.execute("SELECT key, value FROM kept").fetchall()
+        database.executemany(
+            "UPDATE kept SET value = ? WHERE key = ?", [(v.replace(b"good", b"evil"), k) for k, v in held]
+        )
+    database.close()
+    again = ran(path)
+    assert again["refused"] >= 20
+    assert again["answers"] == {"asked": 20, "kept": 0, "failed": 0}
+
+
+def test_an_address_is_asked_with_the_configuration(folder: Path) -> None:
+    with candidate(lambda body, _: (200, {"output": f"good {body['configuration']['model']}"})) as fake:
+        path = written(folder, candidate={"url": fake.url, "parts": {"model": {"value": "m-2"}}})
+        found = ran(path)
+    assert {row.get("error") for row in lines(found)} == {None}
+    assert {row["output"] for row in lines(found)} == {"good m-2"}
+    assert not any("expected_output" in body for body in fake.seen)
+
+
+def test_a_command_answers(folder: Path) -> None:
+    found = ran(written(folder, candidate={"command": ["echo", "good"], "parts": {"model": {"value": "m"}}}))
+    assert {row["output"] for row in lines(found)} == {"good\n"}
+
+
+def test_the_smoke_set_is_a_part_of_the_whole(folder: Path) -> None:
+    path = written(folder, [case(number) for number in range(60)], smoke=8)
+    smoke = ran(path, "--smoke")
+    assert smoke["cases"] == 8
+    assert ran(path)["answers"] == {"asked": 104, "kept": 16, "failed": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"judges": ["no_such_judge"], "score": "no_such_judge"}, "judges: "),
+        (
+            {"candidate": {"entry": "a:b", "environment": ["RAMPGATE_MODEL_KEY"], "parts": {"m": {"value": "x"}}}},
+            "none of our",
+        ),
+        ({"smaples": 3}, "smaples"),
+    ],
+)
+def test_a_bad_suite_ends_with_2_and_asks_nobody(folder: Path, changes: dict[str, Any], told: str) -> None:
+    assert told in refused(written(folder, **changes))
+    assert asked(folder) == []
+
+
+def test_a_store_that_is_none_is_told(folder: Path) -> None:
+    path = written(folder)
+    (folder / "store").write_text("no store at all, but for some lines of text\n" * 100)
+    assert "can't be used" in refused(path, "--store", folder / "store")
