@@ -60,7 +60,7 @@ def check_agreement(options: Options) -> int:
         raise Failure("--reference: a round enters the set by --thresholds of its categories alone")
     try:
         entries = read_reference(options.reference) if options.reference is not None else []
-        stated = bounds(_thresholds(options.thresholds), entries, disk.today()) if options.thresholds else {}
+        stated = bounds(read_thresholds(options.thresholds), entries, disk.today()) if options.thresholds else {}
         otherwise = Bound(_level(options.level)) if options.level is not None else Bound()
         if options.thresholds is not None:
             otherwise = replace(otherwise, wrong=f"{options.thresholds} has no threshold for it")
@@ -85,7 +85,8 @@ def check_agreement(options: Options) -> int:
     return 1 if any(one.quarantined for one in found) else 0
 
 
-def _thresholds(path: Path) -> AgreementFile:
+def read_thresholds(path: Path) -> AgreementFile:
+    """What the categories of a vertical have to reach. Raises Failure."""
     try:
         parsed, findings = read_as(AgreementFile, str(path), path.read_bytes())
     except OSError as error:

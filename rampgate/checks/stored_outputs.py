@@ -19,7 +19,7 @@ from evalcore.drift.scale import Scores, declared
 from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.manifest.discovery import components
-from evalcore.registry.files import COMPONENTS, Tree
+from evalcore.registry.files import COMPONENTS, VERTICALS, Tree
 from evalcore.registry.judge import Judge, digest
 from evalcore.registry.registry import Registry
 from evalcore.scoring.answers import Answer, Judgement, NotApplicable, Scored
@@ -33,6 +33,7 @@ from rampgate.registry.file_writer import replace_file
 from rampgate.settings import Settings
 from schemas.judges import judge_id
 
+BASELINE = "drift-baseline.jsonl"
 NOT_APPLICABLE = "N/A"
 Said = float | str | None
 """A score, "N/A", or None for an item that is unscored."""
@@ -110,10 +111,14 @@ def limits(runs: Sequence[Run], judges: Sequence[Judge], seed: int = 0) -> dict[
     return {name: between_runs([_scores(run, name) for run in runs], scale, seed) for name, scale in scales.items()}
 
 
-def write_baseline(path: Path, run: Run, judges: Sequence[Judge], stored: Stored) -> None:
+def baseline_file(settings: Settings, vertical: str | None) -> Path:
+    """Where a baseline is kept: the platform's beside the registry, a vertical's among its own files."""
+    return settings.configs / (BASELINE if vertical is None else f"{VERTICALS}/{vertical}/eval/{BASELINE}")
+
+
+def write_baseline(path: Path, run: Run, judges: Sequence[Judge], hashes: Mapping[str, str]) -> None:
     """Put the judges' answers in the place of those that the file has of them. Raises Failure."""
     versions = {judge.id: judge.version for judge in judges}
-    hashes = stored.hashes()
     try:
         kept = [one for _, one in lines(path) if _judge(one) not in versions] if path.exists() else []
         ours = [

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption, OpikOption
+from rampgate.cli.options import ConfigsOption, JsonOption, MetricsOption, OpikOption
 
 group = typer.Typer(help="Limits of judges from scores.", no_args_is_help=True)
 FileArgument = Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, score")]
@@ -29,27 +29,67 @@ def register(app: typer.Typer) -> None:
 
 @group.command("jade")
 def jade_command(
-    file: Annotated[Path, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score")],
-    acceptable: Annotated[float, typer.Option(help="the lowest score of people's that is acceptable")],
+    file: Annotated[
+        Path | None, typer.Argument(help="JSON Lines: judge_id, item_id, judge_score, human_score; none: a whole round")
+    ] = None,
+    acceptable: Annotated[
+        list[str] | None,
+        typer.Option(help="the lowest score of people's that is acceptable, of a round also JUDGE=SCORE"),
+    ] = None,
     at_gate: GateOption = None,
     vertical: OwnOption = None,
     write: WriteOption = False,
     ticket: Annotated[str | None, typer.Option(help="the round's ticket, such as PLT-700")] = None,
     report: Annotated[str | None, typer.Option(help="where the round's report is")] = None,
+    round_name: Annotated[str | None, typer.Option("--round", help="the round's name; default: this month")] = None,
+    turns: Annotated[
+        Path | None, typer.Option(help="a round: turns to draw from, as `rampgate export` writes them")
+    ] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(help="a round: write the annotators' empty sheet, CSV with users' texts")
+    ] = None,
+    annotations: Annotated[
+        list[Path] | None, typer.Option(help="a round: a sheet with scores, once or more; each time all of them")
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(help="a round: write the drawn turns for `check drift --outputs`")
+    ] = None,
+    size: Annotated[int | None, typer.Option(min=200, help="a round: turns to draw; default: 200")] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=2, help="a round: times that judges are asked for their drift's limit; default: 3")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="a round: the model's URL; default: RAMPGATE_MODEL_URL")] = None,
+    metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show each judge's floor: the 5th percentile of its scores of the turns that people found acceptable.
 
-    Exit code 1 if a judge gets no proposal: it is inverted, has under 200 traces, or its floor says next to nothing.
+    Without FILE a vertical's whole round: draw, annotate, agreement, inversion, floors, drift, report, diff. Each run
+    goes on where the last one stopped. Exit code 1 if a judge gets no proposal, or annotators do not agree.
 
-    Example: rampgate calibrate jade round.jsonl --acceptable 4 --vertical receipts --ticket PLT-700 --report R2 --write
+    Example: rampgate calibrate jade --vertical receipts --ticket PLT-700 --acceptable 4 --turns t.jsonl --sheet s.csv
     """
+    from rampgate.limits.cuts import cuts_of, one_cut
+
+    cuts = cuts_of(acceptable or ())
+    if file is None:
+        from rampgate.calibration.cycle import Options as Round
+        from rampgate.calibration.cycle import calibrate_vertical
+        from rampgate.console import Failure
+
+        if vertical is None:
+            raise Failure("give a file of scores, or --vertical: whose round it is")
+        if at_gate is not None:
+            raise Failure("--at-gate: a round takes the manifest's minimum at pre_ramp")
+        given = (vertical, round_name, turns, tuple(annotations or ()), sheet, outputs)
+        fixed = (cuts, ticket, report, size, runs)
+        raise typer.Exit(calibrate_vertical(Round(*given, *fixed, write, model, metrics_file, configs, as_json)))
     from rampgate.limits.calibration import Options, calibrate
     from schemas.judges import BaselineSource
 
     source = BaselineSource.JADE_CALIBRATION
-    of = (file, acceptable, None, at_gate, vertical)
+    of = (file, one_cut(cuts), None, at_gate, vertical)
     raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket, report)))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from schemas.manifests import GateDefaults
 @dataclass(frozen=True)
 class Options(Asked):
     """The options of the command. `ticket` and `report` are what the limits cite, in the vertical's rule files too,
-    which `write` changes."""
+    which `write` changes. `day` is that of the limits."""
 
     at_gate: int | None
     vertical: str | None
@@ -47,6 +47,7 @@ class Options(Asked):
     ticket: str | None = None
     report: str | None = None
     opik: str | None = None
+    day: date = field(default_factory=lambda: disk.today())
 
 
 @dataclass(frozen=True)
@@ -114,17 +115,10 @@ def calibrate(options: Options) -> int:
     registry = registry_or_none(options.configs)
     if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
         raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
-    gates = registry.gates if registry is not None else GateDefaults()
-    at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
-    try:
-        taken = _taken(options, registry)
-        found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
-    except BadFile as error:
-        raise Failure(str(error)) from error
+    found, at_gate, taken = proposals(options, registry)
     changes: list[FileChange] = []
     if options.vertical is not None:
         root = load_settings({"configs": options.configs}).configs
-        found = [_fitting(one, root, options.vertical) for one in found]
         new = [one.new for one in found if one.new is not None]
         changes = write_limits(root, options.vertical, new, write=options.write)
     if options.as_json:
@@ -152,6 +146,22 @@ def _taken(options: Options, registry: Registry | None) -> Taken:
     return Taken(
         tuple(of_columns(window.columns, options)), window.evidence, {"file": None, "window": window.document()}
     )
+
+
+def proposals(options: Options, registry: Registry | None) -> tuple[list[Calibrated], int, Taken]:
+    """Returns what the scores give of each judge, the items of the gate looked at, and the scores. Where there is a
+    vertical, nothing is proposed that its rule files could not state. Raises Failure."""
+    gates = registry.gates if registry is not None else GateDefaults()
+    at_gate = options.at_gate or gates.minimum_sample.get(Milestone.PRE_RAMP, 100)
+    try:
+        taken = _taken(options, registry)
+        found = [_calibrated(one, options, registry, at_gate, taken.evidence) for one in taken.scored]
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    if options.vertical is not None:
+        root = load_settings({"configs": options.configs}).configs
+        found = [_fitting(one, root, options.vertical) for one in found]
+    return found, at_gate, taken
 
 
 def _require_sense(options: Options) -> None:
@@ -217,7 +227,6 @@ def _agreement(one: Scored, scale: Scale) -> float | str | None:
 
 def _new(one: Scored, found: Derived, agreement: float | None, options: Options, evidence: str) -> NewLimits:
     """What to write. What only people know is left open, as `…`, where nobody said it."""
-    today = disk.today()
     limit = float(f"{found.limit:.4g}")
     facts: dict[str, Any] = {}
     if options.source is BaselineSource.JADE_CALIBRATION:
@@ -231,8 +240,8 @@ def _new(one: Scored, found: Derived, agreement: float | None, options: Options,
     return NewLimits(
         judge=one.judge,
         source=options.source,
-        set_on=today,
-        due=today + timedelta(days=LONGEST[options.source]),
+        set_on=options.day,
+        due=options.day + timedelta(days=LONGEST[options.source]),
         floor=None if seed else limit,
         threshold=limit if seed else None,
         calibration_ref=options.ticket or evidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from evalcore.lint.provenance import LEAST_WINDOW_DAYS
 from evalcore.stats.correlation import correlation
 from rampgate.checks.score_files import read_pairs
 from rampgate.checks.score_lines import ScoreColumn, read_scores
-from schemas.judges import BaselineSource
+from schemas.judges import BaselineSource, judge_id
 
 WINDOW_DAYS = 30
 
@@ -22,12 +22,16 @@ WINDOW_DAYS = 30
 @dataclass(frozen=True)
 class Asked:
     """What is to be derived, and from what: the `file`, or without one production's scores in Opik. `acceptable`:
-    JADE's cut, the lowest score of people's that is acceptable."""
+    JADE's cut, the lowest score of people's that is acceptable; `cuts` are those of single judges."""
 
     source: BaselineSource
     file: Path | None
     acceptable: float | None
     window_days: int | None
+    cuts: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+
+    def cut(self, judge: str) -> float:
+        return self.cuts.get(judge_id(judge), self.acceptable or 0.0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def scored_in(file: Path, asked: Asked) -> Iterator[Scored]:
     called = [name for name, found in inverted.items() if found]
     told = f"Inverted: {', '.join(called)}." if called else f"None of {len(rounds)} judges."
     for name, pairs in rounds.items():
-        kept = pairs.human >= (asked.acceptable or 0.0)
+        kept = pairs.human >= asked.cut(name)
         weights = np.ones(pairs.judge.size) if pairs.weights is None else pairs.weights
         traces, against = len(pairs.items), ""
         if inverted[name]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from evalcore.registry.files import VERTICALS
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry, UnknownJudge
 from rampgate.asking import NO_MODEL
@@ -16,6 +15,7 @@ from rampgate.checks.drift import Options, compared, report
 from rampgate.checks.stored_outputs import (
     Stored,
     asked_judges,
+    baseline_file,
     changed_judges,
     columns,
     judged,
@@ -32,7 +32,6 @@ from rampgate.report.page import check_path
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 
-FILE = "drift-baseline.jsonl"
 NOW, BEFORE = Path("now"), Path("before")
 
 
@@ -89,14 +88,9 @@ def _known(names: Sequence[str], registry: Registry | None, vertical: str | None
     return asked_judges([registry.judge(name, vertical) for name in names if name in rules]) if registry else []
 
 
-def baseline_file(settings: Settings, vertical: str | None) -> Path:
-    """Where a baseline is kept: the platform's beside the registry, a vertical's among its own files."""
-    return settings.configs / (FILE if vertical is None else f"{VERTICALS}/{vertical}/eval/{FILE}")
-
-
 def _capture(options: Options, settings: Settings, judges: Sequence[Judge], stored: Stored, file: Path) -> int:
     runs = run(partial(judged, settings, judges, stored.items, options.capture or 1, beside=file, purpose="capture"))
-    write_baseline(file, runs[-1], judges, stored)
+    write_baseline(file, runs[-1], judges, stored.hashes())
     derived = limits(runs, judges)
     document = []
     for judge in judges:

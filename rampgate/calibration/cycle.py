@@ -1,0 +1,170 @@
+"""Runs `rampgate calibrate jade --vertical V`: a vertical's calibration round, step by step (PF-9 §5.3, NFR-3, AC-8).
+
+Each run goes on where the last one stopped. A step is done when the document says so; what it leaves is there before.
+So a run that was killed has the same step to do again, and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalcore.registry import disk
+from evalcore.registry.files import REFERENCE_SET
+from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of
+from rampgate.calibration.steps import STEPS, Given
+from rampgate.checks.drift import registry_or_none
+from rampgate.checks.stored_outputs import BASELINE
+from rampgate.ci_gate.metrics import leave
+from rampgate.console import Failure, plain, print_json
+from rampgate.logs import configure_logs
+from rampgate.settings_sources import load_settings
+from schemas.calibration_cycle import LONGEST_SECONDS, Cycle, State, Step, StepDone
+from schemas.judges import judge_id
+from streams.metrics import Metrics
+
+METRIC = "eval_recalibration_cycle_duration_seconds"
+LEAST_TURNS = 200
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. `ticket`, `report`, `size`, `runs` and `acceptable` are fixed when a round begins;
+    None stands for those that it has."""
+
+    vertical: str
+    round: str | None
+    turns: Path | None
+    sheets: tuple[Path, ...]
+    empty_sheet: Path | None
+    outputs: Path | None
+    acceptable: Mapping[str, float]
+    ticket: str | None
+    report: str | None
+    size: int | None
+    runs: int | None
+    write: bool
+    model: str | None
+    metrics_file: Path | None
+    configs: Path | None
+    as_json: bool
+
+
+def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monotonic) -> int:
+    """Go on with the round as far as it comes, report, and return the exit code: 1 where a step was refused, or a judge
+    is inverted or has no new floor. Raises Failure."""
+    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    configure_logs("error", "console")
+    registry = registry_or_none(options.configs)
+    if registry is None or options.vertical not in registry.verticals:
+        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    folder = folder_of(settings.configs, options.vertical, options.round or f"{disk.today():%Y-%m}")
+    cycle = _begun(options, folder)
+    beside = {
+        evaluation_folder(settings.configs, options.vertical): re.compile(f"{REFERENCE_SET}|{BASELINE}"),
+        settings.configs / "rules" / options.vertical: re.compile(r".*\.ya?ml"),
+    }
+    given = Given(
+        settings, registry, options.vertical, folder, options.turns, options.sheets, options.empty_sheet,
+        options.outputs, options.write,
+    )  # fmt: skip
+    with alone(folder, beside):
+        cycle = _gone_on(given, folder.document() or cycle, clock)
+        took = sum(folder.seconds().values()) if (folder.path / ".seconds.json").exists() else None
+        if took is not None and _done(cycle):
+            if options.metrics_file is not None:
+                metrics = Metrics()
+                metrics.recalibration_duration.labels(options.vertical).observe(took)
+                leave(metrics, options.metrics_file, METRIC)
+            folder.forget_seconds()
+    _tell(options, folder, cycle, took)
+    return _code(cycle)
+
+
+def _begun(options: Options, folder: Folder) -> Cycle:
+    """The round's document: as it is, or of a round that begins today. Raises Failure where a word of the command is
+    another one than the round's."""
+    known = folder.document()
+    if known is None:
+        if options.ticket is None:
+            raise Failure("--ticket: a round cites its ticket, such as PLT-700 (PF-9 FR-3)")
+        if not options.acceptable:
+            raise Failure("--acceptable: from which score of people's on is a turn acceptable? 4, or JUDGE=4 for each")
+        return Cycle(
+            vertical=options.vertical, round=folder.path.name, day=disk.today(), ticket=options.ticket,
+            report=options.report or f"specs/verticals/{options.vertical}/eval/rounds/{folder.path.name}/report.md",
+            size=options.size or LEAST_TURNS, runs=options.runs or 3, acceptable=_cuts(options),
+        )  # fmt: skip
+    asked: dict[str, Any] = {name: getattr(options, name) for name in ("ticket", "report", "size", "runs")}
+    asked["acceptable"] = _cuts(options) or None
+    for name, value in asked.items():
+        if value is not None and value != getattr(known, name):
+            raise Failure(f"--{name}: the round began with {getattr(known, name)}; another one has another --round")
+    return known
+
+
+def _cuts(options: Options) -> dict[str, float]:
+    return {judge_id(name): cut for name, cut in sorted(options.acceptable.items())}
+
+
+def _gone_on(given: Given, cycle: Cycle, clock: Callable[[], float]) -> Cycle:
+    """Does each step that is not done, or that read what is another one now, until one has to wait."""
+    for step, (job, reads) in STEPS.items():
+        before, inputs = cycle.step(step), reads(given, cycle)
+        if before.state is State.DONE:
+            changed = sorted(name for name in {*inputs, *before.inputs} if inputs.get(name) != before.inputs.get(name))
+            changed += [name for name, was in before.outputs.items() if given.hashes(name)[name] != was]
+            if not changed:
+                continue
+            sys.stderr.write(f"{step}: again, since {', '.join(changed)} changed\n")
+        began = clock()
+        outcome = job(given, cycle)
+        for name, text in outcome.files.items():
+            given.folder.write(name, text)
+        given.folder.took(step, clock() - began)
+        done = StepDone(
+            state=outcome.state, inputs=reads(given, cycle), outputs=given.hashes(*outcome.files), told=outcome.told
+        )
+        cycle = cycle.model_copy(update={**outcome.found, "steps": {**cycle.steps, step: done}})
+        if step is Step.DIFF:
+            within = sum(given.folder.seconds().values()) < LONGEST_SECONDS
+            cycle = cycle.model_copy(update={"within_four_hours": within})
+        given.folder.save(cycle)
+        sys.stderr.write(f"{step}: {done.state}{': ' if done.told else ''}{plain(done.told, 600)}\n")
+        if done.state is not State.DONE:
+            break
+    return cycle
+
+
+def _done(cycle: Cycle) -> bool:
+    return all(cycle.step(one).state is State.DONE for one in Step if one is not Step.WRITE)
+
+
+def _code(cycle: Cycle) -> int:
+    if any(one.state is State.REFUSED for one in cycle.steps.values()):
+        return 1
+    if not _done(cycle):
+        return 0
+    return 1 if any(one.inverted is not False for one in cycle.inversion) or not all(
+        one.proposed for one in cycle.floors
+    ) else 0  # fmt: skip
+
+
+def _tell(options: Options, folder: Folder, cycle: Cycle, took: float | None) -> None:
+    done = _done(cycle)
+    if options.as_json:
+        print_json({**cycle.model_dump(mode="json"), "folder": str(folder.path), "seconds": took, "done": done})
+        return
+    for step in Step:
+        of = cycle.step(step)
+        sys.stdout.write(f"{step:<10} {of.state:<10} {of.told}\n")
+    if done:
+        if took is not None:
+            kept = "under the 4 hours of PF-9 NFR-3" if took < LONGEST_SECONDS else "over the 4 hours of PF-9 NFR-3"
+            sys.stdout.write(f"{took:,.0f} s without the time of people, {kept}\n")
+        sys.stdout.write(f"{folder.path}: report.md, limits.diff\n")

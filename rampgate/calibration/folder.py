@@ -1,0 +1,123 @@
+"""The folder of a calibration round: its document, its files, its lock; every file is replaced whole.
+
+A process that is killed leaves at most a file that no reader takes; the next run of the round takes it away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evalcore.registry.files import VERTICALS
+from rampgate.console import Failure, plain
+from rampgate.registry.file_writer import replace_file
+from schemas.calibration_cycle import Cycle, Step
+
+DOCUMENT = "cycle.json"
+SECONDS = ".seconds.json"
+"""What the steps of an unfinished round took; taken away when the round is done, which tells the sum."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+_LEFT = re.compile(r"\.(?P<of>.+)\.[a-z0-9_]{8}")
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One round's folder."""
+
+    path: Path
+
+    def document(self) -> Cycle | None:
+        """The round as far as it is; None before it began. Raises Failure."""
+        file = self.path / DOCUMENT
+        try:
+            return Cycle.model_validate_json(file.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Failure(f"{file}: can't be read: {error.strerror or error}") from error
+        except ValidationError as error:
+            where, why = error.errors()[0]["loc"], error.errors()[0]["msg"]
+            raise Failure(f"{file}: {'.'.join(map(str, where))}: {why}; take the file from the history") from error
+
+    def save(self, document: Cycle) -> None:
+        self.write(DOCUMENT, json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        write_whole(self.path / name, text)
+
+    def hashes(self, *names: str) -> dict[str, str]:
+        """The hashes of the folder's files; empty of one that is not there."""
+        files = {name: self.path / name for name in names}
+        return {name: sha256(file.read_bytes()) if file.is_file() else "" for name, file in files.items()}
+
+    def seconds(self) -> dict[str, float]:
+        try:
+            found = json.loads((self.path / SECONDS).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {str(name): float(took) for name, took in found.items()}
+
+    def took(self, step: Step, seconds: float) -> None:
+        known = self.seconds()
+        self.write(SECONDS, json.dumps({**known, step: known.get(step, 0.0) + seconds}))
+
+    def forget_seconds(self) -> None:
+        (self.path / SECONDS).unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole, and the folder it is in. Raises Failure."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text)
+    except OSError as error:
+        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+
+
+def folder_of(configs: Path, vertical: str, name: str) -> Folder:
+    """The folder of a round. Raises Failure for a name that is none."""
+    if not _NAME.fullmatch(name):
+        raise Failure(f"--round: {plain(name, 80)!r} is no name: letters, digits, dot, dash and underscore, 64 at most")
+    return Folder(evaluation_folder(configs, vertical) / "rounds" / name)
+
+
+def evaluation_folder(configs: Path, vertical: str) -> Path:
+    """Where a vertical's reference set, thresholds, baseline and rounds are."""
+    return Path(os.path.normpath(configs / VERTICALS / vertical / "eval"))
+
+
+@contextmanager
+def alone(folder: Folder, beside: Mapping[Path, re.Pattern[str]]) -> Iterator[None]:
+    """Holds the round for this process, and takes away what a killed one left of its files, and of those of that name
+    `beside`. Raises Failure where another process has the round."""
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder.path, os.O_RDONLY)
+    except OSError as error:
+        raise Failure(f"{folder.path}: can't be written: {error.strerror or error}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure(f"{folder.path}: another run has this round; wait for it to end") from None
+        for place, names in {folder.path: re.compile(".*"), **beside}.items():
+            for file in sorted(place.iterdir()) if place.is_dir() else ():
+                left = _LEFT.fullmatch(file.name)
+                if left is not None and names.fullmatch(left["of"]):
+                    file.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(handle)

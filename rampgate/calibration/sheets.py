@@ -1,0 +1,123 @@
+"""Sheets of a round for annotators: one row for each drawn turn and judge goes out, the same with a score comes back.
+
+A sheet has users' texts, so it is written where somebody says and never into the round's folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalcore.registry.judge import Judge
+from rampgate.calibration.turns import ScoredTurn
+from rampgate.ci_gate.inputs import LARGEST, BadFile
+from schemas.judges import ScoreType
+
+HEADS = (
+    "item_id", "category", "judge_id", "lowest", "highest", "user_query", "agent_response", "annotator", "score",
+)  # fmt: skip
+LONGEST_TEXT = 30_000
+"""Characters of a text on a sheet; spreadsheets hold 32,767 in a cell."""
+_BEGINS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What one annotator said of one turn, on the scale of one judge."""
+
+    item: str
+    judge: str
+    annotator: str
+    score: float
+
+
+def sheet(asked: Iterable[tuple[str, str]], turns: Mapping[str, ScoredTurn], judges: Mapping[str, Judge]) -> str:
+    """Returns an empty sheet of the turns and judges asked for, as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEADS)
+    for item, name in asked:
+        turn, (low, high) = turns[item], judges[name].score_range
+        texts = (_cell(turn.question), _cell(turn.answer))
+        writer.writerow([_cell(item), _cell(turn.category), name, f"{low:g}", f"{high:g}", *texts, "", ""])
+    return out.getvalue()
+
+
+def read_sheets(
+    paths: Sequence[Path], asked: Mapping[str, frozenset[str]], judges: Mapping[str, Judge]
+) -> list[Rating]:
+    """The ratings of sheets, in the order of turns, judges and annotators; a row without a score is none. `asked` are
+    the judges of each drawn turn. Raises BadFile."""
+    found: dict[tuple[str, str, str], tuple[str, float]] = {}
+    cells = {_cell(item): item for item in asked}
+    for path in paths:
+        for number, row in _rows(path):
+            if not (said := row["score"].strip()):
+                continue
+            item, judge, annotator = (
+                cells.get(row["item_id"], row["item_id"]),
+                row["judge_id"],
+                row["annotator"].strip(),
+            )
+            if item not in asked:
+                raise BadFile(f"{path}:{number}: item_id: {item[:80]!r} was not drawn in this round")
+            if judge not in asked[item]:
+                raise BadFile(f"{path}:{number}: judge_id: {judge[:80]!r} did not score {item[:80]!r}")
+            if not annotator or not annotator.isprintable() or len(annotator) > 200:
+                raise BadFile(f"{path}:{number}: annotator: a name is needed, of one line")
+            score, here = _score(path, number, said, judges[judge]), f"{path}:{number}"
+            before, _ = found.setdefault((item, judge, annotator), (here, score))
+            if before != here:
+                raise BadFile(f"{here}: annotator: {annotator[:80]!r} rated {item[:80]!r} for {judge} at {before} too")
+    return [Rating(*key, score) for key, (_, score) in sorted(found.items())]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadFile(f"{path}: has more than {LARGEST >> 20} MB")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            text = file.read()
+    except UnicodeDecodeError as error:
+        raise BadFile(f"{path}: is no UTF-8; save the sheet as CSV UTF-8") from error
+    except OSError as error:
+        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
+    reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
+    try:
+        for field in ("item_id", "judge_id", "annotator", "score"):
+            if field not in (reader.fieldnames or ()):
+                raise BadFile(f"{path}:1: {field}: the column is missing; the sheet's first line names its columns")
+        for row in reader:
+            yield reader.line_num, {name: value for name, value in row.items() if isinstance(value, str)}
+    except csv.Error as error:
+        raise BadFile(f"{path}:{reader.line_num}: no CSV: {error}") from error
+
+
+def _score(path: Path, number: int, said: str, judge: Judge) -> float:
+    low, high = judge.score_range
+    whole = judge.score_type is not ScoreType.FLOAT
+    try:
+        score = (
+            _WORDS[said.lower()] if judge.score_type is ScoreType.BOOLEAN and said.lower() in _WORDS else float(said)
+        )
+    except ValueError:
+        score = math.nan
+    if low <= score <= high and not (whole and score != math.floor(score)):
+        return score
+    kind = "a whole number" if whole else "a number"
+    raise BadFile(f"{path}:{number}: score: {said[:40]!r} is not {kind} from {low:g} to {high:g}, {judge.id}'s scale")
+
+
+def _cell(value: Any) -> str:
+    """A text for a spreadsheet, which takes no formula from a user."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+    text = text.encode("utf-8", "replace").decode().replace("\0", "")
+    text = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} [… {len(text)} characters]"
+    return f"'{text}" if text.startswith(_BEGINS_A_FORMULA) else text

@@ -1,0 +1,218 @@
+"""A vertical's calibration round, from the draw to the rule files (PF-9 §5.3, NFR-3, AC-8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evalcore.registry.disk import today
+from evalcore.validation import validate_root
+from rampgate.calibration.cycle import Options, calibrate_vertical
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.calibration.round_rig import JUDGES, OWN, agreeing, contents, filled, quality, turn
+from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
+BEGUN = ("--ticket", "PLT-700", "--acceptable", "4", "--runs", "2", "--turns", "turns.jsonl")
+ROUND = "specs/verticals/shop/eval/rounds/r1"
+
+
+def annotated(calibrate: Calibrate, says: Callable[[dict[str, str], str], object] = agreeing) -> Path:
+    """Begins the round and has two people score its sheet."""
+    code, told, err = calibrate(*BEGUN, "--sheet", "sheet.csv")
+    assert code == 0, (told, err)
+    return filled(Path("sheet.csv"), Path("scores.csv"), ("ann", "ben"), says)
+
+
+def states(told: dict[str, Any]) -> dict[str, str]:
+    return {step: of["state"] for step, of in told["steps"].items()}
+
+
+def test_pf9_5_3_a_round_goes_from_the_draw_to_the_rule_files_of_its_vertical_alone(
+    calibrate: Calibrate, configs: Path, tmp_path: Path
+) -> None:
+    """PF-9 AC-8: other verticals' files, and the platform's, are byte for byte as before."""
+    before = contents(tmp_path)
+    scores = annotated(calibrate)
+    code, told, err = calibrate(
+        "--turns", "turns.jsonl", "--annotations", scores, "--write", "--outputs", "drawn.jsonl"
+    )
+    assert code == 0, (told["steps"], err)
+    assert {*states(told).values()} == {"done"}, states(told)
+    changed = {name for name, content in contents(tmp_path).items() if before.get(name) != content}
+    work = {"sheet.csv", "scores.csv", "drawn.jsonl"}
+    eval_ = "specs/verticals/shop/eval"
+    own = {f"configs/{OWN}", "configs/rules/shop/brevity.yaml"}
+    names = ("cycle.json", "draw.jsonl", "ratings.jsonl", "pairs.jsonl", "pairs-on-scale.jsonl", "answers.jsonl")
+    of_round = {f"{ROUND}/{name}" for name in (*names, "report.md", "limits.diff")}
+    assert changed - work == {*own, f"{eval_}/reference-set.jsonl", f"{eval_}/drift-baseline.jsonl", *of_round}
+    stated = yaml.safe_load((configs / OWN).read_text())
+    assert (stated["floor"], stated["baseline_source"], stated["threshold"]) == (4, "jade_calibration", 4.5)
+    facts = stated["calibration"]
+    assert facts["calibrated_on"] == today()
+    assert facts["traces"] == sum(one["drawn"] for one in told["draw"]) >= 200
+    assert facts["report"] == f"{ROUND}/report.md"
+    assert facts["inverted_findings"] == "None of 2 judges."
+    assert validate_root(configs).errors == []
+    texts = b"".join(content for name, content in contents(tmp_path).items() if name.startswith("specs"))
+    assert b"how do I do" not in texts, "no text of a user stands in the round"
+
+
+def test_pf9_nfr_3_the_round_tells_its_time_without_that_of_people(calibrate: Calibrate, tmp_path: Path) -> None:
+    scores = annotated(calibrate)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--metrics-file", "m.prom")
+    assert code == 0, err
+    assert told["within_four_hours"] is True
+    assert 0 < told["seconds"] < 4 * 3_600
+    text = Path("m.prom").read_text()
+    assert 'eval_recalibration_cycle_duration_seconds_count{vertical="shop"} 1.0' in text
+    assert f'eval_recalibration_cycle_duration_seconds_sum{{vertical="shop"}} {told["seconds"]}' in text
+    assert not (tmp_path / ROUND / ".seconds.json").exists()
+
+
+def test_a_round_that_is_done_is_not_done_again(calibrate: Calibrate, tmp_path: Path, model: Running) -> None:
+    scores = annotated(calibrate)
+    calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
+    before = contents(tmp_path)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
+    assert (code, err) == (0, ""), "no step is told, since none is done"
+    assert told["done"]
+    assert contents(tmp_path) == before
+
+
+def test_steps_whose_inputs_changed_are_done_again_and_it_says_so(calibrate: Calibrate, tmp_path: Path) -> None:
+    scores = annotated(calibrate)
+    calibrate("--turns", "turns.jsonl", "--annotations", scores)
+    (tmp_path / ROUND / "answers.jsonl").write_text("")
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores)
+    assert code == 0, err
+    assert "ask: again, since answers.jsonl changed" in err
+    assert "draw: again" not in err
+    assert {one["judge_id"]: one["items"] > 0 for one in told["drift"]} == dict.fromkeys(JUDGES, True)
+
+
+def test_pf9_fr14_nothing_counts_until_every_category_clears_and_it_says_what_to_score_again(
+    calibrate: Calibrate, configs: Path, tmp_path: Path
+) -> None:
+    def at_odds(row: dict[str, str], person: str) -> int:
+        if row["category"] == "general_qa" and person == "ben":
+            return 6 - quality(int(row["item_id"].removeprefix("r")))
+        return agreeing(row, person)
+
+    scores = annotated(calibrate, at_odds)
+    rules = contents(configs)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
+    assert (code, states(told)["agreement"]) == (1, "refused"), err
+    assert "general_qa, brevity: " in told["steps"]["agreement"]["told"]
+    assert "score again r" in told["steps"]["agreement"]["told"]
+    assert "shop_returns" not in told["steps"]["agreement"]["told"]
+    assert told["inversion"] == told["floors"] == []
+    assert not (tmp_path / "specs/verticals/shop/eval/reference-set.jsonl").exists()
+    assert contents(configs) == rules
+    again = filled(Path("sheet.csv"), Path("again.csv"), ("ann", "ben"), agreeing)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", again)
+    assert (code, told["done"]) == (0, True), err
+
+
+def test_pf9_5_3_an_inverted_judge_gets_no_floor(calibrate: Calibrate, configs: Path) -> None:
+    def against_one(row: dict[str, str], person: str) -> int:
+        said = agreeing(row, person)
+        return 6 - said if row["judge_id"] == "brevity" else said
+
+    scores = annotated(calibrate, against_one)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
+    assert code == 1, err
+    assert {one["judge_id"]: one["inverted"] for one in told["inversion"]} == {"brevity": True, "helpfulness": False}
+    assert {one["judge_id"]: one["proposed"] for one in told["floors"]} == {"brevity": False, "helpfulness": True}
+    assert not (configs / "rules/shop/brevity.yaml").exists()
+    stated = yaml.safe_load((configs / OWN).read_text())
+    assert stated["calibration"]["inverted_findings"] == "Inverted: brevity."
+
+
+def test_a_round_waits_for_people_and_holds_its_words(calibrate: Calibrate, tmp_path: Path) -> None:
+    def half(row: dict[str, str], person: str) -> object:
+        return None if row["judge_id"] == "brevity" else agreeing(row, person)
+
+    scores = annotated(calibrate, half)
+    code, told, _ = calibrate("--turns", "turns.jsonl", "--annotations", scores)
+    assert (code, states(told)["annotate"], told["done"]) == (0, "waiting", False)
+    assert "200 of 400 have no score yet" in told["steps"]["annotate"]["told"]
+    code, _, err = calibrate("--acceptable", "3", "--turns", "turns.jsonl")
+    assert code == 2
+    assert "--acceptable: the round began with" in err
+
+
+def test_a_sheet_begins_no_formula_and_brings_ids_back(calibrate: Calibrate) -> None:
+    annotated(calibrate)
+    assert "'=how do I do" in Path("sheet.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("r999,helpfulness,ann,4", "scores.csv:2: item_id: 'r999' was not drawn"),
+        ("{item},refusal,ann,1", "scores.csv:2: judge_id: 'refusal' did not score"),
+        ("{item},helpfulness,ann,6", "scores.csv:2: score: '6' is not a whole number from 1 to 5"),
+        ("{item},helpfulness,ann,NaN", "scores.csv:2: score: 'NaN' is not a whole number"),
+        ("{item},helpfulness,ann,good", "scores.csv:2: score: 'good' is not a whole number"),
+        ("{item},helpfulness,,4", "scores.csv:2: annotator: a name is needed"),
+        ("{item},helpfulness,ann,4\n{item},helpfulness,ann,4", "scores.csv:3: annotator: 'ann' rated"),
+    ],
+)
+def test_a_sheet_that_cant_be_right_is_refused_with_file_line_and_field(
+    calibrate: Calibrate, tmp_path: Path, row: str, said: str
+) -> None:
+    calibrate(*BEGUN)
+    first = json.loads((tmp_path / ROUND / "draw.jsonl").read_text().splitlines()[0])["item_id"]
+    Path("scores.csv").write_text(f"item_id,judge_id,annotator,score\n{row.format(item=first)}\n")
+    code, _, err = calibrate("--annotations", "scores.csv")
+    assert code == 2
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"vertical": "travel"}, "turns.jsonl:4: vertical: 'travel' is not shop"),
+        ({"judge_scores": {"helpfulness": 7}}, "turns.jsonl:4: judge_scores.helpfulness: 7 is no score from 1 to 5"),
+        ({"agent_response": None}, "turns.jsonl:4: agent_response: people and judges read it"),
+        ({"response_id": "r1"}, "turns.jsonl:4: response_id: 'r1' is on line 2 too"),
+        ({"feedback_scores": {"user_signal_thumbs": "up"}}, "turns.jsonl:4: feedback_scores.user_signal_thumbs: is no"),
+    ],
+)
+def test_turns_that_cant_be_right_are_refused_with_file_line_and_field(
+    calibrate: Calibrate, changed: dict[str, Any], said: str
+) -> None:
+    jsonl(Path("turns.jsonl"), *(turn(n, **(changed if n == 3 else {})) for n in range(240)))
+    code, _, err = calibrate(*BEGUN)
+    assert code == 2
+    assert said in err
+
+
+def test_too_few_turns_of_a_category_are_told(calibrate: Calibrate, tmp_path: Path) -> None:
+    jsonl(Path("turns.jsonl"), *(turn(n) for n in range(240) if n % 2 or n < 12))
+    code, _, err = calibrate(*BEGUN)
+    assert code == 2
+    assert "turns.jsonl: category: general_qa has 6 turns; 10 of each are the fewest" in err
+    assert not (tmp_path / ROUND / "cycle.json").exists()
+
+
+def test_pf9_nfr_3_more_than_four_hours_are_told(
+    calibrate: Calibrate, configs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each look at the clock is an hour after the one before; the time between two runs is that of people."""
+    scores = annotated(calibrate)
+    hours = iter(range(1_000))
+    options = Options(
+        "shop", "r1", Path("turns.jsonl"), (scores,), None, None, {}, None, None, None, None,
+        write=False, model=None, metrics_file=None, configs=configs, as_json=True,
+    )  # fmt: skip
+    assert calibrate_vertical(options, lambda: next(hours) * 3_600.0) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["within_four_hours"] is False
+    assert 9 * 3_600 <= told["seconds"] < 10 * 3_600, "an hour for each of the nine steps after the draw"
