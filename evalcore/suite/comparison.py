@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +40,8 @@ class Wins:
 class Difference:
     """How a slice, or all cases, differ: candidate less baseline. What fewer than two cases can't say is None.
 
-    `units`: cases, or clusters where there are any. `error`: the bootstrap's standard error of the difference. `sigma`:
-    the same as the gate takes it, widened for few units as Student's t is. `p_value` by the sign-flip test; `holm_p`
-    adjusted over all slices.
+    `units`: cases, or clusters where there are any. `error`: the bootstrap's standard error of the difference, of
+    which two are 2 σ. `p_value` by the sign-flip test; `holm_p` adjusted over all slices.
     """
 
     n: int
@@ -53,7 +51,6 @@ class Difference:
     delta: float | None = None
     ci95: Interval | None = None
     error: float | None = None
-    sigma: float | None = None
     p_value: float | None = None
     holm_p: float | None = None
     skewed: bool = False
@@ -70,8 +67,8 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """Tells whether it is worse by more than 2 σ."""
-        return self.delta is not None and self.sigma is not None and self.delta < -2 * self.sigma - ROUNDING
+        """Tells whether it is worse by more than 2 σ, two bootstrap standard errors (contracts, Definitions)."""
+        return self.delta is not None and self.error is not None and self.delta < -2 * self.error - ROUNDING
 
 
 @dataclass(frozen=True)
@@ -108,21 +105,10 @@ def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -
         n, units, baseline, candidate, delta,
         mean_intervals(sums[None, :], sizes, seed)[0],
         error,
-        error * widening(units),
         float(sign_flip_p(sums[None, :], seed)[0]),
         skewed=abs(_skewness(sums / sizes)) > SKEWED * math.sqrt(units),
         wins=wins,
     )  # fmt: skip
-
-
-@lru_cache(maxsize=4096)
-def widening(units: int) -> float:
-    """Returns what makes two of the bootstrap's standard errors of so many units what 2 σ are: as rarely exceeded, one
-    time in 44 to a side. The bootstrap divides by n, and few units know their own spread badly (Student)."""
-    from scipy import special
-
-    two_sigma = float(special.ndtr(-2.0))
-    return -float(special.stdtrit(units - 1, two_sigma)) / 2 * math.sqrt(units / (units - 1))
 
 
 def _by_cluster(values: Numbers, clusters: Sequence[str]) -> tuple[Numbers, Numbers]:

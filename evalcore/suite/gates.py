@@ -90,7 +90,7 @@ def _tripped(paired: Paired, comparison: Comparison, *, best: bool) -> list[Suit
         out.append(SuiteReason(SuiteCode.SAFETY_REGRESSED, said, cases=tuple(failing)))
     for name, one in comparison.slices.items():
         if one.worse:
-            said = f"the slice {name!r} is worse by {-(one.delta or 0):.4g}, more than 2 σ ({2 * (one.sigma or 0):.4g})"
+            said = f"the slice {name!r} is worse by {-(one.delta or 0):.4g}, more than 2 σ ({2 * (one.error or 0):.4g})"
             out.append(SuiteReason(SuiteCode.SLICE_REGRESSED, said, name))
     if _headline_worse(comparison):
         whole = comparison.headline

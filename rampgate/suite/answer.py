@@ -62,7 +62,6 @@ def _difference(one: Difference, best: Difference | None) -> dict[str, Any]:
         "ci95": list(one.ci95) if one.ci95 is not None else None,
         "significant": one.excludes_zero,
         "standard_error": one.error,
-        "sigma": one.sigma,
         "p_value": one.p_value,
         "holm_p": one.holm_p,
         "small": one.small,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evalcore.suite.comparison import compare, widening
+from evalcore.suite.comparison import compare
 from evalcore.suite.results import Case, NoScore, Sample, chosen, scale_of
 from tests.unit.evalcore.suite.suite_runs import FAILED, NOT_APPLICABLE, UNSCORED, drawn, pair, run
 
@@ -78,18 +78,6 @@ def test_cases_of_a_cluster_are_drawn_together() -> None:
     assert alone.error is not None
     assert together.error is not None
     assert together.error > 1.8 * alone.error
-
-
-def test_two_sigma_are_as_rare_in_a_small_slice_as_in_a_large_one() -> None:
-    """Two standard errors of ten cases are passed one time in 28 by chance alone; two σ one time in 44, as in many."""
-    rng = np.random.default_rng(1)
-    for units in (5, 10, 50):
-        values = rng.normal(size=(200_000, units))
-        error = values.std(axis=1) / np.sqrt(units)
-        plain, sigma = ((values.mean(axis=1) < -2 * error * wide).mean() for wide in (1.0, widening(units)))
-        assert sigma == pytest.approx(stats.norm.cdf(-2), abs=0.0015)
-        assert plain > sigma
-    assert widening(2_000) == pytest.approx(1.0, abs=0.001)
 
 
 def test_wins_are_counted_with_ties_as_half() -> None:
