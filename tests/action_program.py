@@ -21,4 +21,6 @@ def action_beside_a_program(folder: Path) -> Path:
         (binaries / name).chmod(0o755)
     for file in ACTION.iterdir():
         (action / file.name).write_bytes(file.read_bytes())
+    (folder / ".ci").mkdir()
+    (folder / ".ci" / "kafka_login").write_bytes((ROOT / ".ci" / "kafka_login").read_bytes())
     return action

@@ -5,12 +5,6 @@ set -euo pipefail
 rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
 audit=$RUNNER_TEMP/rampgate-gate/audit.jsonl
 [[ -s $audit ]] || exit 0
-umask 077
-secret=$(mktemp "$RUNNER_TEMP/kafka.XXXXXX")
-trap 'rm -f "$secret"' EXIT
-printf %s "$KAFKA_PASSWORD" >"$secret"
-security=$("${rampgate%/*}/python" -c 'import json, sys
-told = json.loads(sys.stdin.read().strip() or "{}")
-print(json.dumps(told | {"secret_file": sys.argv[1]} if "user" in told else told))' "$secret" <<<"$KAFKA_SECURITY")
+. "${rampgate%/.venv/bin/rampgate}/.ci/kafka_login" "${rampgate%/*}/python" "$RUNNER_TEMP"
 cd "$TARGET"
-RAMPGATE_KAFKA=$KAFKA RAMPGATE_KAFKA_SECURITY=$security "$rampgate" overrides publish "$audit" --json
+RAMPGATE_KAFKA=$KAFKA "$rampgate" overrides publish "$audit" --json

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from evalcore.registry.disk import today
+from evalcore.reloading import ReloadingRegistry
 from tests.root import ROOT
 from tests.unit.repository.workflow_files import load
 
@@ -177,10 +180,14 @@ SCORES = {
 """What a vertical has exported, by the exit code of its check."""
 
 
-def inversion(folder: Path, code: dict[str, int]) -> subprocess.CompletedProcess[str]:
+def inversion(
+    folder: Path, code: dict[str, int], *words: str, scores: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
     """The script with the real command, in a repository whose verticals have exported scores that end with a code."""
+    scores = scores or [SCORES[status] for status in sorted(SCORES)]
     (folder / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "check_inversion", folder / ".ci")
+    for name in ("check_inversion", "kafka_login"):
+        shutil.copy(ROOT / ".ci" / name, folder / ".ci")
     program = folder / ".venv" / "bin" / "rampgate"
     program.parent.mkdir(parents=True)
     run = "import sys; from rampgate.cli import main; main()"
@@ -188,8 +195,12 @@ def inversion(folder: Path, code: dict[str, int]) -> subprocess.CompletedProcess
     program.chmod(0o755)
     for name, status in code.items():
         (folder / "specs" / "verticals" / name / "eval").mkdir(parents=True)
-        (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").write_text(SCORES[status])
-    return subprocess.run([".ci/check_inversion"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+        (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").write_text(scores[status])
+    (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    return subprocess.run(
+        [".ci/check_inversion", *words], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
 
 
 def test_an_inversion_check_without_scores_fails_and_says_so(tmp_path: Path) -> None:
@@ -206,6 +217,37 @@ def test_every_vertical_is_checked_and_the_worst_decides(tmp_path: Path, code: d
     assert all(f"inversion: specs/verticals/{name}/eval/human-scores.jsonl" in done.stdout for name in code)
     assert ("could not be checked" in done.stderr) is (worst > 1)
     assert ("judge_score: is no finite number" in done.stderr) is (worst > 1)
+
+
+def of_version(scores: str) -> str:
+    """The scores as those of a shipped judge's version now."""
+    version = ReloadingRegistry(ROOT / "configs", ttl=None).current().judge("ux_quality").version
+    return scores.replace('"judge_id": "a"', f'"judge_id": "ux_quality", "judge_version": "{version}"')
+
+
+def test_pf9_fr10_what_the_scheduled_run_finds_suspends_the_judge(tmp_path: Path) -> None:
+    """By the command's own file of standings, as gates in CI read it."""
+    scores = ["", of_version(SCORES[1])]
+    done = inversion(
+        tmp_path, {"a": 1}, "--standing", "found.jsonl", scores=scores, RAMPGATE_CONFIGS=str(ROOT / "configs")
+    )
+    assert done.returncode == 1, done.stderr
+    found = json.loads((tmp_path / "found.jsonl").read_text())
+    assert (found["judge_id"], found["reason"], found["verdict"]) == ("ux_quality", "inversion", "inverted")
+
+
+def test_a_run_that_can_not_publish_fails_and_leaves_no_password(tmp_path: Path) -> None:
+    secrets = tmp_path / "runner"
+    secrets.mkdir()
+    told = {
+        "RAMPGATE_KAFKA": "127.0.0.1:9", "KAFKA_PASSWORD": "hidden", "RUNNER_TEMP": str(secrets),
+        "KAFKA_SECURITY": '{"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}',
+        "RAMPGATE_CONFIGS": str(ROOT / "configs"),
+    }  # fmt: skip
+    done = inversion(tmp_path, {"a": 0}, scores=[of_version(SCORES[0])], **told)
+    assert done.returncode == 2, done.stderr
+    assert "the results are not published" in done.stderr
+    assert list(secrets.iterdir()) == []
 
 
 def cadence(repository: Repository, workflow: str, job: str) -> subprocess.CompletedProcess[str]:
