@@ -79,24 +79,24 @@ class Skips:
     expire counts: one that says it never ends holds for nothing, and hides none that does."""
 
     def __init__(self) -> None:
-        self._known = FairMemory[tuple[GateSkip, ...]](KEPT)
+        self.known = FairMemory[tuple[GateSkip, ...]](KEPT)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self.known)
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Adds a record; what is no skip of a rollout's gate is passed over."""
         skip = read_skip(record)
         if skip is None:
             return
-        held = self._known.get(skip.gate) or ()
+        held = self.known.get(skip.gate) or ()
         if skip not in held:
             kept = sorted([*held, skip], key=lambda one: (one.expires, one.event_id))[:OF_A_GATE]
-            self._known.put(skip.gate, tuple(kept), {"agent_id": skip.gate.agent_id})
+            self.known.put(skip.gate, tuple(kept), {"agent_id": skip.gate.agent_id})
 
     def of(self, gate: SkippedGate, today: date) -> GateSkip | None:
         """Returns the override that skips this gate today; None where the gate runs whole."""
-        holding = [skip for skip in self._known.get(gate) or () if skip.holds(gate, today)]
+        holding = [skip for skip in self.known.get(gate) or () if skip.holds(gate, today)]
         return holding[-1] if holding else None
 
 

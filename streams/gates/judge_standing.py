@@ -25,7 +25,8 @@ log = structlog.get_logger(__name__)
 class JudgeStandings(FollowedTopic):
     """`versions` gives the version of each judge that serves; `noticed` is told of the records after each reading.
 
-    `suspended` says why judges that serve are suspended, by id; None while nobody knows.
+    `suspended` says why judges that serve are suspended, by id; None while nobody knows. `serving` has the same of each
+    version that serves, empty where it is not suspended; what is not in it, `why` says.
     """
 
     what = "the topic of judges' standing"
@@ -42,6 +43,7 @@ class JudgeStandings(FollowedTopic):
         self._clock, self._versions, self._noticed = clock, versions, noticed
         self._known = Suspensions()
         self.suspended: Mapping[str, str] | None = None
+        self.serving: Mapping[tuple[str, str], str] = {}
 
     def why(self, judge: str, version: str) -> str:
         """Return why this version of the judge is suspended, whichever serves by now; empty where it is not. Raises
@@ -58,8 +60,8 @@ class JudgeStandings(FollowedTopic):
 
     def caught_up(self) -> None:
         today = self._today()
-        whys = {judge: self._known.why(judge, version, today) for judge, version in self._versions().items()}
-        self.suspended = {judge: why for judge, why in whys.items() if why}
+        self.serving = {one: self._known.why(*one, today) for one in self._versions().items()}
+        self.suspended = {judge: why for (judge, _), why in self.serving.items() if why}
         self._noticed(self._known)
 
     def _today(self) -> date:
@@ -69,7 +71,7 @@ class JudgeStandings(FollowedTopic):
         """Nothing: who deletes the topic lifts no suspension that is known."""
 
     def lost(self) -> None:
-        self.suspended = None
+        self.suspended, self.serving = None, {}
 
 
 async def suspended_now(

@@ -164,7 +164,10 @@ class VerdictLog:
 
     async def suspended(self, judge: str, version: str) -> str:
         """Why this version of the judge is suspended; empty where it is not. Raises Unavailable."""
-        return self._standings.why(judge, version) if self._standings is not None else ""
+        if self._standings is None:
+            return ""
+        known = self._standings.serving.get((judge, version))
+        return known if known is not None else self._standings.why(judge, version)
 
     async def skip(self, request: RampRequest, milestone: Milestone, today: date) -> GateSkip | None:
         """The override that skips this gate of the request's agent definition today; None also while the topic of
@@ -174,7 +177,8 @@ class VerdictLog:
         await self._skips.tried.wait()
         if self._skips.skips is None:
             return None
-        return self._skips.skips.of(SkippedGate(milestone, request.step.agent_id, request.step.agent_version), today)
+        gate = SkippedGate(milestone, request.step.agent_id, request.step.agent_version)
+        return self._skips.skips.of(gate, today) if self._skips.skips.known.get(gate) is not None else None
 
     async def caught_up(self) -> None:
         """Return once all that was on the topic at the time of the call has been read. Raises Unavailable."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uuid6
 from confluent_kafka import Consumer
 
+from rampgate.local.demo.day import uuid7
 from rampgate.local.dev import DevStack
 from rampgate.local.services.process import ServiceUnavailable
 from tests.asking import HTTP
@@ -37,10 +38,12 @@ def dev() -> Iterator[DevStack]:
 
 def turns(dev: DevStack) -> set[str]:
     """MANY turns, of which every other one is voted down; returns the ids of those."""
-    began = (datetime.now(UTC) - timedelta(minutes=5)).isoformat()
+    at, rng = datetime.now(UTC) - timedelta(minutes=5), random.Random(1)
+    began = at.isoformat()
     traces: list[dict[str, Any]] = [
         {
-            "id": str(uuid6.uuid7()), "project_name": PROJECT, "name": "turn", "start_time": began, "end_time": began,
+            "id": uuid7(int(at.timestamp() * 1_000), rng), "project_name": PROJECT, "name": "turn",
+            "start_time": began, "end_time": began,
             "input": f"question {number}", "output": f"answer {number}",
             "metadata": {"response_id": f"r-{number}", "vertical": "receipts"},
         }

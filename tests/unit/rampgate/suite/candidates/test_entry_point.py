@@ -48,7 +48,7 @@ def answer(case):
     if said == "long":
         return "x" * (5 << 20)
     if said == "close":
-        os.closerange(3, 64); time.sleep(60)
+        os.closerange(3, 65_536); time.sleep(600)
     if said == "die later":
         threading.Timer(0.05, os._exit, (5,)).start()
     return {"output": f"{said}!", "tool_calls": [], "asked": asked}
