@@ -233,7 +233,7 @@ def test_pf9_fr10_what_the_scheduled_run_finds_suspends_the_judge(tmp_path: Path
     )
     assert done.returncode == 1, done.stderr
     found = json.loads((tmp_path / "found.jsonl").read_text())
-    assert (found["judge_id"], found["reason"], found["verdict"]) == ("ux_quality", "inversion", "inverted")
+    assert (found["judge_id"], found["reason"], found["verdict"]) == ("ux_quality", "inversion", "suspended")
 
 
 def test_a_run_that_can_not_publish_fails_and_leaves_no_password(tmp_path: Path) -> None:
