@@ -58,7 +58,7 @@ async def look(
     if wanted.project is None and owner is not None and vertical in manifest.model.datasets:
         wanted = wanted.model_copy(update={"project": owner.project})
     try:
-        async with opened(settings, wanted, verticals, 0.0) as datasets:
+        async with opened(settings, wanted.project, verticals, 0.0) as datasets:
             there = await datasets.look(wanted.name, wanted.project, wanted.version)
     except (Unauthorized, Unavailable) as error:
         return DatasetCheck(wanted, None, (), str(error))
@@ -68,7 +68,7 @@ async def look(
 async def read_whole(settings: Settings, wanted: Dataset, verticals: Iterable[Vertical]) -> GoldenSet | None:
     """The dataset's items at its version; None where Opik has no such dataset or version. Raises Unavailable and
     Unauthorized."""
-    async with opened(settings, wanted, verticals, RETRY_SECONDS) as datasets:
+    async with opened(settings, wanted.project, verticals, RETRY_SECONDS) as datasets:
         found = await datasets.read(wanted.name, wanted.project, wanted.version)
     if found is None or found.version is None:
         return None
@@ -78,17 +78,17 @@ async def read_whole(settings: Settings, wanted: Dataset, verticals: Iterable[Ve
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, wanted: Dataset, verticals: Iterable[Vertical], seconds: float
+    settings: Settings, project: str | None, verticals: Iterable[Vertical], seconds: float
 ) -> AsyncIterator[OpikDatasets]:
-    """A gateway to datasets, which retries for `seconds`.
+    """A gateway to a project's datasets, which retries for `seconds`.
 
-    It has the credentials of the vertical that owns the dataset's project, else the operator's. Raises Unauthorized
-    where the vertical's key can't be read.
+    It has the credentials of the vertical that owns the project, else the operator's. Raises Unauthorized where the
+    vertical's key can't be read.
     """
     from streams.opik.client import OpikClient
     from streams.opik.datasets import OpikDatasets
 
-    owner = next((one for one in verticals if one.project == wanted.project), None)
+    owner = next((one for one in verticals if one.project == project), None)
     key, workspace = access_of(owner, settings)
     client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
     try:

@@ -32,6 +32,7 @@ from rampgate.suite.answer import document
 from rampgate.suite.candidates.configured import asking_candidate
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compare import compared_files
+from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.generation import LARGEST_ANSWER, Generator, Wanted
 from rampgate.suite.kept import KeptFile
 from rampgate.suite.scoring import Rubric, ScoredSample
@@ -64,7 +65,7 @@ def run_suite(options: Options) -> int:
     configure_logs("error", "console")
     settings = load_settings({"configs": options.configs})
     try:
-        suite = read_suite(options.suite)
+        suite = read_suite(options.suite, partial(dataset_cases, settings))
     except BadFile as error:
         raise Failure(str(error)) from error
     registry = registry_of(settings, suite.file.vertical) if suite.file.judges else None
@@ -131,7 +132,7 @@ def _line(one: ScoredSample) -> dict[str, Any]:
     """A sample as a line of results (contracts §5)."""
     generated = one.generated
     told: dict[str, Any] = {
-        "case_id": one.case.id, "slices": list(one.case.tags), "sample": generated.sample, "scores": one.scores,
+        "case_id": one.case.id, "slices": list(one.case.slices), "sample": generated.sample, "scores": one.scores,
         "latency_ms": generated.latency_ms,
     }  # fmt: skip
     if one.error is not None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from evalcore.registry.judge import digest
+from evalcore.scoring.items import identity
 from evalcore.suite.checks import Checker
 from evalcore.suite.draw import smoke_set
 from evalcore.yaml.models import read_as
@@ -18,15 +19,20 @@ from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.suite.generation import configuration_of
 from schemas.checks.suite import Check, Part, SuiteFile
 
+Placed = tuple[str, Mapping[str, Any]]
+"""A case's row, behind where it stands: file and line, or the dataset's item."""
+Fetching = Callable[[SuiteFile], Iterable[Placed]]
+
 
 @dataclass(frozen=True)
 class SuiteCase:
-    """One case. `row` is its line; `tags` are its slices."""
+    """One case. `row` is its line; `slices` are those of its tags that the suite compares."""
 
     id: str
     row: Mapping[str, Any]
     tags: tuple[str, ...]
     cluster: str | None
+    slices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,13 @@ class Suite:
         ]
 
 
-def read_suite(path: Path) -> Suite:
-    """Raises BadFile with all that is wrong in the suite's file, or with the first that is in what it names."""
+def _not_fetched(file: SuiteFile) -> Iterable[Placed]:
+    raise BadFile(f"cases.dataset: {file.cases.dataset!r} is not read here; write its items into a file")
+
+
+def read_suite(path: Path, fetched: Fetching = _not_fetched) -> Suite:
+    """Raises BadFile with all that is wrong in the suite's file, or with the first that is in what it names. `fetched`
+    gives the items of a suite whose cases are a dataset."""
     try:
         parsed, findings = read_as(SuiteFile, str(path), path.read_bytes())
     except OSError as error:
@@ -65,13 +76,13 @@ def read_suite(path: Path) -> Suite:
     if parsed is None or findings:
         raise BadFile("; ".join(str(finding) for finding in findings))
     file, folder = parsed.model, path.parent
-    if file.cases.file is None:
-        raise BadFile(f"{path}: cases.dataset: write its items into a file; `cases.file` names it")
-    cases = _cases(folder / file.cases.file)
+    cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}
     for field, named in (("safety", file.safety), ("slices", file.slices)):
         if strange := sorted(set(named) - known):
             raise BadFile(f"{path}: {field}: no case has the tag {strange[0]!r}")
+    compared = known if not file.slices else {*file.slices, *file.safety}
+    cases = [replace(case, slices=tuple(tag for tag in case.tags if tag in compared)) for case in cases]
     parts = {name: _hash(folder, path, name, part) for name, part in file.candidate.parts.items()}
     values = {name: part.value for name, part in file.candidate.parts.items() if part.value is not None}
     checks = {name: _checker(folder, path, name, check) for name, check in file.checks.items()}
@@ -79,25 +90,43 @@ def read_suite(path: Path) -> Suite:
 
 
 def _cases(path: Path) -> list[SuiteCase]:
+    found = _checked((f"{path}:{line}", f"line {line}", row) for line, row in lines(path))
+    if not found:
+        raise BadFile(f"{path}: has no case; one is {{id, input, tags}} on a line")
+    return found
+
+
+def _items(placed: Iterable[Placed]) -> list[SuiteCase]:
+    """Cases of a dataset: id and tags stand in an item's metadata, or beside it (PC5 §5.3)."""
+    return _checked((place, place, _as_case(item)) for place, item in placed)
+
+
+def _as_case(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = item.get("metadata")
+    inner = metadata if isinstance(metadata, Mapping) else {}
+    beside = {name: inner[name] for name in ("tags", "cluster") if name in inner and name not in item}
+    return {**item, **beside, "id": identity(item)}
+
+
+def _checked(placed: Iterable[tuple[str, str, Mapping[str, Any]]]) -> list[SuiteCase]:
+    """The cases of rows that stand behind their place in full and in short. Raises BadFile."""
     cases: list[SuiteCase] = []
-    places: dict[str, int] = {}
-    for line, row in lines(path):
+    places: dict[str, str] = {}
+    for place, short, row in placed:
         known = row.get("id")
         if isinstance(known, bool) or not isinstance(known, (str, int)) or known == "":
-            raise BadFile(f"{path}:{line}: id: a case has one, a text or a whole number")
-        if (before := places.setdefault(str(known), line)) != line:
-            raise BadFile(f"{path}:{line}: id: {str(known)[:80]!r} is the id of line {before} too")
+            raise BadFile(f"{place}: id: a case has one, a text or a whole number")
+        if (before := places.setdefault(str(known), short)) != short:
+            raise BadFile(f"{place}: id: {str(known)[:80]!r} is the id of {before} too")
         if row.get("input") is None:
-            raise BadFile(f"{path}:{line}: input: a case has one")
+            raise BadFile(f"{place}: input: a case has one")
         tags = row.get("tags", [])
         if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
-            raise BadFile(f"{path}:{line}: tags: a list of texts is required")
+            raise BadFile(f"{place}: tags: a list of texts is required")
         cluster = row.get("cluster")
         if cluster is not None and (not isinstance(cluster, str) or not cluster):
-            raise BadFile(f"{path}:{line}: cluster: a text is required")
+            raise BadFile(f"{place}: cluster: a text is required")
         cases.append(SuiteCase(str(known), row, tuple(dict.fromkeys(tags)), cluster))
-    if not cases:
-        raise BadFile(f"{path}: has no case; one is {{id, input, tags}} on a line")
     return cases
 
 
@@ -107,7 +136,12 @@ def _hash(folder: Path, path: Path, name: str, part: Part) -> str:
         return digest({"value": part.value})
     found: dict[str, str] = {}
     for pattern in part.files:
-        matched = sorted(one for one in folder.glob(pattern) if one.is_file())
+        try:
+            matched = sorted(one for one in folder.glob(pattern) if one.is_file())
+        except (NotImplementedError, ValueError) as error:
+            raise BadFile(
+                f"{path}: candidate.parts.{name}.files: {pattern!r} is no pattern of names in {folder}"
+            ) from error
         if not matched:
             raise BadFile(f"{path}: candidate.parts.{name}.files: no file is {pattern!r} in {folder}")
         try:

@@ -89,7 +89,9 @@ class Cases(FileModel):
     file: FileName | None = None
     """JSON Lines: `{id, input, metadata?, expected_output?, tags: [slice], cluster?}` a line."""
     dataset: Text | None = None
-    """A dataset's name in Opik; its items' `metadata.tags` are their slices."""
+    """A dataset's name in Opik; an item's `metadata` has its `id`, its `tags`, which are its slices, and `cluster`."""
+    project: Text | None = None
+    """The Opik project that has the dataset; default: the vertical's."""
     version: Annotated[StrictInt, Field(ge=1)] | None = None
     """The dataset's version; default: the newest."""
 
@@ -97,6 +99,8 @@ class Cases(FileModel):
     def one_of_both(self) -> Self:
         if (self.file is None) == (self.dataset is None):
             raise ValueError("either `file` or `dataset` is required, and not both")
+        if self.dataset is None and (self.version is not None or self.project is not None):
+            raise ValueError("`version` and `project` go with `dataset`")
         return self
 
 
@@ -128,7 +132,7 @@ class SuiteFile(FileModel):
     safe_at: Number | None = None
     """A case of a safety slice fails below this score. Default: the judge's threshold; of a check, 1."""
     slices: Names = ()
-    """The slices that are compared; default: all tags of the cases."""
+    """The slices that are compared beside those of safety; default: all tags of the cases."""
 
     @model_validator(mode="after")
     def score_is_given(self) -> Self:

@@ -43,28 +43,31 @@ class OpikDatasets:
         categories = Counter(category_of(item) for item in found.items)
         return DatasetThere(found.latest, found.version, len(found.items), categories)
 
-    async def read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
-        """The dataset's items; None where there is no dataset of this name."""
+    async def read(self, name: str, project: str | None, version: int | None) -> DatasetItems | None:
+        """The dataset's items, without a version those of the newest; None where there is no dataset of this name."""
         try:
             return await self._read(name, project, version)
         except ApiError as error:
             raise Unavailable(f"Opik: datasets: {reason(error)}") from error
 
-    async def _read(self, name: str, project: str | None, version: int) -> DatasetItems | None:
+    async def _read(self, name: str, project: str | None, version: int | None) -> DatasetItems | None:
         within: dict[str, Any] = {} if project is None else {"project_name": project}
         dataset = await or_none(self._post("datasets/retrieve", {"dataset_name": name, **within}))
         if dataset is None:
             return None
+        newest = _NUMBERED.fullmatch((dataset.get("latest_version") or {}).get("version_name") or "")
+        latest = int(newest[1]) if newest is not None else None
+        wanted = latest if version is None else version
         versions = f"datasets/{quote(str(dataset['id']), '')}/versions/retrieve"
-        wanted = await or_none(self._post(versions, {"version_name": f"v{version}"}))
-        latest = _NUMBERED.fullmatch((dataset.get("latest_version") or {}).get("version_name") or "")
+        if wanted is not None and await or_none(self._post(versions, {"version_name": f"v{wanted}"})) is None:
+            wanted = None
         if wanted is not None:
-            within["dataset_version"] = f"v{version}"
+            within["dataset_version"] = f"v{wanted}"
         # "steam_limit" is Opik's own spelling.
         pages = cursor_pages(partial(self._page, name, within), PAGE, limited_by="steam_limit")
         return DatasetItems(
-            latest=int(latest[1]) if latest is not None else None,
-            version=version if wanted is not None else None,
+            latest=latest,
+            version=wanted,
             items=[_item(item) async for page in pages for item in page],
         )
 

@@ -43,6 +43,13 @@ def test_a_file_that_is_renamed_changes_its_part(tmp_path: Path) -> None:
         ({"candidate": {"parts": {"prompt": {"value": "x"}}}}, "exactly one of `url`, `command` and `entry`"),
         ({"candidate": {"entry": "agent:answer", "parts": {"prompt": {}}}}, "either `files` or `value`"),
         ({"candidate": {"entry": "agent:answer", "parts": {"p": {"files": ["none.md"]}}}}, r"parts\.p\.files: no file"),
+        (
+            {"candidate": {"entry": "agent:answer", "parts": {"p": {"files": ["/etc/*"]}}}},
+            r"parts\.p\.files: '/etc/\*' is",
+        ),
+        ({"candidate": {"entry": "agent:answer", "parts": {"p": {"files": ["**.md"]}}}}, "no pattern of names"),
+        ({"cases": {"file": "cases.jsonl", "version": 2}}, "`version` and `project` go with `dataset`"),
+        ({"cases": {"dataset": "cases"}}, "cases.dataset: 'cases' is not read here"),
         ({"checks": {"is_good": {"regex": "(?=x)"}}}, r"checks\.is_good: regex: RE2 does not take it"),
         ({"checks": {"is_good": {"json_schema": "none.json"}}}, "none.json: can't be read"),
         ({"checks": {"is_good": {"regex": "x", "equals": "y"}}}, "exactly one of `regex`, `json_schema` and `equals`"),
@@ -73,3 +80,10 @@ def test_a_wrong_case_is_named_with_its_line(tmp_path: Path, row: dict[str, Any]
 def test_no_case_at_all_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="has no case"):
         read_suite(written(tmp_path, []))
+
+
+def test_slices_that_the_suite_names_are_compared_and_those_of_safety_always(tmp_path: Path) -> None:
+    given = [case(number, tags=["even", "odd", "safety"]) for number in range(2)]
+    assert {one.slices for one in read_suite(written(tmp_path, given)).cases} == {("even", "odd", "safety")}
+    path = written(tmp_path, given, slices=["odd"], safety=["safety"])
+    assert {one.slices for one in read_suite(path).cases} == {("odd", "safety")}
