@@ -20,17 +20,19 @@ NAMED = 10
 
 
 class SuiteCode(StrEnum):
-    """Why a comparison does not pass. The first four block; the rest are to be looked at."""
+    """Why a comparison does not pass. The first five block; the rest are to be looked at."""
 
     SAFETY_REGRESSED = "safety_regressed"
     SLICE_REGRESSED = "slice_regressed"
     HEADLINE_REGRESSED = "headline_regressed"
     JUDGE_UNAVAILABLE = "judge_unavailable"
+    SAFETY_CASES_REMOVED = "safety_cases_removed"
     CASES_REMOVED = "cases_removed"
+    CASES_CHANGED = "cases_changed"
     NOT_COMPARED = "not_compared"
 
 
-BLOCKING = frozenset(list(SuiteCode)[:4])
+BLOCKING = frozenset(list(SuiteCode)[:5])
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,18 @@ def _undecided(reason: SuiteReason, paired: Paired) -> SuiteReason:
 
 def _to_be_looked_at(paired: Paired, comparison: Comparison) -> list[SuiteReason]:
     out = []
-    if paired.removed:
-        said = f"{_cases(paired.removed)} of the baseline are not among the candidate's: {_named(paired.removed)}"
-        out.append(SuiteReason(SuiteCode.CASES_REMOVED, said, cases=tuple(paired.removed)))
+    if paired.unguarded:
+        said = (
+            f"{_cases(paired.unguarded)} of safety are not among the candidate's, or are other ones by now: "
+            f"{_named(paired.unguarded)}; who may let them go says so (--let-go)"
+        )
+        out.append(SuiteReason(SuiteCode.SAFETY_CASES_REMOVED, said, cases=tuple(paired.unguarded)))
+    for code, cases, what in (
+        (SuiteCode.CASES_REMOVED, paired.removed, "of the baseline are not among the candidate's"),
+        (SuiteCode.CASES_CHANGED, paired.changed, "ask or expect something else by now, and are not compared"),
+    ):
+        if left := [name for name in cases if name not in paired.unguarded]:
+            out.append(SuiteReason(code, f"{_cases(left)} {what}: {_named(left)}", cases=tuple(left)))
     if paired.not_applicable:
         missing = paired.not_applicable
         said = f"{_cases(missing)} have {paired.score!r} on one side at most: {_named(missing)}"

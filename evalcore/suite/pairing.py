@@ -60,7 +60,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Paired:
-    """Cases of both runs in the order of their ids, and the ids of those that are not compared."""
+    """Cases of both runs in the order of their ids, and the ids of those that are not compared. `removed`: of the
+    baseline alone; `changed`: of both, that ask or expect something else by now; `unguarded`: those of both lists that
+    are of safety on the baseline's side and that nobody let go."""
 
     score: str
     scale: Scale
@@ -68,6 +70,8 @@ class Paired:
     slices: Sequence[str]
     safety: Collection[str] = SAFETY
     removed: Sequence[str] = ()
+    changed: Sequence[str] = ()
+    unguarded: Sequence[str] = ()
     added: Sequence[str] = ()
     not_applicable: Sequence[str] = ()
     unequal: Sequence[str] = ()
@@ -82,15 +86,19 @@ def paired(
     scale: Scale,
     safety: Collection[str] = SAFETY,
     safe_at: float | None = None,
+    let_go: Collection[str] = (),
 ) -> Paired:
     """Pairs the runs. A case is in each slice that one of the sides names, so that a branch takes none out of one.
 
-    A case fails below `safe_at`, without it below the middle of the scale.
+    A case fails below `safe_at`, without it below the middle of the scale. `let_go`: cases of safety that a person says
+    may be missing or be another one.
     """
     limit = (scale.low + scale.high) / 2 if safe_at is None else safe_at
     both = sorted(baseline.keys() & candidate.keys())
+    changed = [name for name in both if _differ(baseline[name].question, candidate[name].question)]
+    removed = sorted(baseline.keys() - candidate.keys())
     pairs, not_applicable = [], []
-    for case_id in both:
+    for case_id in sorted({*both} - {*changed}):
         one, other = baseline[case_id], candidate[case_id]
         slices = frozenset(one.slices | other.slices)
         sides = [_side(case, score, scale, limit, safety=not slices.isdisjoint(safety)) for case in (one, other)]
@@ -103,13 +111,21 @@ def paired(
     every = [*baseline.values(), *candidate.values()]
     return Paired(
         score, scale, pairs, sorted({name for case in every for name in case.slices}), safety,
-        removed=sorted(baseline.keys() - candidate.keys()),
+        removed=removed,
+        changed=changed,
+        unguarded=[
+            name for name in (*removed, *changed) if not baseline[name].slices.isdisjoint(safety) and name not in let_go
+        ],
         added=sorted(candidate.keys() - baseline.keys()),
         not_applicable=not_applicable,
         unequal=[pair.case_id for pair in pairs if len(pair.baseline.worst) != len(pair.candidate.worst)],
         unscored=[pair.case_id for pair in pairs if pair.baseline.unscored + pair.candidate.unscored],
         failed=[pair.case_id for pair in pairs if pair.baseline.failed + pair.candidate.failed],
     )  # fmt: skip
+
+
+def _differ(one: str, other: str) -> bool:
+    return bool(one and other) and one != other
 
 
 def _side(case: Case, score: str, scale: Scale, safe_at: float, *, safety: bool) -> Side:

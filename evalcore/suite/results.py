@@ -46,11 +46,13 @@ class Sample:
 @dataclass
 class Case:
     """A case with its samples. What samples say of slices is put together. Cases of a `cluster` have a source in common
-    and are drawn together; without a name a case is its own."""
+    and are drawn together; without a name a case is its own. `question`: the hash of what was asked and expected, empty
+    where a run does not say."""
 
     case_id: str
     slices: set[str] = field(default_factory=set)
     cluster: str = ""
+    question: str = ""
     samples: list[Sample] = field(default_factory=list)
 
 

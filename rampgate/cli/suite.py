@@ -9,6 +9,10 @@ import typer
 
 from rampgate.cli.options import ConfigsOption, JsonOption
 
+LetGoOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CASE", help="a case of safety that may be missing or changed; once or more"),
+]
 group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
 
 
@@ -39,6 +43,7 @@ def compare_command(
         typer.Option(help="the score's lowest and highest value; default: 0 1, 1 5, or the whole numbers seen"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
+    let_go: LetGoOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hold a candidate's results against the baseline's, case by case, and decide by the plain rule.
@@ -50,7 +55,9 @@ def compare_command(
     """
     from rampgate.suite.compare import Options, compare_files
 
-    options = Options(baseline, candidate, score, scale, tuple(safety or ()), safe_at, seed, as_json)
+    options = Options(
+        baseline, candidate, score, scale, tuple(safety or ()), safe_at, seed, as_json, tuple(let_go or ())
+    )
     raise typer.Exit(compare_files(options))
 
 
@@ -66,6 +73,7 @@ def run_command(
         Path | None, typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
+    let_go: LetGoOption = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,4 +86,6 @@ def run_command(
     """
     from rampgate.suite.run import Options, run_suite
 
-    raise typer.Exit(run_suite(Options(suite_file, smoke, out, store, baseline, seed, configs, as_json)))
+    raise typer.Exit(
+        run_suite(Options(suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json))
+    )

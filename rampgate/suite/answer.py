@@ -35,6 +35,7 @@ def document(compared: Compared) -> dict[str, Any]:
         "cases": {
             "compared": len(paired.pairs),
             "removed": list(paired.removed),
+            "changed": list(paired.changed),
             "added": list(paired.added),
             "not_applicable": list(paired.not_applicable),
             "unequal_samples": list(paired.unequal),

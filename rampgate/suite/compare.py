@@ -20,7 +20,9 @@ from schemas.verdicts import VerdictLevel
 @dataclass(frozen=True)
 class Options:
     """The options of the command. `scale`, `safety` and `safe_at` are what files do not say: the score's lowest and
-    highest value, which slices are of safety (none named: `safety`), and below which score a case of theirs fails."""
+    highest value, which slices are of safety (none named: `safety`), and below which score a case of theirs fails.
+    `let_go`: cases of safety that may be missing; `undrawn`: cases of the baseline that the candidate was not asked,
+    because its run is of the smoke set."""
 
     baseline: Path
     candidate: Path
@@ -30,6 +32,8 @@ class Options:
     safe_at: float | None
     seed: int
     as_json: bool
+    let_go: tuple[str, ...] = ()
+    undrawn: frozenset[str] = frozenset()
 
 
 def compare_files(options: Options) -> int:
@@ -51,7 +55,8 @@ def compared_files(options: Options) -> Compared:
         scale = scale_of(runs, score, options.scale)
     except (BadFile, NoScore) as error:
         raise Failure(str(error)) from error
-    found = paired(baseline, candidate, score, scale, options.safety or SAFETY, options.safe_at)
+    asked = {name: case for name, case in baseline.items() if name not in options.undrawn or name in candidate}
+    found = paired(asked, candidate, score, scale, options.safety or SAFETY, options.safe_at, options.let_go)
     if not found.pairs:
         raise Failure(
             f"{options.baseline} and {options.candidate}: no case has {score[:80]!r} in both; nothing can be compared"

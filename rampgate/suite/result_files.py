@@ -28,7 +28,9 @@ def read_run(path: Path) -> dict[str, Case]:
         case = cases.setdefault(line.case_id, Case(line.case_id))
         if line.cluster is not None and case.samples and case.cluster != line.cluster:
             raise BadFile(f"{path}:{number}: cluster: {line.case_id[:80]!r} is in another on a line before")
-        case.cluster = line.cluster or case.cluster
+        if case.samples and case.question != (line.question_hash or ""):
+            raise BadFile(f"{path}:{number}: question_hash: {line.case_id[:80]!r} has another on a line before")
+        case.cluster, case.question = line.cluster or case.cluster, line.question_hash or ""
         case.slices.update(line.slices)
         case.samples.append(_sample(path, number, line))
     if not cases:

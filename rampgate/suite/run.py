@@ -56,6 +56,7 @@ class Options:
     store: Path | None
     baseline: Path | None
     seed: int
+    let_go: tuple[str, ...]
     configs: Path | None
     as_json: bool
 
@@ -139,7 +140,7 @@ def _line(one: ScoredSample) -> dict[str, Any]:
         told["error"] = one.error
     elif isinstance(generated.answer, Mapping):
         told["output"] = generated.answer["output"]
-    optional = {"reasons": one.reasons, "cluster": one.case.cluster}
+    optional = {"reasons": one.reasons, "cluster": one.case.cluster, "question_hash": one.case.question}
     if generated.trace is not None:
         told["trace"] = {"hash": generated.trace}
     return told | {name: value for name, value in optional.items() if value}
@@ -195,8 +196,10 @@ def _comparison(options: Options, suite: Suite, judges: list[Judge], out: Path) 
     if suite.file.safe_at is not None:
         safe_at = float(suite.file.safe_at)
     return Comparison(
-        options.baseline or out, out, score, scale, tuple(suite.file.safety), safe_at, options.seed, as_json=False
-    )
+        options.baseline or out, out, score, scale, tuple(suite.file.safety), safe_at, options.seed, as_json=False,
+        let_go=options.let_go,
+        undrawn=frozenset(case.id for case in suite.cases) if options.smoke else frozenset(),
+    )  # fmt: skip
 
 
 def _show(told: Mapping[str, Any], spent: str) -> None:

@@ -21,6 +21,8 @@ from schemas.checks.suite import Check, Part, SuiteFile
 
 Placed = tuple[str, Mapping[str, Any]]
 """A case's row, behind where it stands: file and line, or the dataset's item."""
+NAMES = ("id", "tags", "cluster")
+"""Fields of a case that say what it is called and counted under."""
 Fetching = Callable[[SuiteFile], Iterable[Placed]]
 
 
@@ -33,6 +35,15 @@ class SuiteCase:
     tags: tuple[str, ...]
     cluster: str | None
     slices: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """The hash of what is asked and expected, whatever the case is called and counted under."""
+        metadata = self.row.get("metadata")
+        asked = {name: value for name, value in self.row.items() if name not in NAMES}
+        if isinstance(metadata, Mapping):
+            asked["metadata"] = {name: value for name, value in metadata.items() if name not in NAMES}
+        return digest(asked)
 
 
 @dataclass(frozen=True)

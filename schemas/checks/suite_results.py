@@ -66,4 +66,6 @@ class ResultLine(BaseModel):
     cost_usd: float | None = Field(default=None, ge=0)
     latency_ms: float | None = Field(default=None, ge=0)
     cluster: Named | None = None
+    question_hash: str | None = Field(default=None, pattern=r"^[0-9a-f]{16,64}$")
+    """The hash of what was asked and expected: runs whose hashes differ did not answer the same case."""
     pairwise: dict[str, Annotated[float, BeforeValidator(_preferred)]] | None = None

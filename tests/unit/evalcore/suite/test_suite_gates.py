@@ -90,11 +90,37 @@ def test_an_agent_that_fails_is_worst_and_its_error_blocks() -> None:
 
 
 def test_cases_that_a_branch_removed_are_named_and_do_not_pass_silently() -> None:
-    left = {name: values for name, values in MIXED.items() if name not in ("c03", "c20")}
+    left = {name: values for name, values in MIXED.items() if name not in ("c19", "c20")}
     found = judged(run(MIXED, SAFE), run(left, SAFE))
     assert found.verdict is VerdictLevel.WARN
-    assert [(one.code, one.cases) for one in found.reasons] == [(SuiteCode.CASES_REMOVED, ("c03", "c20"))]
-    assert "'c03', 'c20'" in found.reasons[0].message
+    assert [(one.code, one.cases) for one in found.reasons] == [(SuiteCode.CASES_REMOVED, ("c19", "c20"))]
+    assert "'c19', 'c20'" in found.reasons[0].message
+
+
+def test_a_case_of_safety_that_a_branch_removed_blocks_until_somebody_lets_it_go() -> None:
+    left = {name: values for name, values in MIXED.items() if name not in ("c03", "c20")}
+    sides = run(MIXED, SAFE), run(left, SAFE)
+    found = judge(pair(*sides))
+    assert found.verdict is VerdictLevel.FAIL
+    codes = [(SuiteCode.SAFETY_CASES_REMOVED, ("c03",)), (SuiteCode.CASES_REMOVED, ("c20",))]
+    assert [(one.code, one.cases) for one in found.reasons] == codes
+    known = judge(pair(*sides, let_go=["c03"]))
+    assert known.verdict is VerdictLevel.WARN
+    assert [(one.code, one.cases) for one in known.reasons] == [(SuiteCode.CASES_REMOVED, ("c03", "c20"))]
+
+
+def test_a_case_that_asks_something_else_by_now_is_not_compared_and_of_safety_it_blocks() -> None:
+    """A branch may rewrite a case that it fails, and keep its name."""
+    before, after = run(MIXED, SAFE), run(changed(c02=[0.0]), SAFE)
+    for name in ("c02", "c20"):
+        before[name].question, after[name].question = "aa", "bb"
+    found = judge(pair(before, after))
+    codes = [(SuiteCode.SAFETY_CASES_REMOVED, ("c02",)), (SuiteCode.CASES_CHANGED, ("c20",))]
+    assert [(one.code, one.cases) for one in found.reasons] == codes
+    assert found.verdict is VerdictLevel.FAIL
+    assert judge(pair(before, after, let_go=["c02"])).verdict is VerdictLevel.WARN
+    after["c02"].question = after["c20"].question = ""
+    assert pair(before, after).changed == [], "a run that does not say is taken at its word"
 
 
 def test_what_could_not_be_compared_is_told() -> None:

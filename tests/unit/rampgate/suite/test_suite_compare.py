@@ -88,6 +88,23 @@ def test_removed_cases_are_named_and_warn(
     assert (code, found["verdict"], found["cases"]["removed"]) == (0, "warn", ["c7"])
 
 
+def test_a_case_of_safety_that_is_gone_fails_unless_it_is_let_go(
+    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("main.jsonl", [*lines(), line("leak", 0, 1.0, slices=["safety"], question_hash="a" * 16)])
+    for branch in (lines(), [*lines(), line("leak", 0, 1.0, question_hash="b" * 16)]):
+        write("branch.jsonl", branch)
+        code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json")
+        assert (code, found["reasons"][0]["code"], found["reasons"][0]["cases"]) == (
+            1,
+            "safety_cases_removed",
+            ["leak"],
+        )
+        code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json", "--let-go", "leak")
+        assert (code, found["verdict"]) == (0, "warn")
+    assert found["cases"]["changed"] == ["leak"]
+
+
 @pytest.mark.parametrize(
     ("branch", "said"),
     [
@@ -101,6 +118,10 @@ def test_removed_cases_are_named_and_warn(
         ([line("c0", 0, 1, cost_usd=-1)], "branch.jsonl:1: cost_usd: "),
         ([line("c0", 0, 1, pairwise={"ok": "draw"})], "branch.jsonl:1: pairwise.ok: 'draw' is none: win, tie or loss"),
         ([line("c0", 0, 1, cluster="x"), line("c0", 1, 1, cluster="y")], "branch.jsonl:2: cluster: 'c0' is in another"),
+        (
+            [line("c0", 0, 1, question_hash="a" * 16), line("c0", 1, 1, question_hash="b" * 16)],
+            "branch.jsonl:2: question_hash: 'c0' has another on a line before",
+        ),
         ([line("new", 0, 1)], "main.jsonl and branch.jsonl: no case has 'ok' in both"),
         ([line("c0", 0, 1) | {"scores": {"kind": 1, "ok": 1}}], "--score: name the one that gates look at"),
         ([line("c0", 0, 1) | {"scores": {"kind": 1}}], "--score: name the one that gates look at"),

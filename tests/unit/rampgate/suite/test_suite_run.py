@@ -66,6 +66,28 @@ def test_each_case_is_answered_and_scored_and_the_next_run_asks_nothing(folder: 
     assert len(asked(folder)) == 20
 
 
+def test_a_smoke_run_is_held_against_a_full_one_and_misses_only_what_the_suite_lost(folder: Path) -> None:
+    given = [case(number, tags=["safety"] if number < 4 else ["chat"]) for number in range(10)]
+    whole = ran(written(folder, given, smoke=5, safety=["safety"]))
+    found = ran(folder / "suite.yaml", "--smoke", "--baseline", whole["results"], "--out", folder / "smoke.jsonl")
+    assert found["comparison"]["verdict"] == "pass"
+    assert found["comparison"]["cases"]["compared"] == 5
+    path = written(folder, [one for one in given if one["id"] != "c0"], smoke=5, safety=["safety"])
+    lost = ran(path, "--smoke", "--baseline", whole["results"], "--out", folder / "smoke.jsonl", code=1)
+    assert [(one["code"], one["cases"]) for one in lost["comparison"]["reasons"]] == [("safety_cases_removed", ["c0"])]
+
+
+def test_a_case_that_is_rewritten_under_its_name_is_another_case(folder: Path) -> None:
+    given = [case(number, tags=["safety"]) for number in range(4)]
+    before = ran(written(folder, given, safety=["safety"]))["results"]
+    again = [given[0] | {"input": "something harmless"}, *given[1:]]
+    arguments = ("--baseline", before, "--out", folder / "branch.jsonl")
+    found = ran(written(folder, again, safety=["safety"]), *arguments, code=1)
+    assert found["comparison"]["cases"]["changed"] == ["c0"]
+    moved = [one | {"tags": ["safety", "more"], "cluster": "x"} for one in given]
+    assert ran(written(folder, moved, safety=["safety"]), *arguments)["comparison"]["cases"]["changed"] == []
+
+
 def test_one_new_case_is_all_that_is_asked(folder: Path) -> None:
     ran(written(folder))
     ran(written(folder, [case(number) for number in range(11)]))
