@@ -26,6 +26,10 @@ def export_command(
     output: Annotated[
         Path | None, typer.Option("--output", help="write the lines to this file, whole or not at all; else stdout")
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option("--pairs", help="a line for each match that the user rerolled: it, and the answer they kept"),
+    ] = False,
     as_json: JsonOption = False,
     opik: OpikOption = None,
     kafka: Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")] = None,
@@ -42,4 +46,4 @@ def export_command(
     from rampgate.settings_sources import load_settings
 
     settings = load_settings({"configs": configs, "opik": opik, "kafka": kafka})
-    raise typer.Exit(export_turns(settings, Options(where, vertical, sub_agent, since, limit, output, as_json)))
+    raise typer.Exit(export_turns(settings, Options(where, vertical, sub_agent, since, limit, output, as_json, pairs)))

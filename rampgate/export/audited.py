@@ -6,11 +6,14 @@ Killed between the two, the record tells of more than was shown, never of less.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 from agents.ports import Unavailable
 from evalcore.selection.where import Where, matches
+from rampgate.export.chains import Chain, Chains
+from rampgate.export.pairs import LIMIT, pairs, shown
 from schemas.answers import TurnView
 from streams.queries.audit import Audit
 
@@ -34,7 +37,8 @@ async def audited(
         found = [view for view in page if matches(where, view)][:left]
         if found:
             number += 1
-            await record(audit, found, caller=caller, vertical=vertical, query={**query, "page": number})
+            ids = [view.response_id for view in found]
+            await record(audit, ids, caller=caller, vertical=vertical, query={**query, "page": number})
             yield found
         if left is not None:
             left -= len(found)
@@ -42,9 +46,51 @@ async def audited(
                 return
 
 
-async def record(audit: Audit, shown: Sequence[TurnView], *, caller: str, vertical: str, query: dict[str, Any]) -> None:
+async def audited_pairs(
+    pages: AsyncIterator[list[TurnView]],
+    chains: Chains,
+    where: Where,
+    audit: Audit,
+    *,
+    caller: str,
+    vertical: str,
+    query: dict[str, Any],
+    left_out: Counter[str],
+    limit: int | None = None,
+) -> AsyncGenerator[list[dict[str, Any]], None]:
+    """The pairs of each page's chains, at most `limit` in all, as lines; what is left out is counted. A chain comes
+    whole or not at all. A page's record tells of each response of which a text is shown, once. Raises Unavailable as
+    `audited` does."""
+    left, number = limit, 0
+    async for whole in _whole_chains(pages, chains):
+        lines: list[dict[str, Any]] = []
+        for of_chain in pairs(whole, where, left_out):
+            if left is not None and len(lines) + len(of_chain) > left:
+                left_out[LIMIT] += 1
+                left = len(lines)
+                break
+            lines += of_chain
+        if lines:
+            number += 1
+            await record(audit, shown(lines), caller=caller, vertical=vertical, query={**query, "page": number})
+            yield lines
+        if left is not None:
+            left -= len(lines)
+            if left == 0:
+                return
+
+
+async def _whole_chains(pages: AsyncIterator[list[TurnView]], chains: Chains) -> AsyncGenerator[list[Chain], None]:
+    async for page in pages:
+        yield chains.add(page)
+    yield chains.rest()
+
+
+async def record(
+    audit: Audit, response_ids: Sequence[str], *, caller: str, vertical: str, query: dict[str, Any]
+) -> None:
     """Return once the record of these turns is durable. Raises Unavailable."""
-    read = audit.read(caller, "eval", query, vertical, [view.response_id for view in shown])
+    read = audit.read(caller, "eval", query, vertical, response_ids)
     try:
         await asyncio.wait_for(read, AUDIT_SECONDS)
     except (Unavailable, TimeoutError) as error:

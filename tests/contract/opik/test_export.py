@@ -5,16 +5,23 @@ On real Kafka: `tests/stream/test_export_audit.py`.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 
 from agents.ports import Unavailable
 from rampgate.export import command
+from rampgate.export.command import Options, export_turns
+from rampgate.local.opik.server import start
+from rampgate.settings_sources import load_settings
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.sync_rig import Rig
 from tests.contract.opik.traces_rig import MINUTE, iso, now
@@ -188,3 +195,89 @@ async def test_a_vertical_is_read_with_its_own_key_alone(rig: Rig, sink: Sink) -
     ran = await export(rig, RAMPGATE_OPIK_API_KEY="the operator's")
     assert (ran.code, ran.out, "api_key_file of receipts" in ran.err) == (2, "", True)
     assert sink.records == []
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path, sink: Sink, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    """An Opik that wants the operator's key."""
+    monkeypatch.setattr(command, "configure_logs", lambda level, form: None)
+    running = await start(api_key="the operator's")
+    headers = {"Authorization": "the operator's", "Comet-Workspace": "default"}
+    async with httpx.AsyncClient(timeout=20, headers=headers) as http:
+        yield Rig(copied(tmp_path), ScriptedOpik(running.url, http))
+    await running.close()
+
+
+async def test_a_key_that_opik_refuses_is_told_with_the_vertical_and_its_file(guarded: Rig, sink: Sink) -> None:
+    """Such as another vertical's: nothing is read with the operator's instead."""
+    await add(guarded, "r", 5)
+    assert (await export(guarded, RAMPGATE_OPIK_API_KEY="the operator's")).code == 0
+    file, secret = guarded.configs / "verticals" / "receipts.yaml", guarded.configs / "receipts.key"
+    file.write_text(f"{file.read_text()}\napi_key_file: {secret}\n")
+    secret.write_text("another vertical's\n")
+    sink.records.clear()
+    ran = await export(guarded, RAMPGATE_OPIK_API_KEY="the operator's")
+    assert (ran.code, ran.out, sink.records) == (2, "", [])
+    assert all(word in ran.err for word in ("vertical receipts", "receipts-eval", "api_key_file in", "receipts.yaml"))
+    assert "another vertical's" not in ran.err
+
+
+async def test_a_reader_that_goes_away_ends_the_export_quietly(
+    rig: Rig, sink: Sink, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`rampgate export … | head`: one page is on record that nobody read, and none is read after it."""
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(6):
+        await add(rig, f"r-{number}", 20 - number)
+    settings = load_settings({"configs": rig.configs, "opik": rig.opik.url})
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        monkeypatch.setattr("sys.stdout", pipe)
+        options = Options(DOWN, "receipts", None, "7d", None, None, False)
+        assert await asyncio.to_thread(export_turns, settings, options) == 0
+        monkeypatch.undo()
+    assert capsys.readouterr().err == ""
+    assert [record["count"] for record in sink.records] == [2]
+
+
+async def test_pf9_ac12_a_file_that_cant_be_written_leaves_records_of_more_and_no_file(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(6):
+        await add(rig, f"r-{number}", 20 - number)
+
+    def full(one: Any) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(command, "encoded", full)
+    file = tmp_path / "out.jsonl"
+    ran = await export(rig, "--output", str(file))
+    assert (ran.code, "No space left on device" in ran.err) == (2, True)
+    assert [record["count"] for record in sink.records] == [2]
+    assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == []
+
+
+async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rerolled(
+    rig: Rig, sink: Sink, tmp_path: Path
+) -> None:
+    asked = {"q": "why?"}
+    for response_id, ago, thumbs in (("a", 20, -1.0), ("b", 18, None), ("c", 16, None), ("apart", 9, None)):
+        await add(rig, response_id, ago, thumbs, said=asked, session_id="s")
+    await add(rig, "theirs", 14, said=asked, session_id="s", vertical="rewards_assistant")
+    await add(rig, "open-1", 4, said=asked, session_id="t")
+    await add(rig, "open-2", 2, said=asked, session_id="t")
+    file = tmp_path / "pairs.jsonl"
+    ran = await export(rig, "--pairs", "--output", str(file), "--json", where='vertical = "receipts"')
+    assert ran.code == 0, ran.err
+    found = lines(file.read_text())
+    assert [(one["chosen_response_id"], one["rejected_response_id"]) for one in found] == [("c", "a"), ("c", "b")]
+    assert ran.json["left_out"]["chains_cut_by_window"] == 1, "its last answer may yet be rerolled"
+    (record,) = sink.records
+    assert record["count"] == 3
+    assert record["response_ids_sha256"] == hashlib.sha256(b"a\nb\nc").hexdigest()
+    assert record["query"]["pairs"] is True
+    down = await export(rig, "--pairs")
+    assert [one["rejected_response_id"] for one in lines(down.out)] == ["a"], "the filter picks the rejected answer"
+    assert "1 pairs of receipts" in down.err
