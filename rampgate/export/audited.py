@@ -70,6 +70,8 @@ async def audited_pairs(
                 left = len(lines)
                 break
             lines += of_chain
+            if len(lines) == left:
+                break
         if lines:
             number += 1
             await record(audit, shown(lines), caller=caller, vertical=vertical, query={**query, "page": number})

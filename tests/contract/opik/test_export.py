@@ -62,13 +62,15 @@ async def rig(tmp_path: Path, opik: ScriptedOpik, monkeypatch: pytest.MonkeyPatc
 
 
 async def add(
-    rig: Rig, response_id: str, ago: int, thumbs: float | None = -1.0, said: Any = "hi", **metadata: Any
-) -> str:
-    """A turn that began so many minutes ago; returns its trace's id."""
+    rig: Rig, response_id: str, ago: int, thumbs: float | None = -1.0, said: Any = "hi", answer: Any = None,
+    **metadata: Any,
+) -> str:  # fmt: skip
+    """A turn that began so many minutes ago, which repeats what was said unless `answer` differs; returns its trace's
+    id."""
     project, at = metadata.pop("project", "receipts-eval"), now() - ago * MINUTE
     labels = {"response_id": response_id, "vertical": "receipts", "sub_agent": "scan", "prompt_version": 7}
     trace = {"id": trace_id_at(at), "project_name": project, "name": "turn", "start_time": iso(at)}
-    texts = {"input": {"q": said}, "output": said if isinstance(said, str) else {"a": said}}
+    texts = {"input": {"q": said}, "output": said if answer is None else answer}
     await rig.opik.add_traces(trace | {"end_time": iso(at + 5), "metadata": {**labels, **metadata}, **texts})
     if thumbs is not None:
         await rig.opik.add_score(str(trace["id"]), "user_signal_thumbs", thumbs, project)
@@ -264,10 +266,10 @@ async def test_pf9_fr12_pairs_hold_the_answer_that_a_user_kept_against_those_rer
 ) -> None:
     asked = {"q": "why?"}
     for response_id, ago, thumbs in (("a", 20, -1.0), ("b", 18, None), ("c", 16, None), ("apart", 9, None)):
-        await add(rig, response_id, ago, thumbs, said=asked, session_id="s")
-    await add(rig, "theirs", 14, said=asked, session_id="s", vertical="rewards_assistant")
-    await add(rig, "open-1", 4, said=asked, session_id="t")
-    await add(rig, "open-2", 2, said=asked, session_id="t")
+        await add(rig, response_id, ago, thumbs, said=asked, answer=f"answer {response_id}", session_id="s")
+    await add(rig, "theirs", 14, said=asked, answer="theirs", session_id="s", vertical="rewards_assistant")
+    await add(rig, "open-1", 4, said=asked, answer="first", session_id="t")
+    await add(rig, "open-2", 2, said=asked, answer="second", session_id="t")
     file = tmp_path / "pairs.jsonl"
     ran = await export(rig, "--pairs", "--output", str(file), "--json", where='vertical = "receipts"')
     assert ran.code == 0, ran.err
