@@ -203,8 +203,9 @@ def _target(output: Path | None) -> Iterator[Callable[[bytes], object]]:
 
 def _tell(summary: dict[str, Any]) -> None:
     console = stderr()
+    what = "pairs" if "left_out" in summary else "turns"
     console.print(
-        f"{summary['lines']:,} {'pairs' if 'left_out' in summary else 'turns'} of {plain(summary['vertical'])} in {plain(summary['project'])} since "
+        f"{summary['lines']:,} {what} of {plain(summary['vertical'])} in {plain(summary['project'])} since "
         f"{summary['since']}, {summary['pages']:,} audit records"
     )
     if summary["without_text"]:
