@@ -39,7 +39,8 @@ FORKED = (
 """The modules whose processes come from the fork server."""
 IMPORTED = (
     "boto3", "confluent_kafka", "rampgate.cli", "rampgate.local.model.server", "rampgate.local.opik.server",
-    "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special", "uvloop",
+    "rampgate.suite.run", "rampgate.worker.feed", "rampgate.worker.process", "rampgate.worker.sweep", "scipy.special",
+    "uvloop",
 )  # fmt: skip
 LONGEST_REQUEST = 1 << 20
 LOOK_SECONDS = 1.0

@@ -156,16 +156,18 @@ async def scorer_for(
     *,
     url: str | None = None,
     key: str | None = None,
+    words: bool = False,
 ) -> AsyncIterator[Scorer | None]:
     """Yields a scorer for as long as the context lasts; None where there is no model: then the gate fails closed.
 
-    A client that is made here is closed here. Raises ValueError where the key is in a file that can't be read, and
-    where the environment's address would have it sent in the clear to another machine.
+    A client that is made here is closed here. With `words` the cache keeps the judges' reasons, too. Raises ValueError
+    where the key is in a file that can't be read, and where the environment's address would have it sent in the clear
+    to another machine.
     """
     limits = limits or CallLimits()
     cache = cache or MemoryScoreCache()
     if model is not None:
-        yield Scorer(model, cache, limits)
+        yield Scorer(model, cache, limits, words=words)
         return
     from evalcore.scoring.bounded_answer import BoundedClient
     from evalcore.scoring.opik_model import LITELLM, model_at
@@ -181,7 +183,7 @@ async def scorer_for(
         )
     used = client or BoundedClient(limits.at_once, limits.call_seconds)
     try:
-        yield Scorer(model_at(url, used, key), cache, limits)
+        yield Scorer(model_at(url, used, key), cache, limits, words=words)
     finally:
         if client is None:
             await used.aclose()

@@ -69,11 +69,13 @@ class MemoryScoreCache:
         return value if until > self._clock() else None
 
 
-def written(answer: Evaluation, judge: Judge) -> bytes:
+def written(answer: Evaluation, judge: Judge, *, words: bool = False) -> bytes:
     """Returns what a gate needs of an answer: its score and those of its dimensions, in the judge's order. The judge's
-    words, which may quote the turn, are most of an answer and decide nothing."""
+    `words`, which may quote the turn, are most of an answer and decide nothing; where they are kept they come after the
+    first line."""
     values = [answer.value, *(answer.dimensions[name] for name in judge.dimensions)]
-    return ",".join([_written_score(value, judge) for value in values]).encode()
+    scores = ",".join([_written_score(value, judge) for value in values])
+    return f"{scores}\n{answer.reason}".encode() if words else scores.encode()
 
 
 def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
@@ -81,16 +83,17 @@ def kept(value: bytes | None, judge: Judge) -> Evaluation | None:
     if value is None:
         return None
     try:
-        score, *rest = value.decode().split(",")
+        scores, with_words, words = value.decode().partition("\n")
+        score, *rest = scores.split(",")
         dimensions = dict(zip(judge.dimensions, rest, strict=True))
-        return evaluator_of(judge).read(_reply(score, dimensions), judge)
+        return evaluator_of(judge).read(_reply(score, dimensions, words if with_words else NO_WORDS), judge)
     except (NoScore, ValueError):
         return None
 
 
-def _reply(score: str, dimensions: Mapping[str, str]) -> str:
+def _reply(score: str, dimensions: Mapping[str, str], words: str) -> str:
     """Returns the model's reply that these scores, written as JSON, would be."""
-    reply = f'"score":{score},"reason":{json.dumps(NO_WORDS)}'
+    reply = f'"score":{score},"reason":{json.dumps(words)}'
     if dimensions:
         scores = ",".join([f"{json.dumps(name)}:{part}" for name, part in dimensions.items()])
         reply += f',"dimensions":{{{scores}}}'
@@ -107,10 +110,11 @@ def _written_score(value: float | None, judge: Judge) -> str:
 
 class RememberedAnswers:
     """One model's answers by the prompt's key, and by the item's bytes, so that a repeated gate does not even render
-    its prompts. Its methods raise nothing: the model is asked for what the cache can't give."""
+    its prompts. Its methods raise nothing: the model is asked for what the cache can't give. With `words` the judge's
+    reasons are kept in the cache, too."""
 
-    def __init__(self, cache: ScoreCache, now: Callable[[], float] = time.monotonic) -> None:
-        self._cache, self._cache_works, self._now = cache, True, now
+    def __init__(self, cache: ScoreCache, now: Callable[[], float] = time.monotonic, *, words: bool = False) -> None:
+        self._cache, self._cache_works, self._now, self._words = cache, True, now, words
         self._held: OrderedDict[str, tuple[Evaluation, float]] = OrderedDict()
         self._keys: OrderedDict[_Item, str] = OrderedDict()
 
@@ -150,8 +154,10 @@ class RememberedAnswers:
     async def keep(self, key: str, task: Task, answer: Evaluation) -> Evaluation:
         """Keep the answer, and return the one that holds: this one, or the one that another process got first."""
         try:
-            earlier = kept(await self._cache.put(key, written(answer, task.judge)), task.judge)
-            if earlier is not None and replace(earlier, reason=answer.reason) != answer:
+            value = written(answer, task.judge, words=self._words)
+            earlier = kept(await self._cache.put(key, value), task.judge)
+            # Where words are kept, all who ask tell the same ones, now and later.
+            if earlier is not None and (self._words or replace(earlier, reason=answer.reason) != answer):
                 answer = earlier
         except Exception as error:
             self._without_cache(error)

@@ -56,7 +56,7 @@ class Scorer:
 
     `observe` is told of each call's end (`ok` or a Failure) and of each answer that needed none (`cached`). `key` makes
     the nonces around turns; without one it is the environment's, else this process's own. `look` is shown each
-    question that is to be asked, with its judge: for counters.
+    question that is to be asked, with its judge: for counters. With `words` the cache keeps the judges' reasons.
     """
 
     def __init__(
@@ -69,8 +69,10 @@ class Scorer:
         now: Callable[[], float] = time.monotonic,
         key: bytes | None = None,
         look: Callable[[Judge, Prompt], None] = lambda judge, asked: None,
+        words: bool = False,
     ) -> None:
-        self.answered = RememberedAnswers(cache)
+        self._words = words
+        self.answered = RememberedAnswers(cache, words=words)
         self._key = nonce_key() if key is None else key
         self.look = look
         self._limits, self._observe = limits or CallLimits(), observe
@@ -110,7 +112,7 @@ class Scorer:
     def forget(self, cache: ScoreCache | None = None) -> None:
         """Keep no answer of before, nor any in the shared cache: the same questions are asked anew, but for what
         `cache` has."""
-        self.answered = RememberedAnswers(cache or MemoryScoreCache())
+        self.answered = RememberedAnswers(cache or MemoryScoreCache(), words=self._words)
 
     async def judge(
         self, gate: GateCalls, task: Task, name: str, asked: Prompt

@@ -6,10 +6,11 @@ sample one. A failure is not kept: the next run asks again.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import orjson
@@ -61,7 +62,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Generator:
-    """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once."""
+    """`configuration` is the hash of all parts of the candidate; `ask` bounds by itself how many it asks at once.
+    `room` is for those that are asked or not kept yet: where the store is slow, no more is paid for meanwhile."""
 
     configuration: str
     ask: Callable[[Mapping[str, Any]], Awaitable[CandidateAnswer]]
@@ -69,6 +71,7 @@ class Generator:
     traces: KeptValues
     clock: Callable[[], float] = time.monotonic
     told: Callable[[Generated], None] = lambda generated: None
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
 
     async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
         """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
@@ -83,12 +86,13 @@ class Generator:
         """What the candidate answered, now where that is not kept."""
         found = known.held
         if found is None:
-            began = self.clock()
-            answer = await self.ask(known.wanted.case)
-            latency = round((self.clock() - began) * 1000, 1)
-            found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
-            if not isinstance(answer, Failed):
-                found = await self._keep(known.wanted, known.key, found, answer)
+            async with self.room:
+                began = self.clock()
+                answer = await self.ask(known.wanted.case)
+                latency = round((self.clock() - began) * 1000, 1)
+                found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
+                if not isinstance(answer, Failed):
+                    found = await self._keep(known.wanted, known.key, found, answer)
         self.told(found)
         return found
 

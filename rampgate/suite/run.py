@@ -5,6 +5,7 @@ With a baseline it says whether the candidate regresses, by the same rule as `su
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -103,11 +104,14 @@ async def _run(
     key, scores = revealed(settings.model_key), store.kind("scores", LARGEST)
     async with (
         asking_candidate(settings, suite.file.candidate, suite.folder, suite.values) as ask,
-        scorer_for(cache=scores, limits=call_limits(settings), url=settings.model_url, key=key) as scorer,
+        scorer_for(cache=scores, limits=call_limits(settings), url=settings.model_url, key=key, words=True) as scorer,
     ):
         answers, traces = store.kind("answers", LARGEST_ANSWER), store.kind("traces", 2 * LARGEST_ANSWER)
         with progress(f"suite {suite.file.suite}", len(wanted), unit="answers", spend=None) as shown:
-            generator = Generator(suite.configuration, ask, answers, traces, told=lambda one: shown.advance())
+            room = asyncio.Semaphore(2 * suite.file.candidate.at_once)
+            generator = Generator(
+                suite.configuration, ask, answers, traces, told=lambda one: shown.advance(), room=room
+            )
             held = await generator.known([_wanted(case, sample) for case, sample in wanted])
             asked = [
                 (case, sample, partial(generator.one, found))

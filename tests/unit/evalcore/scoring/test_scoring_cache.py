@@ -13,6 +13,7 @@ from evalcore.scoring import cache
 from evalcore.scoring.answers import Scored
 from evalcore.scoring.cache import NO_WORDS, MemoryScoreCache, kept, written
 from evalcore.scoring.calls import Spend
+from evalcore.scoring.runner import Scorer
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.scoring.scoring_rig import JUDGE, QUICK, REGISTRY, Model, many, scorer, tasks
 
@@ -192,3 +193,19 @@ async def test_a_judges_kept_answers_are_read_once_for_each_that_differs(monkeyp
     again = await scorer(model, held).score("g", many(100))
     assert [one.answer for one in again] == [one.answer for one in first]
     assert sorted(reads, key=str) == [b"4", b"5"]
+
+
+@pytest.mark.parametrize("words", ["it helps", "", 'two\nlines, and a "quote" ✓', "5,5"])
+def test_words_that_are_to_be_kept_come_back_as_they_were(words: str) -> None:
+    asked = REGISTRY.judge("brevity")
+    answer = Evaluation(4.0, words, {"tone_of_voice": 5.0, "facts": None})
+    assert kept(written(answer, asked, words=True), asked) == answer
+
+
+async def test_where_words_are_kept_all_who_asked_at_one_moment_tell_the_same_ones() -> None:
+    cache = MemoryScoreCache()
+    quick, slow = Model('{"score": 4, "reason": "first"}'), Model('{"score": 4, "reason": "second"}', seconds=0.05)
+    both = [Scorer(model, cache, words=True) for model in (quick, slow)]
+    answers = await asyncio.gather(*(one.score("g", tasks("a")) for one in both))
+    later = await Scorer(Model(), cache, words=True).score("g", tasks("a"))
+    assert [one.reason for (one,) in [*answers, later]] == ["first"] * 3

@@ -41,10 +41,10 @@ def case(number: int, **more: Any) -> dict[str, Any]:
     return {"id": f"c{number}", "input": f"question {number}", "tags": ["even" if number % 2 == 0 else "odd"]} | more
 
 
-def written(folder: Path, given: Sequence[Mapping[str, Any]] | None = None, **changes: Any) -> Path:
+def written(folder: Path, given: Sequence[Mapping[str, Any]] | None = None, agent: str = AGENT, **changes: Any) -> Path:
     """The suite's file. Its agent's answers begin with its prompt."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "agent.py").write_text(AGENT)
+    (folder / "agent.py").write_text(agent)
     if not (folder / "prompt.md").exists():
         (folder / "prompt.md").write_text("good\n")
     rows = given if given is not None else [case(number) for number in range(10)]

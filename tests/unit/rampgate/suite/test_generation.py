@@ -134,3 +134,34 @@ def test_without_a_store_every_case_is_answered_all_the_same() -> None:
     candidate = Candidate()
     found = run(Generator("hash", candidate, Away(), Away()))
     assert len(set(outputs(found))) == 12
+
+
+class Slow(Away):
+    """A store that keeps nothing before it is let go on."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [None] * len(keys)
+
+    async def put(self, key: str, value: bytes) -> bytes | None:
+        await self.go_on.wait()
+        return None
+
+
+def test_where_the_store_is_slow_no_more_is_paid_for_than_there_is_room() -> None:
+    async def asked_before_and_after() -> tuple[int, int]:
+        candidate, slow = Candidate(), Slow()
+        of = Generator("c", candidate, slow, slow, room=asyncio.Semaphore(3))
+        known = await of.known([Wanted(f"{number}", 1, {"input": f"{number}"}) for number in range(10)])
+        async with asyncio.TaskGroup() as group:
+            for one in known:
+                group.create_task(of.one(one))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            before = len(candidate.asked)
+            slow.go_on.set()
+        return before, len(candidate.asked)
+
+    assert asyncio.run(asked_before_and_after()) == (3, 10)

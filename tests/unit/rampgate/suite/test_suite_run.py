@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rampgate.cli import app
-from rampgate.console import Failure
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_commands import commands
-from tests.unit.rampgate.ci_gate.gate_rig import Rig, candidate, local_model
+from tests.unit.rampgate.ci_gate.gate_rig import candidate, local_model
+from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 CANDIDATE = {"entry": "agent:answer", "parts": {"prompt": {"files": ["prompt.md"]}}}
@@ -29,26 +25,8 @@ def model() -> Iterator[Running]:
 
 @pytest.fixture
 def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    rig = Rig(tmp_path, model.url)
-    with commands(rig.environment, monkeypatch):
-        yield tmp_path / "suite"
-
-
-def ran(path: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
-    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--json"])
-    assert done.exit_code == code, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def refused(path: Path, *arguments: object) -> str:
-    done = CliRunner().invoke(app, ["suite", "run", str(path), *map(str, arguments), "--json"])
-    assert isinstance(done.exception, Failure), done.output
-    return str(done.exception)
-
-
-def lines(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(found["results"]).read_text().splitlines()]
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        yield made
 
 
 def test_each_case_is_answered_and_scored_and_the_next_run_asks_nothing(folder: Path) -> None:

@@ -1,0 +1,76 @@
+"""At the model's door: a suite pays once for a judgement, on whatever machine, and keeps the judge's reason with it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import asked, case, written
+
+JUDGED = {"judges": ["helpfulness", "honesty"], "score": "helpfulness", "samples": 1}
+TENTH = """
+from pathlib import Path
+
+PROMPT = Path(__file__).with_name("prompt.md").read_text().strip()
+
+
+def answer(case):
+    number = int(case["input"].split()[1])
+    return f"so {number} {PROMPT if number % 10 == 0 else ''} #quality:1"
+"""
+"""An agent of whose answers a tenth shows the prompt."""
+
+
+@pytest.fixture
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        yield made
+
+
+def test_a_change_of_a_tenth_of_the_outputs_costs_a_tenth_of_the_judge_calls(folder: Path, model: Running) -> None:
+    path = written(folder, [case(number) for number in range(50)], TENTH, **JUDGED)
+    first = ran(path)
+    assert first["judge_calls"] == model.model.requests.total() == 100
+    (folder / "prompt.md").write_text("better\n")
+    second = ran(path)
+    assert second["answers"] == {"asked": 50, "kept": 0, "failed": 0}
+    assert second["judge_calls"] == 10
+    assert model.model.requests.total() == 110
+
+
+def test_a_second_run_asks_nobody_and_writes_the_same_bytes(folder: Path, model: Running) -> None:
+    path = written(folder, [case(number) for number in range(10)], **JUDGED)
+    first = Path(ran(path)["results"]).read_bytes()
+    assert b"Stand-in, no language model" in first
+    again = ran(path)
+    assert Path(again["results"]).read_bytes() == first
+    assert again["judge_calls"] == 0
+    assert model.model.requests.total() == 20
+    assert len(asked(folder)) == 10
+
+
+def test_a_second_machine_with_the_store_asks_nobody(
+    folder: Path, tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nonce around a turn is made with a machine's own secret, and no key of a kept answer depends on it."""
+    cases = [case(number) for number in range(10)]
+    first = ran(written(folder, cases, **JUDGED))
+    other = written(tmp_path / "other", cases, **JUDGED)
+    shutil.copy(folder / ".rampgate" / "store.db", tmp_path / "carried.db")
+    monkeypatch.setenv("RAMPGATE_MODEL_KEY", "another machine's")
+    second = ran(other, "--store", tmp_path / "carried.db")
+    assert second["answers"] == {"asked": 0, "kept": 10, "failed": 0}
+    assert model.model.requests.total() == 20
+    assert lines(second) == lines(first)
