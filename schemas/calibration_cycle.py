@@ -10,11 +10,15 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from schemas.checks.agreement import AgreementSource, Level
 from schemas.files import FileModel
 
+Interval = Annotated[
+    tuple[float, float],
+    WithJsonSchema({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}),
+]
 LONGEST_SECONDS = 4 * 3_600
 """A cycle, without the time in which it waits for people (PF-9 NFR-3)."""
 
@@ -25,9 +29,9 @@ class Step(StrEnum):
     DRAW = "draw"
     ANNOTATE = "annotate"
     AGREEMENT = "agreement"
+    ASK = "ask"
     INVERSION = "inversion"
     FLOORS = "floors"
-    ASK = "ask"
     DRIFT = "drift"
     REPORT = "report"
     DIFF = "diff"
@@ -71,7 +75,7 @@ class RatedAlike(FileModel):
     judge_id: str
     level: Level
     alpha: float | None
-    alpha_ci95: tuple[float, float] | None
+    alpha_ci95: Interval | None
     n_items: int
     n_ratings: int
     threshold: float
@@ -95,7 +99,7 @@ class AgainstPeople(FileModel):
     n: int
     effective_n: float
     pearson: float | None
-    pearson_ci95: tuple[float, float] | None
+    pearson_ci95: Interval | None
     spearman: float | None
     inverted: bool | None
     detectable: float | None
@@ -131,6 +135,15 @@ class NewDriftLimit(FileModel):
     reason: str = ""
 
 
+class RuleChange(FileModel):
+    """One rule file that the round changes: hashes of what it was and of what it is to be, empty of one that is new."""
+
+    file: str
+    judge_id: str
+    before: str
+    after: str
+
+
 class Cycle(FileModel):
     """`specs/verticals/<vertical>/eval/rounds/<round>/cycle.json`."""
 
@@ -151,6 +164,7 @@ class Cycle(FileModel):
     inversion: list[AgainstPeople] = Field(default_factory=list)
     floors: list[NewFloor] = Field(default_factory=list)
     drift: list[NewDriftLimit] = Field(default_factory=list)
+    changes: list[RuleChange] = Field(default_factory=list)
     within_four_hours: bool | None = None
     """Whether the steps took less than four hours, without the time of people (PF-9 NFR-3)."""
 

@@ -17,7 +17,8 @@ from typing import Any
 from evalcore.registry import disk
 from evalcore.registry.files import REFERENCE_SET
 from rampgate.calibration.folder import Folder, alone, evaluation_folder, folder_of
-from rampgate.calibration.steps import STEPS, Given
+from rampgate.calibration.steps.given import DIFF, Given
+from rampgate.calibration.steps.order import STEPS
 from rampgate.checks.drift import registry_or_none
 from rampgate.checks.stored_outputs import BASELINE
 from rampgate.ci_gate.metrics import leave
@@ -71,7 +72,7 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
     }
     given = Given(
         settings, registry, options.vertical, folder, options.turns, options.sheets, options.empty_sheet,
-        options.outputs, options.write,
+        options.outputs, options.write, folder.hashes(DIFF)[DIFF],
     )  # fmt: skip
     with alone(folder, beside):
         cycle = _gone_on(given, folder.document() or cycle, clock)

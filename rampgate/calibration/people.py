@@ -78,22 +78,30 @@ def reference(path: Path) -> list[Entry]:
 
 
 def pairs(
-    ratings: Sequence[Rating], drawn: Mapping[str, Drawn], judges: Mapping[str, Judge], *, on_scale: bool
+    ratings: Sequence[Rating],
+    drawn: Mapping[str, Drawn],
+    judges: Mapping[str, Judge],
+    scores: Mapping[tuple[str, str], float],
+    *,
+    on_scale: bool,
 ) -> list[dict[str, Any]]:
-    """Returns each judge's score of each turn beside the mean of people's, with the draw's weight. `on_scale`: the mean
-    as the nearest score that the judge's scale has, the lower one of two."""
+    """Returns each judge's score of each turn, of those that it has of `scores`, beside the mean of people's, with the
+    draw's weight. `on_scale`: the mean as the nearest score that the judge's scale has, the lower one of two."""
     said: dict[tuple[str, str], list[float]] = {}
     for one in ratings:
         said.setdefault((one.judge, one.item), []).append(one.score)
     found = []
-    for (name, item), scores in sorted(said.items()):
+    for (name, item), of_people in sorted(said.items()):
+        if (name, item) not in scores:
+            continue
         of = drawn[item]
-        mean = math.fsum(scores) / len(scores)
+        mean = math.fsum(of_people) / len(of_people)
         if on_scale and judges[name].score_type is not ScoreType.FLOAT:
             mean = float(math.ceil(mean - 0.5))
         found.append(
             {
-                "judge_id": name, "item_id": item, "judge_score": of["judge_scores"][name], "human_score": mean,
+                "judge_id": name, "judge_version": judges[name].version, "item_id": item,
+                "judge_score": scores[name, item], "human_score": mean,
                 "category": of["category"], "weight": of["weight"],
             }
         )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os.path
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -118,13 +118,18 @@ def write_limits(configs: Path, vertical: str, limits: Sequence[NewLimits], *, w
         if change is not None:
             after, found = after.with_file(name, change.after), [*found, change]
     _require_sound(after, files.today, findings)
-    for change in found if write else ():
+    put(found if write else ())
+    return found
+
+
+def put(changes: Iterable[FileChange]) -> None:
+    """Replaces the files, each whole. Raises Failure."""
+    for change in changes:
         try:
             change.path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(change.path, change.after.decode())
         except OSError as error:
             raise Failure(f"{change.path}: can't be written: {error.strerror or error}") from error
-    return found
 
 
 def _changed(tree: Tree, files: RegistryFiles, vertical: str, new: NewLimits) -> tuple[str, FileChange | None]:

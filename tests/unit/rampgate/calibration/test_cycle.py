@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,37 @@ def test_pf9_5_3_an_inverted_judge_gets_no_floor(calibrate: Calibrate, configs: 
     assert not (configs / "rules/shop/brevity.yaml").exists()
     stated = yaml.safe_load((configs / OWN).read_text())
     assert stated["calibration"]["inverted_findings"] == "Inverted: brevity."
+
+
+def test_pf9_fr10_judges_are_held_against_people_as_they_are_now(calibrate: Calibrate, tmp_path: Path) -> None:
+    """An earlier version of a judge gave the turns scores that are the opposite of people's; today's agrees with them.
+    Opik does not say which version gave a score."""
+    turns = (turn(n, judge_scores=dict.fromkeys(JUDGES, 6.0 - quality(n))) for n in range(240))
+    jsonl(tmp_path / "turns.jsonl", *turns)
+    scores = annotated(calibrate)
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores)
+    assert code == 0, (told["steps"], err)
+    assert {one["judge_id"]: one["inverted"] for one in told["inversion"]} == dict.fromkeys(JUDGES, False)
+    assert all(one["pearson"] > 0.9 for one in told["inversion"])
+    drawn = sum(one["drawn"] for one in told["draw"])
+    assert f"{drawn * len(JUDGES)} scores were asked again" in told["steps"]["inversion"]["told"]
+    assert {one["judge_id"]: one["floor"] for one in told["floors"]} == dict.fromkeys(JUDGES, 4.0)
+
+
+def test_what_becomes_overdue_during_a_round_holds_for_it(
+    calibrate: Calibrate, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People take their time: the round is judged by the thresholds of the day on which it began, and dated so."""
+    began = today()
+    scores = annotated(calibrate)
+    monkeypatch.setattr("evalcore.registry.disk.today", lambda: began + timedelta(days=100))
+    code, told, err = calibrate("--turns", "turns.jsonl", "--annotations", scores, "--write")
+    assert (code, {*states(told).values()}) == (0, {"done"}), (told["steps"], err)
+    stated = yaml.safe_load((configs / OWN).read_text())
+    assert (stated["calibration"]["calibrated_on"], stated["recalibration_due"]) == (
+        began,
+        began + timedelta(days=180),
+    )
 
 
 def test_a_round_waits_for_people_and_holds_its_words(calibrate: Calibrate, tmp_path: Path) -> None:

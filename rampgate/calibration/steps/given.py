@@ -1,0 +1,86 @@
+"""What every step of a round has at hand, what it leaves, and the files that steps hand on to one another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evalcore.registry.files import AGREEMENT
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry
+from rampgate.calibration.folder import Folder, evaluation_folder
+from rampgate.calibration.sheets import Rating
+from rampgate.checks.stored_outputs import asked_judges
+from rampgate.ci_gate.inputs import lines
+from rampgate.settings import Settings
+from schemas.calibration_cycle import State
+
+DRAWN, RATINGS, PAIRS, ON_SCALE, ANSWERS, DIFF = (
+    "draw.jsonl", "ratings.jsonl", "pairs.jsonl", "pairs-on-scale.jsonl", "answers.jsonl", "limits.diff",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Given:
+    """What one run of the round has. `reported`: the hash of the difference that an earlier run showed, empty where
+    none did."""
+
+    settings: Settings
+    registry: Registry
+    vertical: str
+    folder: Folder
+    turns: Path | None
+    sheets: tuple[Path, ...]
+    empty_sheet: Path | None
+    outputs: Path | None
+    write: bool
+    reported: str = ""
+
+    @property
+    def judges(self) -> dict[str, Judge]:
+        """The judges as the vertical sees them."""
+        return {judge.id: judge for judge in self.registry.all(self.vertical)}
+
+    @property
+    def thresholds_file(self) -> Path:
+        """Where the vertical says how far its annotators have to agree."""
+        return evaluation_folder(self.settings.configs, self.vertical) / AGREEMENT
+
+    def hashes(self, *names: str) -> dict[str, str]:
+        return self.folder.hashes(*names)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step left: files of the round's folder by name, and fields of its document."""
+
+    state: State = State.DONE
+    told: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+
+def line(one: Mapping[str, Any]) -> str:
+    return f"{json.dumps(one, ensure_ascii=False)}\n"
+
+
+def drawn_turns(given: Given) -> dict[str, dict[str, Any]]:
+    """The lines of the draw by turn."""
+    return {str(one["item_id"]): one for _, one in lines(given.folder.path / DRAWN)}
+
+
+def ratings_of(given: Given) -> list[Rating]:
+    """What people said."""
+    return [
+        Rating(one["item_id"], one["judge_id"], one["annotator"], one["score"])
+        for _, one in lines(given.folder.path / RATINGS)
+    ]
+
+
+def judges_to_ask(given: Given) -> list[Judge]:
+    """The judges of the drawn turns that ask a model, in one order."""
+    drawn = {judge for one in drawn_turns(given).values() for judge in one["judge_scores"]}
+    return asked_judges([given.judges[name] for name in sorted(drawn)])

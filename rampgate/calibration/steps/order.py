@@ -1,0 +1,91 @@
+"""The steps in their order, each with what it reads: a step that is done is done again where that is another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evalcore.registry.files import AGREEMENT
+from evalcore.registry.judge import digest
+from rampgate.calibration.folder import sha256
+from rampgate.calibration.report import report_files
+from rampgate.calibration.steps.answers import ask, limit_drift
+from rampgate.calibration.steps.draw import draw_turns
+from rampgate.calibration.steps.given import (
+    ANSWERS,
+    DIFF,
+    DRAWN,
+    ON_SCALE,
+    RATINGS,
+    Given,
+    Outcome,
+    judges_to_ask,
+)
+from rampgate.calibration.steps.limits import diff, floors, of_diff, write
+from rampgate.calibration.steps.people import agree, annotate, invert
+from schemas.calibration_cycle import Cycle, Step
+
+
+def report(given: Given, cycle: Cycle) -> Outcome:
+    return Outcome(files=report_files(cycle))
+
+
+def _of_draw(given: Given, cycle: Cycle) -> dict[str, str]:
+    """Nothing: a round is drawn once. Another export of the same days is no reason to ask people about other turns."""
+    return {}
+
+
+def _of_annotate(given: Given, cycle: Cycle) -> dict[str, str]:
+    known = cycle.step(Step.ANNOTATE).inputs
+    sheets = {
+        f"sheet {number}": sha256(path.read_bytes()) for number, path in enumerate(given.sheets, 1) if path.is_file()
+    }
+    if not sheets:
+        sheets = {name: hash_ for name, hash_ in known.items() if name.startswith("sheet ")}
+    return {**given.hashes(DRAWN), **sheets}
+
+
+def _of_agree(given: Given, cycle: Cycle) -> dict[str, str]:
+    file = given.thresholds_file
+    return {**given.hashes(DRAWN, RATINGS), AGREEMENT: sha256(file.read_bytes()) if file.is_file() else ""}
+
+
+def _of_ask(given: Given, cycle: Cycle) -> dict[str, str]:
+    return {**given.hashes(DRAWN), "judges": digest([[one.id, one.version] for one in judges_to_ask(given)])}
+
+
+def _of_inversion(given: Given, cycle: Cycle) -> dict[str, str]:
+    return {**_of_ask(given, cycle), **given.hashes(RATINGS, ANSWERS)}
+
+
+def _of_floors(given: Given, cycle: Cycle) -> dict[str, str]:
+    return {**given.hashes(ON_SCALE), "inversion": _digest(cycle.inversion)}
+
+
+def _of_results(given: Given, cycle: Cycle) -> dict[str, str]:
+    of: list[Sequence[Any]] = [cycle.draw, cycle.agreement, cycle.inversion, cycle.floors, cycle.drift]
+    return {"results": digest([_digest(one) for one in of])}
+
+
+def _of_diff(given: Given, cycle: Cycle) -> dict[str, str]:
+    return {**_of_results(given, cycle), "rule files": of_diff(given, cycle)}
+
+
+Job = Callable[[Given, Cycle], Outcome]
+Reads = Callable[[Given, Cycle], dict[str, str]]
+STEPS: Mapping[Step, tuple[Job, Reads]] = {
+    Step.DRAW: (draw_turns, _of_draw),
+    Step.ANNOTATE: (annotate, _of_annotate),
+    Step.AGREEMENT: (agree, _of_agree),
+    Step.ASK: (ask, _of_ask),
+    Step.INVERSION: (invert, _of_inversion),
+    Step.FLOORS: (floors, _of_floors),
+    Step.DRIFT: (limit_drift, lambda given, _: given.hashes(ANSWERS)),
+    Step.REPORT: (report, _of_results),
+    Step.DIFF: (diff, _of_diff),
+    Step.WRITE: (write, lambda given, _: given.hashes(DIFF)),
+}
+
+
+def _digest(of: Sequence[Any]) -> str:
+    return digest([one.model_dump(mode="json") for one in of])

@@ -1,0 +1,86 @@
+"""Has people score the drawn turns, and holds what they say against one another and against the judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evalcore.registry.files import REFERENCE_SET
+from rampgate.calibration.folder import evaluation_folder, write_whole
+from rampgate.calibration.people import against_people, agreements, bounds_of, enter, pairs, reference
+from rampgate.calibration.sheets import read_sheets, sheet
+from rampgate.calibration.steps.answers import scores_now
+from rampgate.calibration.steps.draw import texts
+from rampgate.calibration.steps.given import ON_SCALE, PAIRS, RATINGS, Given, Outcome, drawn_turns, line, ratings_of
+from rampgate.checks.agreement import read_thresholds
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure
+from schemas.calibration_cycle import Cycle, State
+
+
+def annotate(given: Given, cycle: Cycle) -> Outcome:
+    """Takes what people said; waits for them while a drawn turn lacks a score of anybody."""
+    drawn = drawn_turns(given)
+    asked = {item: frozenset(one["judge_scores"]) for item, one in drawn.items()}
+    every = [(item, judge) for item in drawn for judge in sorted(asked[item])]
+    if given.empty_sheet is not None:
+        _write_sheet(given, given.empty_sheet, every)
+    if not given.sheets:
+        return Outcome(State.WAITING, f"{len(every)} scores of people are to come: --sheet FILE writes the sheet")
+    try:
+        ratings = read_sheets(given.sheets, asked, given.judges)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    rated = {(one.item, one.judge) for one in ratings}
+    text = "".join(
+        line({"item_id": one.item, "judge_id": one.judge, "annotator": one.annotator, "score": one.score})
+        for one in ratings
+    )
+    if missing := [one for one in every if one not in rated]:
+        item, judge = missing[0]
+        told = f"{len(missing)} of {len(every)} have no score yet, such as {item} for {judge}"
+        return Outcome(State.WAITING, told, {RATINGS: text})
+    return Outcome(
+        told=f"{len(ratings)} scores of {len({one.annotator for one in ratings})} people", files={RATINGS: text}
+    )
+
+
+def agree(given: Given, cycle: Cycle) -> Outcome:
+    """Nothing of the round counts, or enters the reference set, before every category clears (PF-9 FR-14)."""
+    folder, drawn = evaluation_folder(given.settings.configs, cycle.vertical), drawn_turns(given)
+    ratings = ratings_of(given)
+    stated = bounds_of(read_thresholds(given.thresholds_file), reference(folder / REFERENCE_SET), cycle)
+    found = agreements(ratings, drawn, stated)
+    if refused := [one for one in found if not one.passed]:
+        told = "; ".join(
+            f"{one.category}, {one.judge_id}: {one.reason}; score again {', '.join(_worst(one.items)) or 'all'}"
+            for one in refused
+        )
+        return Outcome(State.REFUSED, told, found={"agreement": found})
+    version = enter(folder, cycle, ratings, drawn)
+    told = f"{len(ratings)} ratings are in the reference set"
+    return Outcome(told=told, found={"agreement": found, "reference_version": version})
+
+
+def invert(given: Given, cycle: Cycle) -> Outcome:
+    """Holds the scores of judges, as they are now, against the mean of people's."""
+    ratings, now = ratings_of(given), scores_now(given)
+    drawn = drawn_turns(given)
+    means = pairs(ratings, drawn, given.judges, now.scores, on_scale=False)
+    rounded = pairs(ratings, drawn, given.judges, now.scores, on_scale=True)
+    found = against_people(means)
+    inverted = [one.judge_id for one in found if one.inverted]
+    told = f"inverted: {', '.join(inverted)}" if inverted else f"none of {len(found)} judges is inverted"
+    files = {PAIRS: "".join(map(line, means)), ON_SCALE: "".join(map(line, rounded))}
+    return Outcome(told=f"{told}; {now.told}", files=files, found={"inversion": found})
+
+
+def _write_sheet(given: Given, path: Path, every: Sequence[tuple[str, str]]) -> None:
+    if path.exists():
+        raise Failure(f"--sheet: {path}: is there already; people may have written on it")
+    write_whole(path, sheet(every, texts(given), given.judges))
+
+
+def _worst(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [str(one["item_id"]) for one in items[:10]]
