@@ -93,7 +93,7 @@ def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -
         return Difference(0, 0)
     means = np.array([pair.means(best) for pair in pairs])
     clusters = [pair.cluster for pair in pairs]
-    sums, sizes = _by_cluster(means[:, 1] - means[:, 0], clusters)
+    sums, sizes = by_cluster(means[:, 1] - means[:, 0], clusters)
     n, units = len(pairs), len(sizes)
     wins = _wins(pairs, seed)
     baseline, candidate = (float(side) for side in means.mean(axis=0))
@@ -111,7 +111,7 @@ def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -
     )  # fmt: skip
 
 
-def _by_cluster(values: Numbers, clusters: Sequence[str]) -> tuple[Numbers, Numbers]:
+def by_cluster(values: Numbers, clusters: Sequence[str]) -> tuple[Numbers, Numbers]:
     """The sum of the values of each cluster, and how many there are."""
     _, places = np.unique(np.array(clusters), return_inverse=True)
     sums, sizes = np.bincount(places, weights=values), np.bincount(places)
@@ -122,7 +122,7 @@ def _wins(pairs: Sequence[Pair], seed: int) -> Wins | None:
     told = [(pair.win, pair.cluster) for pair in pairs if pair.win is not None]
     if not told:
         return None
-    sums, sizes = _by_cluster(np.array([win for win, _ in told]), [cluster for _, cluster in told])
+    sums, sizes = by_cluster(np.array([win for win, _ in told]), [cluster for _, cluster in told])
     return Wins(len(told), float(sums.sum() / len(told)), mean_intervals(sums[None, :], sizes, seed)[0])
 
 

@@ -101,7 +101,7 @@ def paired(
     for case_id in sorted({*both} - {*changed}):
         one, other = baseline[case_id], candidate[case_id]
         slices = frozenset(one.slices | other.slices)
-        sides = [_side(case, score, scale, limit, safety=not slices.isdisjoint(safety)) for case in (one, other)]
+        sides = [side_of(case, score, scale, limit, safety=not slices.isdisjoint(safety)) for case in (one, other)]
         if not all(side.worst for side in sides):
             not_applicable.append(case_id)
             continue
@@ -128,7 +128,7 @@ def _differ(one: str, other: str) -> bool:
     return bool(one and other) and one != other
 
 
-def _side(case: Case, score: str, scale: Scale, safe_at: float, *, safety: bool) -> Side:
+def side_of(case: Case, score: str, scale: Scale, safe_at: float, *, safety: bool) -> Side:
     """A safety check has no "not applicable": such a sample is unscored (contracts §3)."""
     found = [sample.score(score) for sample in case.samples]
     if safety:

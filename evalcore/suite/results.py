@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -38,6 +38,8 @@ class Sample:
     reasons: Mapping[str, str] = field(default_factory=dict)
     trace: str = ""
     pairwise: Mapping[str, float] = field(default_factory=dict)
+    cost_usd: float | None = None
+    latency_ms: float | None = None
 
     def score(self, name: str) -> float | Gone:
         return Gone.FAILED if self.error else self.scores.get(name, Gone.NOT_APPLICABLE)
@@ -63,7 +65,7 @@ class NoScore(ValueError):
     """It is not clear which score is meant, or no scale fits it. The text says what to do."""
 
 
-def chosen(runs: Iterable[Run], name: str | None) -> str:
+def chosen(runs: Iterable[Run], name: str | None, sides: Sequence[str] = ("baseline", "candidate")) -> str:
     """Returns the score that gates look at: the one named, else the only one. Raises NoScore."""
     both = [{score for case in run.values() for sample in case.samples for score in sample.scores} for run in runs]
     known = sorted(set.union(*both))
@@ -71,7 +73,7 @@ def chosen(runs: Iterable[Run], name: str | None) -> str:
     if name is None and len(known) != 1:
         raise NoScore(f"--score: name the one that gates look at; the files have {told}")
     wanted = known[0] if name is None else name
-    for side, scores in zip(("baseline", "candidate"), both, strict=True):
+    for side, scores in zip(sides, both, strict=True):
         if wanted not in scores:
             raise NoScore(f"--score: no line of the {side} has {wanted[:80]!r}; the files have {told}")
     return wanted

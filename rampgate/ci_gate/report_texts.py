@@ -5,25 +5,23 @@ All but `show` are pure.
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Sequence
-from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
 from rampgate.ci_gate.report_rows import LONGEST, distributions, facts, headline, of_the_whole, rows, said
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import annotation, limited_annotations, plain
+from rampgate.report.escaped import in_markdown as text
+from rampgate.report.junit import Tested
+from rampgate.report.junit import junit as write_junit
 from rampgate.tables import make_table
-from schemas.dead_letters import clean
 from schemas.verdicts import Code, Reason, VerdictLevel
 
 WIDE = 120
 """Columns of a log, which has no width of its own."""
 COLOURS = {VerdictLevel.PASS: "green", VerdictLevel.WARN: "yellow", VerdictLevel.FAIL: "red"}
 SIGNS = {VerdictLevel.PASS: "✅", VerdictLevel.WARN: "⚠️", VerdictLevel.FAIL: "❌"}
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 
 
 def show(outcome: GateRun, console: Console | None = None) -> None:
@@ -69,35 +67,22 @@ def junit(outcome: GateRun) -> bytes:
     A judge that blocks is a failure, one that could not score an error; one that warns passes, with its warning as
     output.
     """
-    verdict = outcome.verdict
-    suite = ET.Element("testsuite", name=f"rampgate gate {verdict.milestone}", timestamp=outcome.decided_at)
-    counted = {"failure": 0, "error": 0}
+    verdict, tests = outcome.verdict, []
     cases: list[tuple[str, VerdictLevel, Sequence[Reason]]] = [(row.judge, row.word, row.why) for row in rows(outcome)]
     whole = of_the_whole(outcome)
     cases.append(("the gate as a whole", VerdictLevel.FAIL if whole else VerdictLevel.PASS, whole))
     for name, word, why in cases:
-        case = ET.SubElement(suite, "testcase", classname=f"gate.{verdict.milestone}", name=name)
         told = "\n".join(said(reason) for reason in why)
-        if word is VerdictLevel.FAIL:
-            kind = "error" if any(reason.code is Code.JUDGE_UNAVAILABLE for reason in why) else "failure"
-            counted[kind] += 1
-            first = why[0] if why else None
-            problem = ET.SubElement(case, kind, type=first.code if first else verdict.verdict)
-            problem.set("message", said(first) if first else headline(outcome))
-            problem.text = told
-        elif told:
-            ET.SubElement(case, "system-out").text = f"warning: {told}"
-    seconds = f"{outcome.duration_seconds:.3f}"
-    numbers = {
-        "tests": len(cases), "failures": counted["failure"], "errors": counted["error"], "skipped": 0, "time": seconds
-    }  # fmt: skip
-    for key, value in numbers.items():
-        suite.set(key, str(value))
-    root = ET.Element("testsuites")
-    root.append(suite)
-    ET.indent(root)
-    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+        if word is not VerdictLevel.FAIL:
+            tests.append(Tested(name, text=told))
+            continue
+        unscored = any(reason.code is Code.JUDGE_UNAVAILABLE for reason in why)
+        code, message = (why[0].code, said(why[0])) if why else (verdict.verdict, headline(outcome))
+        tests.append(Tested(name, "error" if unscored else "failure", code, message, told))
+    return write_junit(
+        f"rampgate gate {verdict.milestone}", f"gate.{verdict.milestone}", tests,
+        seconds=outcome.duration_seconds, at=outcome.decided_at,
+    )  # fmt: skip
 
 
 def markdown(outcome: GateRun) -> str:
@@ -124,9 +109,3 @@ def markdown(outcome: GateRun) -> str:
     if outcome.wanted.accepted:
         lines += [f"Accepted as a baseline shift: {text(', '.join(sorted(outcome.wanted.accepted)))}.", ""]
     return "\n".join([*lines, f"{text(facts(outcome))}.", ""])
-
-
-def text(raw: str) -> str:
-    """The text escaped for Markdown: nothing in it marks up, ends a table cell or mentions a user."""
-    escaped = _MARKS.sub(r"\\\1", html.escape(clean(raw, LONGEST), quote=False))
-    return escaped.replace("@", "&#64;")

@@ -17,6 +17,12 @@ VerticalOption = Annotated[str | None, typer.Option("--vertical", help="Only thi
 FormatOption = Annotated[
     Format, typer.Option("--format", help="github: annotations on stderr, also beside the document of --json")
 ]
+ReportsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--report", help="also write FILE.html, .json, .xml (JUnit), or Markdown at the end of any other; repeatable"
+    ),
+]
 MetricsOption = Annotated[
     Path | None, typer.Option("--metrics-file", help="Write the metrics to this file, for a textfile collector")
 ]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, JsonOption
+from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
+from rampgate.console import Format
 
 LetGoOption = Annotated[
     list[str] | None,
@@ -44,6 +45,8 @@ def compare_command(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
     let_go: LetGoOption = None,
+    report: ReportsOption = None,
+    format: FormatOption = Format.TEXT,
     as_json: JsonOption = False,
 ) -> None:
     """Hold a candidate's results against the baseline's, case by case, and decide by the plain rule.
@@ -56,7 +59,17 @@ def compare_command(
     from rampgate.suite.compare import Options, compare_files
 
     options = Options(
-        baseline, candidate, score, scale, tuple(safety or ()), safe_at, seed, as_json, tuple(let_go or ())
+        baseline,
+        candidate,
+        score,
+        scale,
+        tuple(safety or ()),
+        safe_at,
+        seed,
+        as_json,
+        tuple(let_go or ()),
+        reports=tuple(report or ()),
+        format=format,
     )
     raise typer.Exit(compare_files(options))
 
@@ -74,6 +87,8 @@ def run_command(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
     let_go: LetGoOption = None,
+    report: ReportsOption = None,
+    format: FormatOption = Format.TEXT,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,5 +102,39 @@ def run_command(
     from rampgate.suite.run import Options, run_suite
 
     raise typer.Exit(
-        run_suite(Options(suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json))
+        run_suite(
+            Options(
+                suite_file,
+                smoke,
+                out,
+                store,
+                baseline,
+                seed,
+                tuple(let_go or ()),
+                configs,
+                as_json,
+                tuple(report or ()),
+                format,
+            )
+        )
     )
+
+
+@group.command("report")
+def report_command(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="files of results, the oldest first")],
+    score: Annotated[str | None, typer.Option(help="the score to show; default: the only one in the files")] = None,
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="the score's lowest and highest value, as in `suite compare`")
+    ] = None,
+    report: ReportsOption = None,
+    format: FormatOption = Format.TEXT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show stored runs, the oldest first: the trend of each slice, cost and latency of each run.
+
+    Example: rampgate suite report monday.jsonl tuesday.jsonl --report trend.html
+    """
+    from rampgate.suite.report.runs import Options, report_runs
+
+    raise typer.Exit(report_runs(Options(tuple(runs), score, scale, tuple(report or ()), format, as_json)))

@@ -12,9 +12,9 @@ from typing import Any
 from evalcore.optimisation.definition import as_yaml
 from evalcore.optimisation.measuring import Change, Measured
 from evalcore.optimisation.standing import CategoryStanding, Word
-from rampgate.ci_gate.report_page import POLICY, STYLE
-from rampgate.ci_gate.report_texts import text as in_markdown
 from rampgate.optimisation.loop import Proposal, Run, Work
+from rampgate.report.escaped import in_markdown
+from rampgate.report.style import POLICY, STYLE
 from schemas.dead_letters import clean
 
 LONGEST = 2_000

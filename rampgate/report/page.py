@@ -1,4 +1,4 @@
-"""Writes a report of a check as Markdown and as one HTML page that loads nothing: sections of a text, a table, a list.
+"""Writes a report as Markdown and as one HTML page that loads nothing: sections of a table, a drawing, a list, a text.
 
 What stands in it is escaped for the form at hand: ids come from files, and reasons quote them. Pure but for `write`.
 """
@@ -6,19 +6,29 @@ What stands in it is escaped for the form at hand: ids come from files, and reas
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
-from rampgate.ci_gate.report_page import POLICY, STYLE
-from rampgate.ci_gate.report_page import text as in_html
-from rampgate.ci_gate.report_texts import text as in_markdown
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
+from rampgate.report.drawing import STYLE as DRAWN
+from rampgate.report.drawing import Course, Drawing
+from rampgate.report.escaped import in_html, in_markdown
+from rampgate.report.style import POLICY, STYLE
+from schemas.dead_letters import clean
 
 MOST_ROWS = 1_000
 """Rows of a table that a report has; it says how many more there are. `--json` has all."""
-OWN_STYLE = "h2{margin-top:1.5rem}td.left{min-width:9rem}"
+OWN_STYLE = (
+    "h2{margin-top:1.5rem}td.left{min-width:9rem}td.passage,pre{white-space:pre-wrap;overflow-wrap:anywhere}"
+    "td{vertical-align:top}pre{background:var(--card);padding:.6rem;max-height:24rem;overflow:auto;font-size:13px}"
+    "table.sides{table-layout:fixed}.sides th:first-child{width:8rem}details h2{display:inline}a{color:var(--bar)}"
+)
+LONGEST = 8_000
+"""Characters of a passage that a report shows."""
 PAGES = {".html", ".htm"}
 SIGNS = {"pass": "✅", "warn": "⚠️", "fail": "❌"}
 
@@ -31,17 +41,39 @@ class Cell:
     tone: str
 
 
-Value = str | float | int | None | Sequence[float] | Cell
+@dataclass(frozen=True)
+class Link:
+    """Words that lead to an address, https or http, or to the section of that anchor, `#…`; other targets are none."""
+
+    words: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text of several lines, shown as it is."""
+
+    words: str
+
+
+Value = str | float | int | None | Sequence[float] | Cell | Link | Passage | Course
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report. `heads` name the table's columns; `notes` come below it."""
+    """A part of a report. `heads` name the table's columns; `notes` come below it. A page alone has the `drawing` above
+    them, and the `text`, as it is, at the `anchor`; `folded` it opens by a click, `side_by_side` its columns but the
+    first are equally wide."""
 
     title: str
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[Value]] = ()
     notes: Sequence[str] = ()
+    drawing: Drawing | None = None
+    text: str = ""
+    anchor: str = ""
+    folded: bool = False
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +111,8 @@ def write(path: Path | None, report: Report) -> None:
 def markdown(report: Report) -> str:
     lines = [f"## {SIGNS[report.tone]} {in_markdown(report.title)}: {in_markdown(report.result)}", ""]
     for section in report.sections:
+        if not (section.rows or section.notes):
+            continue
         lines += [f"### {in_markdown(section.title)}", ""]
         if section.rows:
             lines += [_row(map(in_markdown, section.heads)), _row("---" for _ in section.heads)]
@@ -93,7 +127,7 @@ def html(report: Report) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{in_html(report.title)}</title><style>{STYLE}{OWN_STYLE}</style></head><body><main>",
+        f"<title>{in_html(report.title)}</title><style>{STYLE}{OWN_STYLE}{DRAWN}</style></head><body><main>",
         f'<h1>{in_html(report.title)}: <span class="{report.tone}">{in_html(report.result)}</span></h1>',
         *(part for section in report.sections for part in _section(section)),
         "</main></body></html>\n",
@@ -102,16 +136,27 @@ def html(report: Report) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield f"<h2>{in_html(section.title)}</h2>"
+    head = f"<h2>{in_html(section.title)}</h2>"
+    yield f"<details><summary>{head}</summary>" if section.folded else head
+    if section.drawing is not None:
+        yield f'<div class="drawn">{section.drawing.svg()}</div>'
     if section.rows:
-        heads = "".join(f"<th>{in_html(head)}</th>" for head in section.heads)
+        words = [isinstance(value, (str, Link, Passage)) for value in section.rows[0]]
+        sides = (' class="left"' if left else "" for left in words)
+        heads = "".join(f"<th{side}>{in_html(head)}</th>" for head, side in zip(section.heads, sides, strict=True))
+        table = '<table class="sides">' if section.side_by_side else "<table>"
         rows = "".join(f"<tr>{''.join(map(_in_html, row))}</tr>" for row in section.rows[:MOST_ROWS])
         yield (
-            f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+            f'<div class="wide">{table}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
         )  # fmt: skip
     notes = "".join(f"<li>{in_html(note)}</li>" for note in (*_left_out(section), *section.notes))
     if notes:
         yield f"<ul>{notes}</ul>"
+    if section.text:
+        anchor = f' id="{in_html(section.anchor)}"' if section.anchor else ""
+        yield f"<pre{anchor}>{_passage(section.text)}</pre>"
+    if section.folded:
+        yield "</details>"
 
 
 def _left_out(section: Section) -> Iterator[str]:
@@ -126,12 +171,28 @@ def _row(cells: Iterator[str] | map[str]) -> str:
 def _in_markdown(value: Value) -> str:
     if isinstance(value, Cell):
         return f"{SIGNS[value.tone]} {in_markdown(value.words)}"
+    if isinstance(value, Link):
+        address = _address(value.target)
+        return f"[{in_markdown(value.words)}](<{address}>)" if address else in_markdown(value.words)
+    if isinstance(value, Passage):
+        return "<br>".join(in_markdown(line) for line in value.words[:LONGEST].splitlines())
+    if isinstance(value, Course):
+        return value.words()
     return in_markdown(_words(value)).replace("\n", " ")
 
 
 def _in_html(value: Value) -> str:
     if isinstance(value, Cell):
         return f'<td class="{value.tone}">{in_html(value.words)}</td>'
+    if isinstance(value, Link):
+        anchor = value.target if _ANCHOR.fullmatch(value.target) else ""
+        target = _address(value.target) or anchor
+        words = in_html(value.words)
+        return f'<td class="left"><a href="{target}">{words}</a></td>' if target else f'<td class="left">{words}</td>'
+    if isinstance(value, Passage):
+        return f'<td class="left passage">{_passage(value.words)}</td>'
+    if isinstance(value, Course):
+        return f"<td>{value.svg()}</td>"
     side = ' class="left"' if isinstance(value, str) else ""
     return f"<td{side}>{in_html(_words(value))}</td>"
 
@@ -142,3 +203,22 @@ def _words(value: str | float | Sequence[float] | None) -> str:
     if isinstance(value, (int, float)):
         return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return " to ".join(f"{end:.3g}" for end in value)
+
+
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9][\w.:\[\]/?#@!$&*+,;=~%-]*", re.ASCII)
+_ANCHOR = re.compile(r"#[\w-]+", re.ASCII)
+
+
+def _address(target: str) -> str:
+    """The address, fit for both forms; empty where it is none."""
+    return target.replace("&", "&amp;") if _ADDRESS.fullmatch(target) else ""
+
+
+def _passage(words: str) -> str:
+    rest = f"\n… {len(words) - LONGEST:,} characters more" if len(words) > LONGEST else ""
+    lines = words[:LONGEST].expandtabs(4).splitlines()
+    return "\n".join(_line(line) for line in lines) + rest
+
+
+def _line(line: str) -> str:
+    return escape(clean(line, LONGEST))

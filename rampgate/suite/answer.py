@@ -7,6 +7,7 @@ from typing import Any
 from evalcore.suite.comparison import Difference
 from evalcore.suite.flipped import Flip, flipped
 from evalcore.suite.results import Gone, Sample
+from evalcore.suite.sides import facts_of
 from rampgate.suite.compared import Compared
 
 
@@ -46,10 +47,19 @@ def document(compared: Compared) -> dict[str, Any]:
             _flip(one, paired.score)
             for one in flipped(paired, judged.reasons, compared.baseline, compared.candidate)
         ],
+        "sides": _sides(compared),
         "scale": [paired.scale.low, paired.scale.high],
         "seed": compared.seed,
         "resamples": compared.resamples,
     }  # fmt: skip
+
+
+def _sides(compared: Compared) -> dict[str, Any]:
+    runs, paired = {"baseline": compared.baseline, "candidate": compared.candidate}, compared.paired
+    return {
+        name: vars(facts_of(run, [pair.means(best=False)[place] for pair in paired.pairs], paired.scale))
+        for place, (name, run) in enumerate(runs.items())
+    }
 
 
 def _difference(one: Difference, best: Difference | None) -> dict[str, Any]:

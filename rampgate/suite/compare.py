@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, NoScore, chosen, scale_of
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, print_json
+from rampgate.console import Failure, Format, print_json
+from rampgate.settings import revealed
+from rampgate.settings_sources import load_settings
 from rampgate.suite.answer import document
 from rampgate.suite.compared import Compared
+from rampgate.suite.kept import STORE
+from rampgate.suite.report.ci import commands
+from rampgate.suite.report.files import check_paths, write_reports
 from rampgate.suite.result_files import read_run
 from rampgate.suite.shown import show
 from schemas.verdicts import VerdictLevel
@@ -34,16 +42,30 @@ class Options:
     as_json: bool
     let_go: tuple[str, ...] = ()
     undrawn: frozenset[str] = frozenset()
+    reports: tuple[Path, ...] = ()
+    format: Format = Format.TEXT
 
 
 def compare_files(options: Options) -> int:
     """Compare, report, and return the exit code. Raises Failure."""
+    check_paths(options.reports)
     compared = compared_files(options)
-    if options.as_json:
-        print_json(document(compared))
+    told, name = document(compared), f"{options.candidate.name} against {options.baseline.name}"
+    if options.reports:
+        secret = (revealed(load_settings({}).seal_key) or "").encode()
+        write_reports(options.reports, told, name, (options.candidate.parent / STORE, secret))
+    tell(compared, told, name, options.format, as_json=options.as_json)
+    return 1 if compared.judged.verdict is VerdictLevel.FAIL else 0
+
+
+def tell(compared: Compared, told: Mapping[str, Any], name: str, format: Format, *, as_json: bool) -> None:
+    """Tell a comparison, `told` its document: annotations on stderr beside either form, as `gate run` does."""
+    if format is Format.GITHUB:
+        sys.stderr.write("".join(f"{line}\n" for line in commands(told, name)))
+    if as_json or format is Format.JSON:
+        print_json(told)
     else:
         show(compared)
-    return 1 if compared.judged.verdict is VerdictLevel.FAIL else 0
 
 
 def compared_files(options: Options) -> Compared:

@@ -24,6 +24,8 @@ T = TypeVar("T")
 FIND: Final = "SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))"
 BUSY_SECONDS: Final = 30.0
 """How long another run may hold the file."""
+STORE: Final = "store.db"
+"""The file's name beside results."""
 UNSIGNED: Final = b"rampgate suite without a secret"
 
 

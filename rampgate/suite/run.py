@@ -6,6 +6,7 @@ With a baseline it says whether the candidate regresses, by the same rule as `su
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,7 @@ from evalcore.scoring.calls import Spend
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, plain, print_json, run
+from rampgate.console import Failure, Format, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost, progress
 from rampgate.registry.file_writer import replace_file
@@ -33,9 +34,13 @@ from rampgate.suite.answer import document
 from rampgate.suite.candidates.configured import asking_candidate
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compare import compared_files
+from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.generation import LARGEST_ANSWER, Generator, Wanted
-from rampgate.suite.kept import KeptFile
+from rampgate.suite.kept import STORE, KeptFile
+from rampgate.suite.report.ci import commands
+from rampgate.suite.report.files import check_paths
+from rampgate.suite.report.runs import name_of, write_run_reports
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.shown import show
 from rampgate.suite.suite_files import Suite, SuiteCase, read_suite
@@ -60,11 +65,14 @@ class Options:
     let_go: tuple[str, ...]
     configs: Path | None
     as_json: bool
+    reports: tuple[Path, ...] = ()
+    format: Format = Format.TEXT
 
 
 def run_suite(options: Options) -> int:
     """Run, write the results, tell the verdict, and return the exit code. Raises Failure."""
     configure_logs("error", "console")
+    check_paths(options.reports)
     settings = load_settings({"configs": options.configs})
     try:
         suite = read_suite(options.suite, partial(dataset_cases, settings))
@@ -79,9 +87,9 @@ def run_suite(options: Options) -> int:
         or home / f"{suite.file.suite}-{suite.configuration[:12]}-{'smoke' if options.smoke else 'full'}.jsonl"
     )
     try:
-        for folder in (out.parent, (options.store or home / "store.db").parent):
+        for folder in (out.parent, (options.store or home / STORE).parent):
             folder.mkdir(parents=True, exist_ok=True)
-        store = KeptFile(options.store or home / "store.db", (revealed(settings.seal_key) or "").encode())
+        store = KeptFile(options.store or home / STORE, (revealed(settings.seal_key) or "").encode())
     except (OSError, Unavailable) as error:
         raise Failure(str(error)) from error
     spend = Spend()
@@ -93,7 +101,15 @@ def run_suite(options: Options) -> int:
         replace_file(out, "".join(f"{orjson.dumps(_line(one)).decode()}\n" for one in samples))
     except OSError as error:
         raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
-    return _tell(options, suite, judges, samples, out, spend, store.refused)
+    told, compared = _told(options, suite, judges, samples, out, spend, store.refused)
+    if options.reports:
+        secret = (revealed(settings.seal_key) or "").encode()
+        store_file = options.store or home / STORE
+        write_run_reports(
+            options.reports, told, out, (store_file, secret), _comparison(options, suite, judges, out).score
+        )
+    _tell(told, compared, options, cost(spend))
+    return 1 if compared is not None and compared.judged.verdict is VerdictLevel.FAIL else 0
 
 
 async def _run(
@@ -150,7 +166,7 @@ def _line(one: ScoredSample) -> dict[str, Any]:
     return told | {name: value for name, value in optional.items() if value}
 
 
-def _tell(
+def _told(
     options: Options,
     suite: Suite,
     judges: list[Judge],
@@ -158,10 +174,10 @@ def _tell(
     out: Path,
     spend: Spend,
     refused: int,
-) -> int:
+) -> tuple[dict[str, Any], Compared | None]:
     compared = compared_files(_comparison(options, suite, judges, out)) if options.baseline is not None else None
     generated = [one.generated for one in samples]
-    told = {
+    return {
         "suite": suite.file.suite,
         "agent": suite.file.agent,
         "configuration": suite.configuration,
@@ -181,14 +197,18 @@ def _tell(
         "refused": refused,
         "results": str(out),
         "comparison": document(compared) if compared is not None else None,
-    }
-    if options.as_json:
+    }, compared
+
+
+def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spent: str) -> None:
+    if options.format is Format.GITHUB and compared is not None:
+        sys.stderr.write("".join(f"{line}\n" for line in commands(told["comparison"], name_of(told))))
+    if options.as_json or options.format is Format.JSON:
         print_json(told)
-    else:
-        _show(told, cost(spend))
-        if compared is not None:
-            show(compared)
-    return 1 if compared is not None and compared.judged.verdict is VerdictLevel.FAIL else 0
+        return
+    _show(told, spent)
+    if compared is not None:
+        show(compared)
 
 
 def _comparison(options: Options, suite: Suite, judges: list[Judge], out: Path) -> Comparison:

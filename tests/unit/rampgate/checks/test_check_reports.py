@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rampgate.report.page import MOST_ROWS, Report, Section, html, markdown
+from tests.unit.rampgate.checks.report_pages import HOSTILE, Page
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
-
-HOSTILE = "<script>alert(1)</script>|`**@team\n# [x](http://evil)"
-
-
-class Page(HTMLParser):
-    """The tags of a page, and its texts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags, self.words = list[str](), ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.words += f"{data}\n"
 
 
 def pairs(judge: str, sign: int) -> list[dict[str, Any]]:

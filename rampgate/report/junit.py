@@ -1,0 +1,61 @@
+"""Writes tests and how they went as JUnit XML, as readers in CI take it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree as ET
+
+from schemas.dead_letters import clean
+
+LONGEST = 2_000
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One test. `problem`: a failure is found by the test, an error kept it from finding anything; without one it
+    passed, and `text` is a warning."""
+
+    name: str
+    problem: Literal["failure", "error"] | None = None
+    code: str = ""
+    message: str = ""
+    text: str = ""
+
+
+def junit(
+    suite: str, group: str, tests: Sequence[Tested], *, seconds: float | None = None, at: str | None = None
+) -> bytes:
+    """Returns the document: one suite, whose tests are of the class `group`."""
+    root = ET.Element("testsuites")
+    about = ET.SubElement(root, "testsuite", name=_line(suite))
+    if at is not None:
+        about.set("timestamp", at)
+    for one in tests:
+        case = ET.SubElement(about, "testcase", classname=_line(group), name=_line(one.name))
+        if one.problem is not None:
+            problem = ET.SubElement(case, one.problem, type=one.code, message=_line(one.message))
+            problem.text = _lines(one.text)
+        elif one.text:
+            ET.SubElement(case, "system-out").text = f"warning: {_lines(one.text)}"
+    numbers = {
+        "tests": len(tests), "failures": sum(one.problem == "failure" for one in tests),
+        "errors": sum(one.problem == "error" for one in tests), "skipped": 0,
+    }  # fmt: skip
+    for key, value in numbers.items():
+        about.set(key, str(value))
+    if seconds is not None:
+        about.set("time", f"{seconds:.3f}")
+    ET.indent(root)
+    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _line(words: str) -> str:
+    return clean(words, LONGEST)
+
+
+def _lines(words: str) -> str:
+    """Without characters that XML has not."""
+    return "\n".join(map(_line, words.splitlines()))

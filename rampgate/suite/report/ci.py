@@ -1,0 +1,64 @@
+"""Tells a comparison to CI: as JUnit XML, a test for each slice, and as GitHub's annotations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evalcore.suite.gates import SuiteCode
+from rampgate.console import annotation, limited_annotations
+from rampgate.report.junit import Tested, junit
+from rampgate.suite.report.comparison import WORDS, Told, blocking
+
+WHOLE = "all cases"
+SAFETY = "safety: no case fails that never did"
+OF_SAFETY = (SuiteCode.SAFETY_REGRESSED, SuiteCode.SAFETY_CASES_REMOVED)
+SHOWN = 5
+"""Cases that fell which a failed test names."""
+LONGEST = 400
+
+
+def comparison_junit(told: Told, name: str) -> bytes:
+    """A slice that blocks is a failed test of its name; one whose missing scores decide is an error."""
+    groups: dict[str, list[Told]] = {SAFETY: [], WHOLE: [], **{one["slice"]: [] for one in told["slices"]}}
+    for one in told["reasons"]:
+        groups.setdefault(_place(one), []).append(one)
+    stop = blocking(told)
+    return junit(name, "suite", [_tested(place, found, stop, told) for place, found in groups.items()])
+
+
+def commands(told: Told, name: str) -> list[str]:
+    """GitHub workflow commands: an error for each reason that blocks, warnings, and the result."""
+    stop, title = blocking(told), {"title": name}
+    by_level: dict[str, list[str]] = {"error": [], "warning": []}
+    for one in told["reasons"]:
+        level = "error" if one in stop else "warning"
+        by_level[level].append(annotation(level, title, f"{one['code']}: {one['message']}"))
+    result = f"{WORDS[told['verdict']]}: {told['cases']['compared']:,} cases compared"
+    return [*limited_annotations(by_level, title), annotation("notice", title, result)]
+
+
+def _place(reason: Told) -> str:
+    if reason["slice"] is not None:
+        return str(reason["slice"])
+    return SAFETY if reason["code"] in OF_SAFETY else WHOLE
+
+
+def _tested(place: str, found: Sequence[Told], stop: Sequence[Told], told: Told) -> Tested:
+    blocks = [one for one in found if one in stop]
+    text = "\n".join(f"{one['code']}: {one['message']}" for one in found)
+    if not blocks:
+        return Tested(place, text=text)
+    unknown = all(one["code"] == SuiteCode.JUDGE_UNAVAILABLE for one in blocks)
+    named = {case for one in blocks for case in one["cases"]}
+    fell = [one for one in told["flipped"] if place == WHOLE or one["case_id"] in named or place in one["slices"]]
+    text += "".join(f"\n{line}" for one in fell[:SHOWN] for line in _fell(one))
+    return Tested(place, "error" if unknown else "failure", blocks[0]["code"], blocks[0]["message"], text)
+
+
+def _fell(one: Told) -> list[str]:
+    lines = [f"{one['case_id']}: {one['baseline']:.3g} → {one['candidate']:.3g}"]
+    for side in ("baseline", "candidate"):
+        sample = one[f"{side}_sample"]
+        said = " ".join((sample["error"] or sample["output"] or "").split())[:LONGEST]
+        lines.append(f"  {side}: {said}" + (f" (judge: {sample['reason'][:LONGEST]})" if sample["reason"] else ""))
+    return lines

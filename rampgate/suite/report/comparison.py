@@ -1,0 +1,174 @@
+"""Says what the report of a comparison has, from the document of `--json`: first why it is blocked, with the cases that
+fell, both outputs side by side. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evalcore.suite.gates import BLOCKING
+from rampgate.report.drawing import Estimate, Intervals, Spread
+from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
+
+OPEN = 3
+"""Cases that fell which a report shows before the numbers; a page has the others folded below them."""
+Told = Mapping[str, Any]
+WORDS = {"pass": "no regression", "warn": "no regression, but look", "fail": "blocked"}
+UNCOMPARED = (
+    ("removed", "of the baseline are not among the candidate's"),
+    ("changed", "ask something else than the baseline's"),
+    ("not_applicable", "have the score on one side at most"),
+    ("unequal_samples", "have more samples on one side"),
+    ("unscored", "have a sample that nobody could score"),
+    ("failed", "have a sample for which the agent failed"),
+)
+NAMED = 20
+
+
+def comparison_report(told: Told, name: str, traces: Mapping[str, str] | None = None) -> Report:
+    """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash."""
+    held = traces or {}
+    fell = [*_fell(told, held)]
+    return Report(
+        name,
+        WORDS[told["verdict"]],
+        told["verdict"],
+        [
+            *_why(told),
+            *fell[:OPEN],
+            _slices(told),
+            *_spread(told),
+            _cost(told),
+            *_not_compared(told),
+            *fell[OPEN:],
+            *(Section(f"Trace {one[:12]}", text=text, anchor=anchor_of(one)[1:]) for one, text in held.items()),
+        ],
+    )
+
+
+def anchor_of(trace: str) -> str:
+    """Where the page has a stored trace."""
+    return f"#trace-{trace}"
+
+
+def blocking(told: Told) -> list[Told]:
+    """The reasons that block."""
+    return [one for one in told["reasons"] if one["code"] in BLOCKING]
+
+
+def _why(told: Told) -> Iterator[Section]:
+    if told["reasons"]:
+        stop = blocking(told)
+        rows: list[list[Value]] = [
+            [Cell(one["code"], "fail" if one in stop else "warn"), _where(one), Passage(one["message"])]
+            for one in told["reasons"]
+        ]
+        yield Section("Why", ("Reason", "Slice", "What was found"), rows)
+
+
+def _where(reason: Told) -> str:
+    return reason["slice"] or ("" if reason["cases"] else "all cases")
+
+
+def _figure(score: float | None) -> str:
+    return "nobody could score it" if score is None else f"{score:.3g}"
+
+
+def _fell(told: Told, held: Mapping[str, str]) -> Iterator[Section]:
+    for number, one in enumerate(told["flipped"]):
+        both: list[Told] = [one["baseline_sample"], one["candidate_sample"]]
+        rows: list[list[Value]] = [
+            ["Answer", *(Passage(_said(sample)) for sample in both)],
+            ["Score", *(_figure(sample["score"]) for sample in both)],
+        ]
+        if any(sample["reason"] for sample in both):
+            rows.append(["The judge says", *(Passage(sample["reason"] or "") for sample in both)])
+        if any(sample["trace"] for sample in both):
+            rows.append(["Trace", *(_trace(sample["trace"], held) for sample in both)])
+        slices = ", ".join(one["slices"]) or "no slice"
+        title = f"{one['case_id']} ({slices}): {one['baseline']:.3g} → {one['candidate']:.3g}"
+        yield Section(title, ("", "Baseline", "Candidate"), rows, folded=number >= OPEN, side_by_side=True)
+
+
+def _said(sample: Told) -> str:
+    return f"failed: {sample['error']}" if sample["error"] else sample["output"] or "(no output in the file)"
+
+
+def _trace(trace: str | None, held: Mapping[str, str]) -> Value:
+    if trace is None or trace.startswith(("http:", "https:")):
+        return Link(trace or "", trace or "")
+    return Link(f"trace {trace[:12]}", anchor_of(trace)) if trace in held else f"stored as {trace}"
+
+
+def _slices(told: Told) -> Section:
+    heads = ("", "Result", "Cases", "Baseline", "Candidate", "Delta", "95 %", "p", "Holm's p", "Notes")
+    whole = told["headline"]
+    named = [("all cases", whole), *((one["slice"], one) for one in told["slices"])]
+    rows = [
+        [
+            name, _result(one), one["n"], one["baseline"], one["candidate"], one["delta"], one["ci95"],
+            one["p_value"], one["holm_p"], _notes(one),
+        ]
+        for name, one in named
+    ]  # fmt: skip
+    drawn = [
+        Estimate(name, one["delta"], tuple(one["ci95"]) if one["ci95"] else None, _result(one).tone)
+        for name, one in named
+        if one["delta"] is not None
+    ]
+    return Section(
+        f"{told['score']} by slice, candidate less baseline", heads, rows,
+        drawing=Intervals("Differences with their 95 % intervals", drawn),
+    )  # fmt: skip
+
+
+def _result(one: Told) -> Cell:
+    if one["worse"]:
+        return Cell("worse", "fail")
+    if one["delta"] is None:
+        return Cell("not compared", "warn")
+    better = one["significant"] and one["delta"] > 0
+    return Cell("better" if better else "holds", "pass")
+
+
+def _notes(one: Told) -> str:
+    words = [word for word in ("significant", "small", "skewed") if one[word]]
+    if (wins := one["win_rate"]) is not None:
+        words.append(f"wins {wins['rate']:.0%}")
+    return ", ".join(words)
+
+
+def _spread(told: Told) -> Iterator[Section]:
+    sides = [(name, told["sides"][name]["counts"]) for name in ("baseline", "candidate")]
+    bins = len(sides[0][1])
+    low, high = told["scale"]
+    edges = [low + (high - low) * number / bins for number in range(bins + 1)]
+    rows = [
+        [f"{edges[number]:g} to {edges[number + 1]:g}", *(counts[number] for _, counts in sides)]
+        for number in range(bins)
+        if any(counts[number] for _, counts in sides)
+    ]
+    drawing = Spread("Cases by their mean score", edges, sides)
+    yield Section("How cases score", ("Mean of a case", "Baseline", "Candidate"), rows, drawing=drawing)
+
+
+def _cost(told: Told) -> Section:
+    heads = ("", "Answers", "Failed", "Cost in USD", "Latency p50 in ms", "Latency p95 in ms")
+    return Section("Cost and latency", heads, [[name, *_facts(told["sides"][name])] for name in told["sides"]])
+
+
+def _facts(side: Told) -> list[Value]:
+    return [side[name] for name in ("samples", "failed", "cost_usd", "latency_p50_ms", "latency_p95_ms")]
+
+
+def _not_compared(told: Told) -> Iterator[Section]:
+    notes = [
+        f"{len(found):,} cases {words}: {_named(found)}" for name, words in UNCOMPARED if (found := told["cases"][name])
+    ]
+    if notes:
+        yield Section("Cases to look at", notes=notes)
+
+
+def _named(cases: Sequence[str]) -> str:
+    rest = f" and {len(cases) - NAMED:,} more" if len(cases) > NAMED else ""
+    return ", ".join(cases[:NAMED]) + rest

@@ -1,0 +1,144 @@
+"""Runs `rampgate suite report`: stored runs, the oldest first, with each slice's trend; and reports a run without a
+baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+
+from evalcore.suite.results import NoScore, Run, chosen, scale_of
+from evalcore.suite.sides import facts_of
+from evalcore.suite.trend import SliceTrend, trend
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, Format, plain, print_json
+from rampgate.report.drawing import Course
+from rampgate.report.junit import Tested, junit
+from rampgate.report.page import Report, Section, write
+from rampgate.suite.report.files import check_paths, replace_report, write_reports
+from rampgate.suite.result_files import read_run
+from rampgate.tables import make_table
+
+WHOLE = "all cases"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command, under their own names."""
+
+    runs: tuple[Path, ...]
+    score: str | None
+    scale: tuple[float, float] | None
+    reports: tuple[Path, ...]
+    format: Format
+    as_json: bool
+
+
+def report_runs(options: Options) -> int:
+    """Report, and return 0: a trend decides nothing. Raises Failure."""
+    check_paths(options.reports)
+    told = runs_document(options.runs, options.score, options.scale)
+    write_trend(options.reports, told)
+    if options.as_json or options.format is Format.JSON:
+        print_json(told)
+    else:
+        _show(told)
+    return 0
+
+
+def runs_document(
+    paths: Sequence[Path], score: str | None = None, scale: tuple[float, float] | None = None
+) -> dict[str, Any]:
+    """The JSON document of stored runs. Raises Failure."""
+    try:
+        runs = [read_run(path) for path in paths]
+        named = chosen(runs, score, [str(path) for path in paths])
+        fits = scale_of(runs, named, scale)
+    except (BadFile, NoScore) as error:
+        raise Failure(str(error)) from error
+    found = trend(runs, named, fits)
+    return {
+        "score": named,
+        "scale": [fits.low, fits.high],
+        "runs": [_facts(path, run) for path, run in zip(paths, runs, strict=True)],
+        "slices": [_slice(name, one) for name, one in found.items()],
+    }
+
+
+def name_of(told: Mapping[str, Any]) -> str:
+    """What a run of a suite is called, by its document."""
+    return f"Suite {told['suite']}, {told['set']} set"
+
+
+def write_run_reports(
+    paths: Sequence[Path], told: Mapping[str, Any], results: Path, store: tuple[Path, bytes], score: str | None
+) -> None:
+    """Write the reports of `suite run`: of its comparison, or without a baseline of the run itself. Raises Failure."""
+    if told["comparison"] is not None:
+        write_reports(paths, told["comparison"], name_of(told), store, told)
+    else:
+        write_trend(paths, runs_document([results], score), name_of(told), told)
+
+
+def write_trend(paths: Sequence[Path], told: Mapping[str, Any], name: str = "Runs", whole: Any = None) -> None:
+    """Write each report by its name's ending. Raises Failure."""
+    for path in paths:
+        kind = path.suffix.lower()
+        if kind == ".json":
+            replace_report(path, orjson.dumps(whole or told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        elif kind == ".xml":
+            tests = [Tested(one["slice"] or WHOLE) for one in told["slices"]]
+            replace_report(path, junit(name, "suite", tests))
+        else:
+            write(path, trend_report(told, name))
+
+
+def trend_report(told: Mapping[str, Any], name: str) -> Report:
+    heads = ("", "Trend", "First", "Last", "95 %", "Change", "Cases")
+    rows = [
+        [
+            one["slice"] or WHOLE, Course(one["means"]), one["means"][0], one["means"][-1], one["ci95"],
+            one["change"], one["n"][-1],
+        ]
+        for one in told["slices"]
+    ]  # fmt: skip
+    about = ("Run", told["score"], "Cases", "Answers", "Failed", "Cost in USD", "Latency p50 in ms", "p95 in ms")
+    means = told["slices"][0]["means"]
+    facts = ("cases", "samples", "failed", "cost_usd", "latency_p50_ms", "latency_p95_ms")
+    runs = [[one["run"], mean, *(one[fact] for fact in facts)] for one, mean in zip(told["runs"], means, strict=True)]
+    many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    return Report(name, many, "pass", [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)])
+
+
+def _facts(path: Path, run: Run) -> dict[str, Any]:
+    facts = asdict(facts_of(run))
+    del facts["counts"]
+    return {"run": path.name, "cases": len(run), **facts}
+
+
+def _slice(name: str | None, one: SliceTrend) -> dict[str, Any]:
+    return {
+        "slice": name,
+        "n": list(one.n),
+        "means": list(one.means),
+        "ci95": list(one.ci95) if one.ci95 is not None else None,
+        "change": one.change,
+    }
+
+
+def _show(told: Mapping[str, Any]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    heads = ("Trend", ">First", ">Last", ">Change", ">Cases")
+    table = make_table(f"{plain(told['score'])} over {len(told['runs'])} runs", "Slice", *heads)
+    for one in told["slices"]:
+        first, last, change = one["means"][0], one["means"][-1], one["change"]
+        figures = (
+            "" if value is None else f"{value:{form}}"
+            for value, form in ((first, ".3f"), (last, ".3f"), (change, "+.3f"))
+        )
+        table.add_row(plain(one["slice"] or WHOLE), Course(one["means"]).words(), *figures, f"{one['n'][-1]:,}")
+    console.print(table)
