@@ -251,6 +251,14 @@ TRIAGE_LEASE = KeyFamily(
     owner="streams.alerts.triage_log",
     holds="the process that changes triage items now",
 )
+USER_WEEKS_LEASE = KeyFamily(
+    "user-weeks-looked-at",
+    type="string",
+    life="its lease",
+    growth="one",
+    owner="streams.alerts.user_weeks",
+    holds="the worker that holds judges against users now",
+)
 ADOPTED = KeyFamily(
     "adopted",
     type="string",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from aiolimiter import AsyncLimiter
+
 from agents.own_calls import own_key
 from rampgate.registry.verticals import access_of
 from rampgate.settings import Settings, revealed
@@ -18,10 +20,14 @@ RETRY_SECONDS = 5.0
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, owner: Vertical | None, *, retry_seconds: float = RETRY_SECONDS
+    settings: Settings,
+    owner: Vertical | None,
+    *,
+    retry_seconds: float = RETRY_SECONDS,
+    limiter: AsyncLimiter | None = None,
 ) -> AsyncIterator[OpikTraces]:
     """Traces, read with the vertical's key, else the operator's. Raises Unauthorized where its key can't be read. Long
-    work gives more `retry_seconds`; the setting's bound them."""
+    work gives more `retry_seconds`; the setting's bound them. `limiter`: one that it shares with other readers."""
     key, workspace = access_of(owner, settings)
     client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
     try:
@@ -30,6 +36,7 @@ async def opened(
             per_minute=settings.opik_lookups_per_minute,
             retry_seconds=min(settings.opik_retry_seconds, retry_seconds),
             own_key=own_key(revealed(settings.seal_key)),
+            limiter=limiter,
         )
     finally:
         await client.close()

@@ -16,6 +16,7 @@ PRODUCED = (
     "judge-standing",
     "triage",
     "evaluations",
+    "user-weeks",
 )
 
 

@@ -299,6 +299,18 @@ class Metrics(MetricSet):
             judge_id=OPEN,
         )
 
+        self.weeks_against_users = self._gauge(
+            "rampgate_judge_weeks_against_users",
+            "Closed weeks in a row up to the last one in which a judge scored against users' thumbs (FR-10); two page, "
+            "and suspend nobody. No series of a judge that did not.",
+            judge_id=OPEN,
+            vertical=OPEN,
+        )
+        self.user_weeks_overdue = self._gauge(
+            "rampgate_user_weeks_overdue",
+            "1 where a week closed more than two days ago and judges were not held against its users, else 0.",
+        )
+
     def observe_triage(self, states: Sequence[str], overdue: int) -> None:
         """`states`: of every triage item, the closed ones too."""
         for state in TRIAGE:
@@ -319,6 +331,13 @@ class Metrics(MetricSet):
         self.inversion_overdue.clear()
         for judge, at in held_at.items():
             self.inversion_overdue.labels(judge).set_function(partial(_older, at, INVERSION_DAYS * 86_400))
+
+    def observe_user_weeks(self, against: Mapping[tuple[str, str], int], overdue: bool) -> None:
+        """`against`: weeks in a row of the judges that score against users, by judge and vertical."""
+        self.weeks_against_users.clear()
+        for (judge, vertical), weeks in against.items():
+            self.weeks_against_users.labels(judge, vertical).set(weeks)
+        self.user_weeks_overdue.set(overdue)
 
     def _registry(self) -> None:
         """The judge registry as this process serves it."""

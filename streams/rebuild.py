@@ -8,8 +8,7 @@ whose trace began before the loss, since of these nobody knows yet whether Opik 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
 from typing import cast
 
 import msgspec
@@ -23,8 +22,7 @@ from agents.policy import Policy
 from agents.ports import Change, Ports, Store, Unavailable
 from schemas.dead_letters import clean
 from streams.opik.traces import FIRST_PLACE, OpikTraces, SearchPlace
-from streams.redis.lease import Lease, LeasingStore
-from streams.stopping import heed_cancel
+from streams.redis.lease import Lease, LeasingStore, renewed
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 30_000
@@ -222,7 +220,7 @@ class Rebuild:
         adoption = _decode(stand) if stand else self._new_adoption()
         if adoption.place.project:
             log.info("rebuild_goes_on", turns=adoption.turns, share=round(adoption.place.share, 3))
-        async with renewed(lease):
+        async with renewed(lease, LEASE_MS / 3_000):
             traces = cast(OpikTraces, self._ports.traces)
             async for page, place in traces.scored(adoption.since, adoption.place):
                 turns = adoption.turns + await adopt(page, self._ports, self._policy, adoption.began + NEW_AFTER_MS)
@@ -265,22 +263,3 @@ async def _unread(store: Store, again: ReadAgain) -> bool:
     """Whether any partition is not yet read up to its offset."""
     marks = await store.read([WATERMARK.key(*place.rsplit("/", 1)) for place in again.until])
     return any(int(mark or 0) < at for mark, at in zip(marks, again.until.values(), strict=True))
-
-
-@asynccontextmanager
-async def renewed(lease: Lease) -> AsyncIterator[None]:
-    """Renew the lease inside, however long a call takes: Opik may ask to wait for longer than the lease lasts."""
-
-    async def renew() -> None:
-        while True:
-            await asyncio.sleep(LEASE_MS / 3_000)
-            with suppress(Unavailable):
-                await lease.renew()
-            heed_cancel()
-
-    task = asyncio.create_task(renew(), name="rebuild-lease")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

@@ -9,8 +9,8 @@ secrets=${SECRETS:-/run/secrets}
 rights=${RIGHTS:-/etc/rampgate/kafka.acls}
 
 # The source topics keep a day more than the lookback of 7, since the join state is rebuilt from them; verdicts are kept
-# by time and never compacted; dead letters hold users' bytes and so are short-lived. Of what checks found of a judge, and of
-# each triage item, the last record is kept for ever, or a suspension would end by itself.
+# by time and never compacted; dead letters hold users' bytes and so are short-lived. Of what checks found of a judge, of
+# each triage item and of each week of users, the last record is kept for ever, or a suspension would end by itself.
 day=86400000
 make() {
     local keep=(--config cleanup.policy=compact)
@@ -26,6 +26,7 @@ make rampgate.ramp-commands 1 30
 make rampgate.gate-overrides 1 400
 make rampgate.judge-standing 1 compact
 make rampgate.triage 1 compact
+make rampgate.user-weeks 1 compact
 make rampgate.evaluations 1 30
 make ps5.query_audit 1 30
 

@@ -71,6 +71,10 @@ class Week:
     def before(self) -> Week:
         return Week.of(self.since_ms - _DAY_MS)
 
+    @property
+    def after(self) -> Week:
+        return Week.of(self.until_ms)
+
     def closes(self, late: timedelta) -> datetime:
         """From when no signal of its turns can come any more, where signals may be `late` by so much."""
         return datetime.fromtimestamp(self.until_ms / 1000, UTC) + late
@@ -121,29 +125,49 @@ class UserFinding:
         return self.signal is UserSignal.THUMBS and self.weeks_in_a_row >= IN_A_ROW
 
 
+class Picks:
+    """One turn a user of each vertical: of this week, with this signal, whoever judged it. Holds no more than those,
+    however many turns there are; one that comes twice is one."""
+
+    def __init__(self, week: Week, signal: UserSignal) -> None:
+        self._week, self._signal = week, signal
+        self._best: dict[tuple[str, str], tuple[bytes, UserTurn]] = {}
+
+    def add(self, turns: Iterable[UserTurn]) -> None:
+        week, best = self._week, self._best
+        for turn in turns:
+            if not (turn.user_id and self._signal in turn.signals and week.since_ms <= turn.at_ms < week.until_ms):
+                continue
+            this = hashlib.sha256(f"{week} {turn.response_id}".encode(errors="surrogatepass")).digest()
+            key = (turn.vertical, turn.user_id)
+            if key not in best or this < best[key][0]:
+                best[key] = this, turn
+
+    def by_vertical(self) -> dict[str, list[UserTurn]]:
+        out: dict[str, list[UserTurn]] = {}
+        for (vertical, _), (_, turn) in sorted(self._best.items()):
+            out.setdefault(vertical, []).append(turn)
+        return out
+
+
 def picked(turns: Iterable[UserTurn], week: Week, signal: UserSignal) -> dict[str, list[UserTurn]]:
-    """Returns one turn a user of each vertical: of this week, with this signal, whoever judged it. A turn that comes
-    twice is one."""
-    best: dict[tuple[str, str], tuple[bytes, UserTurn]] = {}
-    for turn in turns:
-        if not (turn.user_id and signal in turn.signals and week.since_ms <= turn.at_ms < week.until_ms):
-            continue
-        this = hashlib.sha256(f"{week} {turn.response_id}".encode(errors="surrogatepass")).digest()
-        key = (turn.vertical, turn.user_id)
-        if key not in best or this < best[key][0]:
-            best[key] = this, turn
-    out: dict[str, list[UserTurn]] = {}
-    for (vertical, _), (_, turn) in sorted(best.items()):
-        out.setdefault(vertical, []).append(turn)
-    return out
+    """Returns the picks of these turns by their vertical."""
+    picks = Picks(week, signal)
+    picks.add(turns)
+    return picks.by_vertical()
 
 
 def check_week(turns: Iterable[UserTurn], week: Week, signal: UserSignal) -> list[UserFinding]:
     """Returns what a closed week's users say of each judge in each vertical; `weeks_in_a_row` knows of this week."""
+    return check_picked(picked(turns, week, signal), week, signal)
+
+
+def check_picked(chosen: Mapping[str, Sequence[UserTurn]], week: Week, signal: UserSignal) -> list[UserFinding]:
+    """Returns the same of picks by their vertical."""
     found: list[tuple[str, str, int, Standing]] = []
-    for vertical, chosen in picked(turns, week, signal).items():
-        for judge in sorted({judge for turn in chosen for judge in turn.judges}):
-            found.append((judge, vertical, *_held(judge, chosen, signal)))
+    for vertical, turns in sorted(chosen.items()):
+        for judge in sorted({judge for turn in turns for judge in turn.judges}):
+            found.append((judge, vertical, *_held(judge, turns, signal)))
     told = [at for at, (*_, one) in enumerate(found) if one.inverted is not None]
     adjusted = dict(zip(told, holm([found[at][3].found.below_zero_p or 0.0 for at in told]), strict=True))
     out = []
@@ -154,16 +178,16 @@ def check_week(turns: Iterable[UserTurn], week: Week, signal: UserSignal) -> lis
     return out
 
 
-def check_weeks(turns: Sequence[UserTurn], last: Week, weeks: int, signal: UserSignal) -> list[UserFinding]:
-    """Returns what is found of the last week, after `weeks` in all, each of which is looked at by itself."""
-    before = check_weeks(turns, last.before, weeks - 1, signal) if weeks > 1 else []
-    return in_a_row(check_week(turns, last, signal), before)
-
-
 def in_a_row(found: Iterable[UserFinding], before: Iterable[UserFinding]) -> list[UserFinding]:
     """Returns a week's findings that go on counting where the week before ended. Those of any other week count for
     nothing."""
-    known = {(one.judge, one.vertical, one.signal, one.week): one.weeks_in_a_row for one in before}
+    return counted_on(found, {(one.judge, one.vertical, one.signal, one.week): one.weeks_in_a_row for one in before})
+
+
+def counted_on(
+    found: Iterable[UserFinding], known: Mapping[tuple[str, str, UserSignal, Week], int]
+) -> list[UserFinding]:
+    """Returns the same; `known` has weeks in a row by judge, vertical, signal and week."""
     out = []
     for one in found:
         row = 1 + known.get((one.judge, one.vertical, one.signal, one.week.before), 0) if one.against else 0

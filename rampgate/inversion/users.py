@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from agents.ports import Unauthorized, Unavailable
-from evalcore.inversion.users import IN_A_ROW, UserFinding, UserSignal, UserTurn, Week, check_weeks, latest_closed
+from evalcore.inversion.users import (
+    IN_A_ROW,
+    Picks,
+    UserFinding,
+    UserSignal,
+    UserTurn,
+    Week,
+    check_picked,
+    in_a_row,
+    latest_closed,
+)
 from rampgate.checks.inversion import RESULTS, numbers
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.opik_reading import opened
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
-from schemas.answers import TurnView
-from schemas.signals import REROLL, THUMBS
+from rampgate.user_turns import read_turns
 from schemas.verticals import Vertical
-from streams.opik.traces import moment
-from streams.queries.turn_pages import turn_pages
 
-SCORES = {UserSignal.THUMBS: (THUMBS.score, 1.0), UserSignal.REROLL: (REROLL.score, -1.0)}
-"""Each signal's score in Opik, and whether a higher one is better: a rerolled turn has 1."""
-PATIENCE_SECONDS = 60.0
-"""A week is many pages; one that does not come need not end the check."""
+WeekOf = dict[Week, dict[str, list[UserTurn]]]
+"""One turn a user of each week, by vertical."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,10 @@ def check_users(asked: UsersAsked, now: datetime | None = None) -> int:
     week = closed_week(asked.week, now or datetime.now(UTC), timedelta(seconds=settings.lookback_seconds))
     owners = _owners(settings, asked.vertical)
     try:
-        turns = run(lambda: read_turns(settings, owners, week.before.since_ms, week.until_ms))
+        picked = run(lambda: read_picks(settings, owners, [week.before, week]))
     except (Unauthorized, Unavailable) as error:
         raise Failure(f"Opik: {error}") from error
-    thumbs, rerolls = (check_weeks(turns, week, IN_A_ROW, signal) for signal in UserSignal)
+    thumbs, rerolls = (_found(picked[signal], week, signal) for signal in UserSignal)
     if asked.as_json:
         print_json(document(week, thumbs, rerolls))
     else:
@@ -73,32 +77,23 @@ def closed_week(asked: str | None, now: datetime, late: timedelta) -> Week:
     return week
 
 
-async def read_turns(settings: Settings, owners: Sequence[Vertical], since_ms: int, until_ms: int) -> list[UserTurn]:
-    """The verticals' turns with a signal of users. Raises Unavailable and Unauthorized where one can't be read: judges
-    are adjusted over all verticals, and half of them would be another check."""
-    found: list[UserTurn] = []
-    for owner in owners:
-        async with opened(settings, owner, retry_seconds=PATIENCE_SECONDS) as traces:
-            name = owner.name
-            async for page in turn_pages(traces, owner.project, vertical=name, since_ms=since_ms, until_ms=until_ms):
-                found += turns_of(page)
-    return found
-
-
-def turns_of(views: Iterable[TurnView]) -> list[UserTurn]:
-    """The turns of a user with a signal; of one without a user nobody can say whose it is."""
-    out = []
-    for view in views:
-        signals = {
-            signal: better * view.feedback_scores[name]
-            for signal, (name, better) in SCORES.items()
-            if name in view.feedback_scores
-        }
-        if signals and view.user_id:
-            judges = {one.judge_id: one.score for one in view.judge_scores if one.score is not None}
-            began = moment(view.trace.get("start_time"))
-            out.append(UserTurn(view.response_id, view.user_id, view.vertical or "", began, signals, judges))
+async def read_picks(settings: Settings, owners: Sequence[Vertical], weeks: Sequence[Week]) -> dict[UserSignal, WeekOf]:
+    """Each week's picks of the verticals, by signal. Raises Unavailable and Unauthorized where one can't be read:
+    judges are adjusted over all verticals, and half of them would be another check."""
+    out: dict[UserSignal, WeekOf] = {}
+    for signal in UserSignal:
+        picks = [Picks(week, signal) for week in weeks]
+        for owner in owners:
+            async for turns in read_turns(settings, owner, signal, weeks[0].since_ms, weeks[-1].until_ms):
+                for one in picks:
+                    one.add(turns)
+        out[signal] = {week: one.by_vertical() for week, one in zip(weeks, picks, strict=True)}
     return out
+
+
+def _found(picked: WeekOf, week: Week, signal: UserSignal) -> list[UserFinding]:
+    before = check_picked(picked[week.before], week.before, signal)
+    return in_a_row(check_picked(picked[week], week, signal), before)
 
 
 def inverted(one: UserFinding) -> bool | None:

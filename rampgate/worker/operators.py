@@ -1,21 +1,32 @@
 """From settings to what operators are told beside the worker's gates: failed verdicts, regressions that evaluations
-found, triage that is overdue (PC5 AC-4, §5.7, §9.5)."""
+found, triage that is overdue (PC5 AC-4, §5.7, §9.5), and judges that score against users (PF-9 FR-10)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from datetime import timedelta
+
+import structlog
 
 from evalcore import reloading
+from evalcore.inversion.users import UserSignal, UserTurn, Week
+from rampgate.user_turns import read_turns
 from rampgate.wiring import Parts
 from rampgate.worker.live_judging import AlertClient, channels_of, make_notifier, make_watch, triage_log
 from schemas.checks.triage import TriageItem
 from streams.alerts.evaluations import EvaluationResponses
+from streams.alerts.notifiers import Address, Notifier
 from streams.alerts.operator_news import OperatorNews
 from streams.alerts.triage_reminders import TriageReminders
+from streams.alerts.user_weeks import UserWeekLog, UserWeeks
 from streams.kafka.delayed_consumer import DelayedConsumer
+from streams.opik.traces import limit_of
 
+log = structlog.get_logger(__name__)
 NAME = "operators"
+USERS_SHARE = 0.2
+"""Of the lookups a minute that the setting allows: 5 beside the join's 25, and Opik allows 30."""
 
 
 class Operators:
@@ -27,7 +38,8 @@ class Operators:
         self._tasks: list[asyncio.Task[None]] = []
         self._client = AlertClient()
 
-    def start(self) -> None:
+    def start(self, waiting: Callable[[], bool] = lambda: False) -> None:
+        """While `waiting`, no judge is held against users: the clock is not trusted, or records are read again."""
         parts, settings = self._parts, self._parts.settings
         notifier = make_notifier(parts, self._client)
         slack = channels_of(settings).slack
@@ -50,6 +62,11 @@ class Operators:
             asyncio.create_task(self.consumer.run(), name=NAME),
             asyncio.create_task(reminders.run(), name="triage"),
         ]
+        if settings.write and parts.verticals:
+            users = user_weeks(parts, notifier, slack, waiting)
+            self._tasks.append(asyncio.create_task(users.run(), name="user-weeks"))
+        else:
+            log.info("user_weeks", state="off: writing is off, or no vertical is registered")
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -59,3 +76,26 @@ class Operators:
 
     def _observe(self, items: Collection[TriageItem], late: Collection[TriageItem]) -> None:
         self._parts.metrics.observe_triage([item.state for item in items], len(late))
+
+
+def user_weeks(parts: Parts, notifier: Notifier, slack: Address | None, waiting: Callable[[], bool]) -> UserWeeks:
+    """Holds judges against users. It shares a fifth of what Opik's searches are allowed, beside the join's own."""
+    settings, limiter = parts.settings, limit_of(parts.settings.opik_lookups_per_minute * USERS_SHARE)
+
+    def read(vertical: str, week: Week) -> AsyncIterator[list[UserTurn]]:
+        owner = parts.verticals[vertical]
+        return read_turns(settings, owner, UserSignal.THUMBS, week.since_ms, week.until_ms, limiter)
+
+    return UserWeeks(
+        UserWeekLog(parts.access, parts.producer, parts.topics["user-weeks"]),
+        parts.store,
+        parts.clock,
+        sorted(parts.verticals),
+        read,
+        notifier,
+        slack,
+        late=timedelta(seconds=settings.lookback_seconds),
+        every=settings.regression_seconds,
+        ready=lambda: not waiting(),
+        observe=lambda seen: parts.metrics.observe_user_weeks(seen.against, seen.behind),
+    )

@@ -113,7 +113,7 @@ class Worker:
             task = asyncio.create_task(maintenance.run(), name="maintenance")
             self.live_judges.start(self.waiting)
             if self.gates is not None:
-                self.operators.start()
+                self.operators.start(self.waiting)
             return await self._until_ended(consumption)
         finally:
             await asyncio.gather(self.operators.close(), self.live_judges.close())

@@ -101,6 +101,13 @@ CHANNELS: Final[dict[str, Channel]] = {
         "respond to a floor breach in it as to one in live traffic.",
         ("evaluation",),
     ),
+    "user-weeks": Channel(
+        "send",
+        "week, or week/told",
+        "What the users of a closed week said of judges, looked at once, and a note that its news were told. "
+        "Compacted: of a week's records the one that was told counts. It suspends nobody.",
+        ("user-week",),
+    ),
     "dead-letters": Channel(
         "send",
         "as received",

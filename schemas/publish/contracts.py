@@ -20,6 +20,7 @@ from schemas.answers import Conservation, CoverageAnswer, EvalConfig, Refresh, T
 from schemas.checks.evaluation import Evaluation
 from schemas.checks.standing import StandingRecord
 from schemas.checks.triage import TriageItem
+from schemas.checks.user_week import UserWeek
 from schemas.events import PlainThumb, RerollEvent, StreamRecord, TraceEvent
 from schemas.publish import file_schemas
 from schemas.publish.asyncapi import asyncapi
@@ -64,6 +65,7 @@ FORMS: Final[dict[str, Form]] = {
     "gate-override": Form("An override of a gate that held", GateOverride, "serialization"),
     "judge-standing": Form("What a check found of a judge", StandingRecord, "serialization"),
     "triage": Form("A floor breach that somebody has to look at", TriageItem, "serialization"),
+    "user-week": Form("What a closed week's users said of judges", UserWeek, "serialization"),
     "evaluation": Form("What judges said of a live agent version when asked", Evaluation, "serialization"),
     "dead-letter-headers": Form("Headers of a dead letter", DeadLetterHeaders, "serialization"),
     "query-audit": Form("A read for evaluation", QueryAudit, "serialization"),

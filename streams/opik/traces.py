@@ -67,6 +67,11 @@ class SearchPlace(msgspec.Struct, frozen=True):
 FIRST_PLACE = SearchPlace()
 
 
+def limit_of(per_minute: float) -> AsyncLimiter:
+    """Lets so many searches a minute through, also fewer than one."""
+    return AsyncLimiter(max(per_minute, 1.0), 60.0 * max(1.0, 1.0 / per_minute))
+
+
 class OpikTraces:
     """The agents' `Traces`. `projects` are searched besides those that Opik lists. Raises Unauthorized where Opik
     refuses the key and Unavailable where it can't be searched."""
@@ -80,10 +85,11 @@ class OpikTraces:
         projects: tuple[str, ...] = (),
         observe: Callable[[str, str], None] = lambda operation, outcome: None,
         own_key: bytes = b"",
+        limiter: AsyncLimiter | None = None,
     ) -> None:
-        """`own_key` signs traces of our own judge calls."""
+        """`own_key` signs traces of our own judge calls. `limiter`: one that several readers share."""
         self._client, self._seconds, self._observe, self._own_key = client, retry_seconds, observe, own_key
-        self._limiter = AsyncLimiter(max(per_minute, 1.0), 60.0 * max(1.0, 1.0 / per_minute))
+        self._limiter = limiter or limit_of(per_minute)
         self._single = AsyncLimiter(SINGLE_TRACES_PER_MINUTE, 60.0)
         self._named = projects
         self._projects: tuple[float, list[str]] = (0.0, [])

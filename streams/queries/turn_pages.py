@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from agents.join.turn import Turn
 from schemas.answers import TurnView
+from schemas.signals import UserSignal
 from streams.opik.traces import SLACK_MS, facts_of
 from streams.queries.turn_view import joined
 
@@ -53,6 +54,22 @@ async def turn_pages(
             if (facts := facts_of(trace, project)) is not None and facts.trace not in passed_over
         ]
         wanted = [view for view in views if vertical is None or view.vertical == vertical]
+        if wanted:
+            yield wanted
+
+
+async def signal_pages(
+    traces: WindowReader, project: str, signal: UserSignal, *, vertical: str, since_ms: int, until_ms: int
+) -> AsyncIterator[list[TurnView]]:
+    """The vertical's turns of the window that carry this signal's score, newest first, in pages, none of them empty.
+
+    Only traces with the score are read, and each once: the join keeps a response's signals on the trace that ended last
+    and takes them off the others. Raises Unavailable and Unauthorized.
+    """
+    async for page in traces.window(project, since_ms, until_ms, having=[signal.score]):
+        facts = [(facts_of(trace, project), trace) for trace in page]
+        views = [joined(one.response_id, Turn(), project, trace) for one, trace in facts if one is not None]
+        wanted = [view for view in views if view.vertical == vertical and signal.score in view.feedback_scores]
         if wanted:
             yield wanted
 

@@ -6,11 +6,14 @@ lost may be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from agents.keys import Key
-from agents.ports import Store
+from agents.ports import Store, Unavailable
+from streams.stopping import heed_cancel
 
 TAKING: str = """
 local function taken() local holder = redis.call('GET', KEYS[1]) return holder and holder ~= ARGV[1] end
@@ -95,3 +98,23 @@ class RedisLease:
     async def _run(self, script: str) -> bool:
         arguments = self.value, self._milliseconds
         return bool(await self._call(lambda: self._redis.eval(script, 1, self._name, *arguments)))
+
+
+@asynccontextmanager
+async def renewed(lease: Lease, every: float) -> AsyncIterator[None]:
+    """Renew the lease every so many seconds inside, however long a call takes: Opik may ask to wait for longer than the
+    lease lasts."""
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(every)
+            with suppress(Unavailable):
+                await lease.renew()
+            heed_cancel()
+
+    task = asyncio.create_task(renew(), name="renew-lease")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

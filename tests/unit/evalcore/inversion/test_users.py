@@ -14,7 +14,6 @@ from evalcore.inversion.users import (
     UserTurn,
     Week,
     check_week,
-    check_weeks,
     in_a_row,
     latest_closed,
     picked,
@@ -27,6 +26,12 @@ VERTICALS = ("receipts", "shopping")
 
 def next_week(week: Week) -> Week:
     return Week.of(week.until_ms)
+
+
+def check_weeks(turns: list[UserTurn], last: Week, weeks: int, signal: UserSignal) -> list[UserFinding]:
+    """What is found of the last week, after so many in all."""
+    before = check_weeks(turns, last.before, weeks - 1, signal) if weeks > 1 else []
+    return in_a_row(check_week(turns, last, signal), before)
 
 
 def week_of(draw: np.random.Generator, week: Week, users: int, correlations: list[float]) -> list[UserTurn]:

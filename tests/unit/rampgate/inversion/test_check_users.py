@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from evalcore.inversion.users import Week
+from rampgate import user_turns
 from rampgate.console import Failure
-from rampgate.inversion import users
 from rampgate.inversion.users import UsersAsked, check_users
 from tests.contract.opik.scripted_opik import trace_id_at
 
@@ -33,7 +33,12 @@ class OpikOfWeeks:
         self, project: str, since_ms: int, until_ms: int, *, whole: bool = False, having: Sequence[str] = (),
         after: str = "",
     ) -> AsyncIterator[list[dict[str, Any]]]:  # fmt: skip
-        inside = [one for one in self._traces if since_ms <= one["at"] < until_ms]
+        held = [{score["name"] for score in one["feedback_scores"]} for one in self._traces]
+        inside = [
+            one
+            for one, names in zip(self._traces, held, strict=True)
+            if since_ms <= one["at"] < until_ms and names >= set(having)
+        ]
         yield inside
 
 
@@ -65,7 +70,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
         async def opened(*given: object, **options: object) -> AsyncIterator[OpikOfWeeks]:
             yield OpikOfWeeks(traces)
 
-        monkeypatch.setattr(users, "opened", opened)
+        monkeypatch.setattr(user_turns, "opened", opened)
         code = check_users(UsersAsked(vertical, week, tmp_path, True), NOW)
         return code, json.loads(capsys.readouterr().out)
 
