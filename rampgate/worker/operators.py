@@ -32,14 +32,14 @@ USERS_SHARE = 0.2
 class Operators:
     """Started and closed with the worker; of several workers one tells of a verdict, or of an item."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, waiting: Callable[[], bool]) -> None:
+        """While `waiting`, no judge is held against users: the clock is not trusted, or records are read again."""
+        self._parts, self._waiting = parts, waiting
         self.consumer: DelayedConsumer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._client = AlertClient()
 
-    def start(self, waiting: Callable[[], bool] = lambda: False) -> None:
-        """While `waiting`, no judge is held against users: the clock is not trusted, or records are read again."""
+    def start(self) -> None:
         parts, settings = self._parts, self._parts.settings
         notifier = make_notifier(parts, self._client)
         slack = channels_of(settings).slack
@@ -63,7 +63,7 @@ class Operators:
             asyncio.create_task(reminders.run(), name="triage"),
         ]
         if settings.write and parts.verticals:
-            users = user_weeks(parts, notifier, slack, waiting)
+            users = user_weeks(parts, notifier, slack, self._waiting)
             self._tasks.append(asyncio.create_task(users.run(), name="user-weeks"))
         else:
             log.info("user_weeks", state="off: writing is off, or no vertical is registered")

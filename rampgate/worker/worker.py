@@ -39,7 +39,7 @@ class Worker:
         """Without `gates` ramp-step requests are left to other workers of the group."""
         self.parts, self.gates = parts, gates
         self.live_judges = LiveJudges(parts, gates.scorer if gates is not None else None)
-        self.operators = Operators(parts)
+        self.operators = Operators(parts, self.waiting)
         self.started_at = time.time()
         self._stop = asyncio.Event()
         self._rebuilding_now = False
@@ -113,7 +113,7 @@ class Worker:
             task = asyncio.create_task(maintenance.run(), name="maintenance")
             self.live_judges.start(self.waiting)
             if self.gates is not None:
-                self.operators.start(self.waiting)
+                self.operators.start()
             return await self._until_ended(consumption)
         finally:
             await asyncio.gather(self.operators.close(), self.live_judges.close())
