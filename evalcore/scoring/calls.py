@@ -73,17 +73,23 @@ ANSWER_TOKENS = 500
 """Tokens set aside for a reply until the server says what it cost."""
 
 
+CALL, ANSWER = "call", "answer"
+
+
 class Spend:
     """A gate's spending and its limits; None is no limit. Each call is paid for before it is made, so that
     simultaneous calls can't overspend together.
 
     It also counts the gate's `questions`, of which more may be `expected`, and those `settled`, by a call, a kept
     answer or a failure, and tells `listener` of each: progress is seen there. `dollars` is what the model's server said
-    of `priced` calls of those `answered`.
+    of `priced` calls of those `answered`; for one under way the dearest so far is set aside. `spent` says which limit
+    was met.
     """
 
-    def __init__(self, calls: int | None = None, tokens: int | None = None) -> None:
-        self.most_calls, self.most_tokens = calls, tokens
+    def __init__(self, calls: int | None = None, tokens: int | None = None, dollars: float | None = None) -> None:
+        self.most_calls, self.most_tokens, self.most_dollars = calls, tokens, dollars
+        self._dearest, self._open = {CALL: 0.0, ANSWER: 0.0}, {CALL: 0, ANSWER: 0}
+        self.spent = ""
         self.calls = self.tokens = self.answered = self.priced = 0
         self.expected = self.questions = self.settled = 0
         self.dollars = 0.0
@@ -91,27 +97,56 @@ class Spend:
 
     @property
     def limited(self) -> bool:
-        return self.most_calls is not None or self.most_tokens is not None
+        return any(most is not None for most in (self.most_calls, self.most_tokens, self.most_dollars))
 
     def reserve(self, tokens: int) -> int:
         """Set tokens aside for a call and return how many. Raises CallFailed where the limit does not allow it."""
         needed = tokens + ANSWER_TOKENS
         if self.most_calls is not None and self.calls >= self.most_calls:
-            raise CallFailed(Failure.OVER_LIMIT, f"the gate's limit of {self.most_calls} model calls is spent")
+            raise self._over(f"the gate's limit of {self.most_calls} model calls is spent")
         if self.most_tokens is not None and self.tokens + needed > self.most_tokens:
-            raise CallFailed(Failure.OVER_LIMIT, f"the gate's limit of {self.most_tokens} tokens is spent")
+            raise self._over(f"the gate's limit of {self.most_tokens} tokens is spent")
+        if self.most_dollars is not None and self.answered and not self.priced:
+            raise self._over("the model's server does not say what calls cost: no limit in US dollars can be held")
+        self._begin(CALL)
         self.calls += 1
         self.tokens += needed
         return needed
+
+    def begin(self) -> None:
+        """Something else than a call of a model is asked for, such as a candidate's answer. Raises CallFailed where the
+        limit in US dollars does not allow it."""
+        self._begin(ANSWER)
+
+    def pay(self, dollars: float | None) -> None:
+        """What was begun cost so much, None where nobody says."""
+        self._ended(ANSWER, dollars)
+
+    def _begin(self, kind: str) -> None:
+        """Sets aside the dearest so far of the kind."""
+        if self.most_dollars is not None:
+            aside = sum(self._dearest[one] * self._open[one] for one in self._open)
+            if self.dollars + aside + self._dearest[kind] > self.most_dollars or self.dollars >= self.most_dollars:
+                raise self._over(f"the limit of ${self.most_dollars:g} is spent")
+        self._open[kind] += 1
+
+    def _ended(self, kind: str, dollars: float | None) -> None:
+        self._open[kind] -= 1
+        if dollars is not None:
+            self.dollars += dollars
+            self._dearest[kind] = max(self._dearest[kind], dollars)
+
+    def _over(self, why: str) -> CallFailed:
+        self.spent = why
+        return CallFailed(Failure.OVER_LIMIT, why)
 
     def charge(self, reserved: int, tokens: int | None, dollars: float | None = None) -> None:
         """Replace what was reserved by what the call cost; where that is None, the reservation stays."""
         if tokens is not None:
             self.tokens += tokens - reserved
         self.answered += tokens != 0 or dollars is not None
-        if dollars is not None:
-            self.dollars += dollars
-            self.priced += 1
+        self._ended(CALL, dollars)
+        self.priced += dollars is not None
 
     def settle(self) -> None:
         """One question more has its answer, or never will."""

@@ -79,7 +79,8 @@ def run_command(
     suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
     smoke: Annotated[bool, typer.Option("--smoke", help="the smoke set alone, as each commit does")] = False,
     baseline: Annotated[
-        Path | None, typer.Option(help="results to hold the candidate against, of an earlier run")
+        Path | None,
+        typer.Option(help="results to hold the candidate against; default: main's last run in the store that passed"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="where the results go; default: .rampgate beside the suite")] = None,
     store: Annotated[
@@ -89,35 +90,29 @@ def run_command(
     let_go: LetGoOption = None,
     report: ReportsOption = None,
     format: FormatOption = Format.TEXT,
+    plan: Annotated[bool, typer.Option("--plan", help="tell calls and cost, and ask nobody")] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(min=0, help="US dollars that it may cost; what would cost more is left"),
+    ] = None,
+    label: Annotated[str, typer.Option(help="what the run is kept as; `main`: it becomes the baseline")] = "",
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Have the candidate answer the suite's cases, score the answers, and hold them against a baseline.
 
     What was answered or scored before, of the same configuration, is not asked again. Exit code 1 if the candidate is
-    worse, 2 for a bad suite.
+    worse, or the run incomplete (--max-cost), 2 for a bad suite.
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
     """
     from rampgate.suite.run import Options, run_suite
 
-    raise typer.Exit(
-        run_suite(
-            Options(
-                suite_file,
-                smoke,
-                out,
-                store,
-                baseline,
-                seed,
-                tuple(let_go or ()),
-                configs,
-                as_json,
-                tuple(report or ()),
-                format,
-            )
-        )
-    )
+    options = Options(
+        suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
+        format, plan, max_cost, label,
+    )  # fmt: skip
+    raise typer.Exit(run_suite(options))
 
 
 @group.command("report")

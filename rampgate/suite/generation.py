@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ from evalcore.gates.golden import CandidateAnswer, Failed
 LARGEST_ANSWER: Final = 4 << 20
 TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace")
 """Fields of an answer that tell how the candidate came to it."""
+
+
+class Left(Failed):
+    """The candidate was not asked: the run has spent what it may."""
 
 
 class KeptValues(Protocol):
@@ -89,7 +94,7 @@ class Generator:
             async with self.room:
                 began = self.clock()
                 answer = await self.ask(known.wanted.case)
-                latency = round((self.clock() - began) * 1000, 1)
+                latency = round((self.clock() - began) * 1000, 1) if not isinstance(answer, Left) else None
                 found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
                 if not isinstance(answer, Failed):
                     found = await self._keep(known.wanted, known.key, found, answer)
@@ -111,6 +116,14 @@ class Generator:
         except Unavailable:
             earlier = None
         return earlier or Generated(wanted.case_id, wanted.sample, answer, found.latency_ms, name)
+
+
+def dollars_of(answer: CandidateAnswer) -> float | None:
+    """What the answer cost, where the candidate tells."""
+    told = answer.get("cost_usd") if isinstance(answer, Mapping) else None
+    if isinstance(told, bool) or not isinstance(told, (int, float)) or not math.isfinite(told) or told < 0:
+        return None
+    return float(told)
 
 
 def configuration_of(parts: Mapping[str, str]) -> str:

@@ -21,7 +21,8 @@ from agents.ports import Unavailable
 from streams.redis.score_cache import AnswerSeal
 
 T = TypeVar("T")
-FIND: Final = "SELECT key, value FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+FIND: Final = "SELECT key, CAST(value AS BLOB) FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+BEGINNING: Final = "SELECT key, CAST(value AS BLOB) FROM kept WHERE key >= ? AND key < ? ORDER BY key"
 BUSY_SECONDS: Final = 30.0
 """How long another run may hold the file."""
 STORE: Final = "store.db"
@@ -41,6 +42,8 @@ class KeptFile:
         self._thread = ThreadPoolExecutor(1, "suite-store")
         self.refused = 0
         """Values without a valid seal that were met."""
+        self.failures: list[str] = []
+        """Why something could not be read or kept."""
         with self._told():
             self._database = self._thread.submit(self._opened).result()
 
@@ -72,7 +75,8 @@ class KeptFile:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise Unavailable(f"the suite's store {self.file} can't be used: {error}") from error
+            self.failures.append(f"the suite's store {self.file} can't be used: {error}")
+            raise Unavailable(self.failures[-1]) from error
 
 
 class Kept:
@@ -101,15 +105,25 @@ class Kept:
 
         def write(database: sqlite3.Connection) -> bytes | None:
             while database.execute("INSERT OR IGNORE INTO kept VALUES (?, ?)", (name, ours)).rowcount == 0:
-                row = database.execute("SELECT value FROM kept WHERE key = ?", (name,)).fetchone()
+                row = database.execute("SELECT CAST(value AS BLOB) FROM kept WHERE key = ?", (name,)).fetchone()
                 if row is None:
                     continue
                 if (earlier := self._opened(name, row[0])) is not None:
                     return earlier
-                database.execute("DELETE FROM kept WHERE key = ? AND value = ?", (name, row[0]))
+                database.execute("DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) = ?", (name, row[0]))
             return None
 
         return await self._file.do(write)
+
+    async def under(self, start: str) -> dict[str, bytes]:
+        """The values whose key begins so, by key, in the keys' order. Raises Unavailable."""
+        first = self._key(start)
+
+        def read(database: sqlite3.Connection) -> list[tuple[str, bytes]]:
+            return database.execute(BEGINNING, (first, f"{first}\U0010ffff")).fetchall()
+
+        opened = [(name, self._opened(name, value)) for name, value in await self._file.do(read)]
+        return {name[len(self._name) + 1 :]: value for name, value in opened if value is not None}
 
     def _key(self, key: str) -> str:
         return f"{self._name}:{key}"
@@ -117,7 +131,7 @@ class Kept:
     def _opened(self, name: str, value: bytes | None) -> bytes | None:
         if value is None:
             return None
-        opened = self._seal.opened(name, bytes(value))
+        opened = self._seal.opened(name, value)
         if opened is None:
             self._file.refused += 1
         return opened

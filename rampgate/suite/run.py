@@ -5,10 +5,10 @@ With a baseline it says whether the candidate regresses, by the same rule as `su
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -16,37 +16,35 @@ from typing import Any, Final
 import orjson
 
 from agents.ports import Unavailable
-from evalcore.gates.evaluate import scorer_for
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
-from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import Spend
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, Format, plain, print_json, run
+from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.progress import cost, progress
+from rampgate.progress import cost
 from rampgate.registry.file_writer import replace_file
-from rampgate.settings import Settings, revealed
+from rampgate.settings import revealed
 from rampgate.settings_sources import load_settings
 from rampgate.suite.answer import document
-from rampgate.suite.candidates.configured import asking_candidate
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compare import compared_files
 from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.generation import LARGEST_ANSWER, Generator, Wanted
+from rampgate.suite.generation import Left, dollars_of
 from rampgate.suite.kept import STORE, KeptFile
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.files import check_paths
 from rampgate.suite.report.runs import name_of, write_run_reports
+from rampgate.suite.runs.baseline import PASSED, baseline_of, keep_run, verdict_of
+from rampgate.suite.runs.session import Session
+from rampgate.suite.runs.shown import show_run, tell_plan
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.shown import show
-from rampgate.suite.suite_files import Suite, SuiteCase, read_suite
-from rampgate.worker.gates import call_limits
+from rampgate.suite.suite_files import Suite, read_suite
 from schemas.checks.suite import SuiteFile
-from schemas.verdicts import VerdictLevel
 
 FOLDER: Final = ".rampgate"
 """Beside the suite's file: its store, and results without another place."""
@@ -67,6 +65,9 @@ class Options:
     as_json: bool
     reports: tuple[Path, ...] = ()
     format: Format = Format.TEXT
+    plan: bool = False
+    max_cost: float | None = None
+    label: str = ""
 
 
 def run_suite(options: Options) -> int:
@@ -92,52 +93,38 @@ def run_suite(options: Options) -> int:
         store = KeptFile(options.store or home / STORE, (revealed(settings.seal_key) or "").encode())
     except (OSError, Unavailable) as error:
         raise Failure(str(error)) from error
-    spend = Spend()
+    session = Session(settings, suite, options.smoke, rubric, store)
+    spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
+    now = datetime.now(UTC)
     try:
-        samples = run(partial(_run, settings, suite, options.smoke, rubric, store, spend))
+        if options.plan:
+            return tell_plan(_head(options, suite) | run(session.plan), as_json=options.as_json)
+        baseline = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
+        samples = run(partial(session.run, spend))
+        results = "".join(f"{orjson.dumps(_line(one)).decode()}\n" for one in samples)
+        try:
+            replace_file(out, results)
+        except OSError as error:
+            raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
+        told = _head(options, suite) | _found(samples, spend) | {"refused": store.refused, "results": str(out)}
+        compared = None
+        if baseline is not None:
+            options = replace(options, baseline=baseline.file)
+            compared = compared_files(_comparison(options, suite, judges, out))
+        told |= {
+            "baseline": baseline.told(now) if baseline is not None else None,
+            "comparison": document(compared) if compared is not None else None,
+        }
+        told["verdict"] = verdict_of(told, samples, suite.file.score, judges)
+        keep_run(store, told, judges, results.encode(), options.label, now)
+        told["store_failures"] = store.failures[:1]
     finally:
         store.close()
-    try:
-        replace_file(out, "".join(f"{orjson.dumps(_line(one)).decode()}\n" for one in samples))
-    except OSError as error:
-        raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
-    told, compared = _told(options, suite, judges, samples, out, spend, store.refused)
     if options.reports:
-        secret = (revealed(settings.seal_key) or "").encode()
-        store_file = options.store or home / STORE
-        write_run_reports(
-            options.reports, told, out, (store_file, secret), _comparison(options, suite, judges, out).score
-        )
-    _tell(told, compared, options, cost(spend))
-    return 1 if compared is not None and compared.judged.verdict is VerdictLevel.FAIL else 0
-
-
-async def _run(
-    settings: Settings, suite: Suite, smoke: bool, rubric: Rubric, store: KeptFile, spend: Spend
-) -> list[ScoredSample]:
-    cases = suite.drawn(smoke=smoke)
-    wanted = [(case, sample) for sample in range(1, suite.file.samples + 1) for case in cases]
-    key, scores = revealed(settings.model_key), store.kind("scores", LARGEST)
-    async with (
-        asking_candidate(settings, suite.file.candidate, suite.folder, suite.values) as ask,
-        scorer_for(cache=scores, limits=call_limits(settings), url=settings.model_url, key=key, words=True) as scorer,
-    ):
-        answers, traces = store.kind("answers", LARGEST_ANSWER), store.kind("traces", 2 * LARGEST_ANSWER)
-        with progress(f"suite {suite.file.suite}", len(wanted), unit="answers", spend=None) as shown:
-            room = asyncio.Semaphore(2 * suite.file.candidate.at_once)
-            generator = Generator(
-                suite.configuration, ask, answers, traces, told=lambda one: shown.advance(), room=room
-            )
-            held = await generator.known([_wanted(case, sample) for case, sample in wanted])
-            asked = [
-                (case, sample, partial(generator.one, found))
-                for (case, sample), found in zip(wanted, held, strict=True)
-            ]
-            return await rubric.score(asked, scorer, spend)
-
-
-def _wanted(case: SuiteCase, sample: int) -> Wanted:
-    return Wanted(case.id, sample, {"input": case.row["input"], "metadata": case.row.get("metadata") or {}})
+        kept_in = (options.store or home / STORE, (revealed(settings.seal_key) or "").encode())
+        score = _comparison(options, suite, judges, out).score
+        write_run_reports(options.reports, told, out, kept_in, score)
+    return _tell(told, compared, options, spend)
 
 
 def _judges(file: SuiteFile, registry: Registry | None) -> list[Judge]:
@@ -160,55 +147,64 @@ def _line(one: ScoredSample) -> dict[str, Any]:
         told["error"] = one.error
     elif isinstance(generated.answer, Mapping):
         told["output"] = generated.answer["output"]
-    optional = {"reasons": one.reasons, "cluster": one.case.cluster, "question_hash": one.case.question}
+    optional = {
+        "cost_usd": dollars_of(generated.answer),
+        "reasons": one.reasons,
+        "cluster": one.case.cluster,
+        "question_hash": one.case.question,
+    }
     if generated.trace is not None:
         told["trace"] = {"hash": generated.trace}
     return told | {name: value for name, value in optional.items() if value}
 
 
-def _told(
-    options: Options,
-    suite: Suite,
-    judges: list[Judge],
-    samples: list[ScoredSample],
-    out: Path,
-    spend: Spend,
-    refused: int,
-) -> tuple[dict[str, Any], Compared | None]:
-    compared = compared_files(_comparison(options, suite, judges, out)) if options.baseline is not None else None
-    generated = [one.generated for one in samples]
+def _head(options: Options, suite: Suite) -> dict[str, Any]:
     return {
         "suite": suite.file.suite,
         "agent": suite.file.agent,
         "configuration": suite.configuration,
         "parts": dict(suite.parts),
         "set": "smoke" if options.smoke else "full",
-        "cases": len({one.case.id for one in samples}),
+        "cases": len(suite.drawn(smoke=options.smoke)),
         "samples": suite.file.samples,
+    }
+
+
+def _found(samples: list[ScoredSample], spend: Spend) -> dict[str, Any]:
+    generated = [one.generated for one in samples]
+    left = sum(isinstance(one.answer, Left) for one in generated)
+    return {
         "answers": {
-            "asked": sum(not one.kept for one in generated),
+            "asked": sum(not one.kept for one in generated) - left,
             "kept": sum(one.kept for one in generated),
             "failed": sum(one.error is not None for one in samples),
         },
         "unscored": sum(score is None for one in samples for score in one.scores.values()),
         "judge_calls": spend.calls,
+        "priced_calls": spend.priced,
         "tokens": spend.tokens,
-        "cost_usd": spend.dollars if spend.priced else None,
-        "refused": refused,
-        "results": str(out),
-        "comparison": document(compared) if compared is not None else None,
-    }, compared
+        "cost_usd": spend.dollars if spend.priced or spend.dollars else None,
+        "answers_cost_usd": sum(dollars_of(one.answer) or 0.0 for one in generated if not one.kept),
+        "left": (
+            {"why": spend.spent, "answers": left, "scores": sum(len(one.left) for one in samples)}
+            if spend.spent and any(one.left for one in samples)
+            else None
+        ),
+    }
 
 
-def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spent: str) -> None:
+def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spend: Spend) -> int:
     if options.format is Format.GITHUB and compared is not None:
         sys.stderr.write("".join(f"{line}\n" for line in commands(told["comparison"], name_of(told))))
     if options.as_json or options.format is Format.JSON:
         print_json(told)
-        return
-    _show(told, spent)
-    if compared is not None:
-        show(compared)
+    else:
+        show_run(told, cost(spend))
+        if compared is not None:
+            show(compared)
+    for failure in told["store_failures"]:
+        sys.stderr.write(f"{failure}; what was asked is not kept, and the next run asks it again\n")
+    return 0 if told["verdict"] in PASSED else 1
 
 
 def _comparison(options: Options, suite: Suite, judges: list[Judge], out: Path) -> Comparison:
@@ -224,14 +220,3 @@ def _comparison(options: Options, suite: Suite, judges: list[Judge], out: Path) 
         let_go=options.let_go,
         undrawn=frozenset(case.id for case in suite.cases) if options.smoke else frozenset(),
     )  # fmt: skip
-
-
-def _show(told: Mapping[str, Any], spent: str) -> None:
-    from rich.console import Console
-
-    answers, console = told["answers"], Console(highlight=False, soft_wrap=True)
-    console.print(f"{told['suite']}, {told['set']} set: {told['cases']:,} cases × {told['samples']}")
-    console.print(f"answers: {answers['asked']:,} asked for, {answers['kept']:,} kept, {answers['failed']:,} failed")
-    calls = ", ".join(filter(None, (f"{told['judge_calls']:,} calls", spent, f"{told['unscored']:,} scores missing")))
-    console.print(f"judges: {calls}")
-    console.print(f"results: {plain(told['results'], 500)}")

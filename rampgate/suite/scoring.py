@@ -11,29 +11,31 @@ from evalcore.gates.golden import Failed, with_output
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
-from evalcore.scoring.calls import Spend
+from evalcore.scoring.calls import Failure, Spend
 from evalcore.scoring.items import Item
 from evalcore.scoring.runner import Scorer
 from evalcore.suite.checks import Checker
-from rampgate.suite.generation import Generated
+from rampgate.suite.generation import Generated, Left
 from rampgate.suite.suite_files import SuiteCase
 from schemas.checks.suite_results import NOT_APPLICABLE
 
 
 @dataclass
 class ScoredSample:
-    """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply."""
+    """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply. `left` are the
+    scores that were not asked for, because the run had spent what it may."""
 
     case: SuiteCase
     generated: Generated
     scores: dict[str, float | str | None] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
 
     @property
     def error(self) -> str | None:
-        """Why the candidate gave no output."""
+        """Why the candidate gave no output, where it was asked."""
         answer = self.generated.answer
-        return answer.why if isinstance(answer, Failed) else None
+        return answer.why if isinstance(answer, Failed) and not isinstance(answer, Left) else None
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,14 @@ class Rubric:
     judges: Sequence[Judge]
     checks: Mapping[str, Checker]
     schema: Mapping[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all scores."""
+        return [
+            *self.checks,
+            *(name for one in self.judges for name in (one.id, *(f"{one.id}.{part}" for part in one.dimensions))),
+        ]
 
     async def score(
         self,
@@ -69,8 +79,14 @@ class Rubric:
             judgements = await score_assignments(scoring, pairs)
         for item in answered:
             self._check(there[item.id], item)
+        for sample in there.values():
+            if isinstance(sample.generated.answer, Left):
+                sample.left = self.names
+                sample.scores |= dict.fromkeys(sample.left)
         for (judge, item), made in zip(pairs, judgements, strict=True):
             sample = there[item.id]
+            if made.failure is Failure.OVER_LIMIT:
+                sample.left.append(judge.id)
             _note(sample, judge.id, made.answer, made.reason)
             for dimension, answer in made.dimensions.items():
                 _note(sample, f"{judge.id}.{dimension}", answer, "")

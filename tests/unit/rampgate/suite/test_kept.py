@@ -59,8 +59,8 @@ def test_a_thousand_keys_are_found_at_once(store: KeptFile) -> None:
     assert asyncio.run(both()) == [f"v{number}".encode() for number in range(1_200)]
 
 
-@pytest.mark.parametrize("wrong", [b"", b"garbage", b"x" * 16 + b"five"])
-def test_what_has_no_valid_seal_is_missing_counted_and_replaced(store: KeptFile, wrong: bytes) -> None:
+@pytest.mark.parametrize("wrong", [b"", b"garbage", b"x" * 16 + b"five", "a text", 5])
+def test_what_has_no_valid_seal_is_missing_counted_and_replaced(store: KeptFile, wrong: object) -> None:
     scores = store.kind("scores", 100)
     put(scores, "a", b"one")
     with sqlite3.connect(store.file) as other:
@@ -70,6 +70,19 @@ def test_what_has_no_valid_seal_is_missing_counted_and_replaced(store: KeptFile,
     assert store.refused == 1
     assert put(scores, "a", b"two") is None
     assert get(scores, "a") == [b"two"]
+
+
+def test_a_value_that_has_become_a_text_that_is_none_is_missing_and_replaced(store: KeptFile) -> None:
+    """SQLite tells such a column as an error, which must not take the values beside it along."""
+    scores = store.kind("scores", 100)
+    put(scores, "a", b"\xff\xfe")
+    put(scores, "b", b"two")
+    with sqlite3.connect(store.file) as other:
+        other.execute("UPDATE kept SET value = 'x' || value WHERE key = 'scores:a'")
+    other.close()
+    assert get(scores, "a", "b") == [None, b"two"]
+    assert put(scores, "a", b"one") is None
+    assert get(scores, "a") == [b"one"]
 
 
 def test_a_value_moved_to_another_key_is_missing(store: KeptFile) -> None:

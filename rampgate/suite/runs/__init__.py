@@ -1,0 +1,1 @@
+"""One run of a suite: its plan, its work, what it is held against, and where it is kept."""

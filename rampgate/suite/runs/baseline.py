@@ -1,0 +1,91 @@
+"""Finds what a run of a suite is held against, and keeps the run, so that later ones are held against it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agents.ports import Unavailable
+from evalcore.registry.judge import Judge
+from rampgate.console import Failure, run
+from rampgate.registry.file_writer import replace_file
+from rampgate.suite.kept import KeptFile
+from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
+from rampgate.suite.scoring import ScoredSample
+
+__all__ = ["PASSED", "Baseline", "baseline_of", "keep_run", "verdict_of"]
+UNSCORED = "unscored"
+"""A run without a baseline, of which the deciding score is missing somewhere."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Results in a file; `stored` is the run that they are of, None where the file was named."""
+
+    file: Path
+    stored: StoredRun | None = None
+
+    def told(self, now: datetime) -> dict[str, Any]:
+        one = self.stored
+        return {
+            "results": str(self.file),
+            "label": one.label if one is not None else None,
+            "commit": one.commit if one is not None else None,
+            "at": one.at if one is not None else None,
+            "age": one.age(now) if one is not None else None,
+        }
+
+
+def baseline_of(named: Path | None, store: KeptFile, suite: str, home: Path, *, smoke: bool) -> Baseline | None:
+    """The file named, else main's last run in the store that passed, written into `home`; None where there is none.
+    Raises Failure."""
+    if named is not None:
+        return Baseline(named)
+    try:
+        found = run(partial(StoredRuns(store).last_passed, suite, MAIN, smoke=smoke))
+    except Unavailable as error:
+        raise Failure(f"the baseline can't be read: {error}; --baseline names a file of results") from error
+    if found is None:
+        return None
+    stored, results = found
+    file = home / f"baseline-{stored.results[:12]}.jsonl"
+    try:
+        replace_file(file, results.decode())
+    except OSError as error:
+        raise Failure(f"{file}: can't be written: {error.strerror or error}") from error
+    return Baseline(file, stored)
+
+
+def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: str, judges: Sequence[Judge]) -> str:
+    """What the run comes to: an incomplete one never passes. Without a baseline it passes unless the score that decides
+    is missing somewhere."""
+    if told["left"] is not None:
+        return INCOMPLETE
+    if told["comparison"] is not None:
+        return str(told["comparison"]["verdict"])
+    names = {score, *(judge.id for judge in judges if score in (judge.id, judge.rule.name))}
+    missing = any(value is None for one in samples for name, value in one.scores.items() if name in names)
+    return UNSCORED if missing else "pass"
+
+
+def keep_run(
+    store: KeptFile, told: Mapping[str, Any], judges: Sequence[Judge], results: bytes, label: str, now: datetime
+) -> None:
+    """Keep the run. A store that can't be used leaves its verdict as it is; `store.failures` has why."""
+    dollars = told["answers_cost_usd"]
+    made = StoredRun(
+        told["suite"], now.isoformat(timespec="milliseconds"), label, told["verdict"], told["set"],
+        told["configuration"], hash_of(results), os.environ.get("GITHUB_SHA", ""),
+        {judge.id: judge.version for judge in judges}, told["parts"],
+        told["judge_calls"], told["tokens"], told["priced_calls"], (told["cost_usd"] or 0.0) - dollars,
+        told["answers"]["asked"], dollars,
+    )  # fmt: skip
+    try:
+        run(partial(StoredRuns(store).add, made, results))
+    except Unavailable:
+        return

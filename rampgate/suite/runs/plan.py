@@ -1,0 +1,78 @@
+"""Tells what a run of a suite will ask and cost, before it asks anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from evalcore.gates.golden import with_output
+from evalcore.judges.evaluator import Prompt
+from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
+from evalcore.judges.llm_judge import cache_key
+from evalcore.registry.judge import Judge
+from evalcore.scoring.assignments import assign, task_of, unscorable
+from evalcore.scoring.cache import ScoreCache, kept
+from evalcore.scoring.runner import Scorer, evaluate
+from rampgate.suite.generation import Known
+from rampgate.suite.runs.stored import StoredRun
+from rampgate.suite.scoring import Rubric
+from rampgate.suite.suite_files import SuiteCase
+
+LOOKED_AT: Final = 20
+"""The last runs whose calls say what a call costs."""
+
+
+async def planned(
+    known: Sequence[tuple[SuiteCase, Known]],
+    rubric: Rubric,
+    scorer: Scorer | None,
+    scores: ScoreCache,
+    before: Sequence[StoredRun],
+) -> dict[str, Any]:
+    """Returns how many answers and judgements are kept, how many will be asked for, and what that costs by the suite's
+    last runs; None where they don't tell. A judge that is asked again about what fails may take some calls more."""
+    missing = sum(one.held is None for _, one in known)
+    asking = [judge for judge in rubric.judges if evaluator_of(judge) is LLM_JUDGE] if scorer is not None else []
+    questions = _questions(known, rubric, scorer) if scorer is not None else {}
+    held = await scores.get_many(list(questions))
+    at_hand = sum(kept(value, judge) is not None for value, judge in zip(held, questions.values(), strict=True))
+    calls = len(questions) - at_hand + missing * len(asking)
+    last = [run for run in before if run.calls or run.asked][-LOOKED_AT:]
+    return {
+        "answers": {"to_ask": missing, "kept": len(known) - missing},
+        "judge_calls": {"to_ask": calls, "kept": at_hand},
+        "tokens": _at(calls, sum(run.tokens for run in last), sum(run.calls for run in last)),
+        "cost_usd": _cost(calls, missing, last),
+    }
+
+
+def _questions(known: Sequence[tuple[SuiteCase, Known]], rubric: Rubric, scorer: Scorer) -> dict[str, Judge]:
+    """Each question about a kept answer, by the key of its score: equal answers are judged once."""
+    found: dict[str, Judge] = {}
+    for case, one in known:
+        if one.held is None:
+            continue
+        item = with_output(case.row, one.held.answer, rubric.schema)
+        for judge, _ in assign(rubric.judges, [item]):
+            if unscorable(judge, item):
+                continue
+            made = evaluate(replace(task_of(judge, item), judged_tokens=scorer.judged_tokens))
+            if isinstance(made, Prompt):
+                found[cache_key(judge, made, scorer.source)] = judge
+    return found
+
+
+def _at(many: int, spent: float, on: int) -> int | None:
+    if not many:
+        return 0
+    return round(many * spent / on) if on else None
+
+
+def _cost(calls: int, answers: int, last: Sequence[StoredRun]) -> float | None:
+    """What calls and answers cost; of the candidate what it told, which may be nothing."""
+    priced, asked = sum(run.priced for run in last), sum(run.asked for run in last)
+    if calls and not priced:
+        return None
+    judges = calls * sum(run.dollars for run in last) / priced if calls else 0.0
+    return round(judges + (answers * sum(run.answer_dollars for run in last) / asked if asked else 0.0), 6)

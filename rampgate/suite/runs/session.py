@@ -1,0 +1,103 @@
+"""One run of a suite on its store: plans it, or has the candidate answer and the judges score."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from evalcore.gates.evaluate import scorer_for
+from evalcore.gates.golden import CandidateAnswer
+from evalcore.scoring.cache import LARGEST
+from evalcore.scoring.calls import CallFailed, Spend
+from evalcore.scoring.runner import Scorer
+from rampgate.progress import progress
+from rampgate.settings import Settings, revealed
+from rampgate.suite.candidates.configured import Asking, asking_candidate
+from rampgate.suite.generation import LARGEST_ANSWER, Generated, Generator, Known, Left, Wanted, dollars_of
+from rampgate.suite.kept import KeptFile
+from rampgate.suite.runs.plan import planned
+from rampgate.suite.runs.stored import StoredRuns
+from rampgate.suite.scoring import Rubric, ScoredSample
+from rampgate.suite.suite_files import Suite, SuiteCase
+from rampgate.worker.gates import call_limits
+
+
+@dataclass(frozen=True)
+class Session:
+    """The suite's cases, or those of the smoke set, each as often as the suite says."""
+
+    settings: Settings
+    suite: Suite
+    smoke: bool
+    rubric: Rubric
+    store: KeptFile
+
+    async def plan(self) -> dict[str, Any]:
+        """What `run` will ask and cost. Asks nobody."""
+        async with self._asking() as (ask, scorer):
+            known = await self._known(self._generator(ask))
+            before = await StoredRuns(self.store).of(self.suite.file.suite)
+            scores = self.store.kind("scores", LARGEST)
+            return await planned([(case, one) for case, _, one in known], self.rubric, scorer, scores, before)
+
+    async def run(self, spend: Spend) -> list[ScoredSample]:
+        """The samples with their scores, in the order of the cases for each sample."""
+        async with self._asking() as (ask, scorer):
+            many = self.suite.file.samples * len(self._cases)
+            with progress(f"suite {self.suite.file.suite}", many, unit="answers", spend=None) as shown:
+                paid = _paid(ask, spend, self.suite.file.candidate.at_once)
+                generator = self._generator(paid, lambda generated: shown.advance())
+                known = await self._known(generator)
+                asked = [(case, sample, partial(generator.one, one)) for case, sample, one in known]
+                return await self.rubric.score(asked, scorer, spend)
+
+    @property
+    def _cases(self) -> list[SuiteCase]:
+        return self.suite.drawn(smoke=self.smoke)
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[tuple[Asking, Scorer | None]]:
+        settings, suite = self.settings, self.suite
+        scores, key = self.store.kind("scores", LARGEST), revealed(settings.model_key)
+        limits, url = call_limits(settings), settings.model_url
+        async with (
+            asking_candidate(settings, suite.file.candidate, suite.folder, suite.values) as ask,
+            scorer_for(cache=scores, limits=limits, url=url, key=key, words=True) as scorer,
+        ):
+            yield ask, scorer
+
+    def _generator(self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None) -> Generator:
+        answers = self.store.kind("answers", LARGEST_ANSWER)
+        traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
+        room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once)
+        return Generator(self.suite.configuration, ask, answers, traces, told=told, room=room)
+
+    async def _known(self, generator: Generator) -> list[tuple[SuiteCase, int, Known]]:
+        wanted = [(case, sample) for sample in range(1, self.suite.file.samples + 1) for case in self._cases]
+        held = await generator.known([_wanted(case, sample) for case, sample in wanted])
+        return [(case, sample, one) for (case, sample), one in zip(wanted, held, strict=True)]
+
+
+def _paid(ask: Asking, spend: Spend, at_once: int) -> Asking:
+    """What asks as long as the run may spend, so many at once."""
+    room = asyncio.Semaphore(at_once)
+
+    async def asked(case: Mapping[str, Any]) -> CandidateAnswer:
+        async with room:
+            try:
+                spend.begin()
+            except CallFailed as over:
+                return Left(over.message)
+            answer = await ask(case)
+            spend.pay(dollars_of(answer))
+            return answer
+
+    return asked
+
+
+def _wanted(case: SuiteCase, sample: int) -> Wanted:
+    return Wanted(case.id, sample, {"input": case.row["input"], "metadata": case.row.get("metadata") or {}})

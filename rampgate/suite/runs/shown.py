@@ -1,0 +1,50 @@
+"""Shows a run of a suite on a terminal, or the plan of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from rampgate.console import plain, print_json
+
+
+def show_run(told: Mapping[str, Any], spent: str) -> None:
+    answers, console = told["answers"], Console(highlight=False, soft_wrap=True)
+    _show_head(console, told)
+    console.print(f"answers: {answers['asked']:,} asked for, {answers['kept']:,} kept, {answers['failed']:,} failed")
+    calls = ", ".join(filter(None, (f"{told['judge_calls']:,} calls", spent, f"{told['unscored']:,} scores missing")))
+    console.print(f"judges: {calls}")
+    console.print(f"results: {plain(told['results'], 500)}")
+    if (left := told["left"]) is not None:
+        rest = f"{left['answers']:,} answers and {left['scores']:,} scores are left"
+        console.print(f"[red]incomplete[/]: {plain(left['why'])}; {rest}, the next run goes on with them")
+    baseline = told["baseline"]
+    if baseline is None:
+        console.print("no baseline yet: the run is held against nothing; `--label main` makes it one")
+    elif baseline["label"]:
+        at = ", ".join(filter(None, (plain(baseline["commit"])[:12], f"{baseline['age']} ago")))
+        console.print(f"baseline: the last run of {plain(baseline['label'])} that passed ({at})")
+
+
+def tell_plan(told: Mapping[str, Any], *, as_json: bool) -> int:
+    """Tell what a run would ask and cost; returns the exit code."""
+    if as_json:
+        print_json(told)
+        return 0
+    console = Console(highlight=False, soft_wrap=True)
+    _show_head(console, told)
+    answers, calls = told["answers"], told["judge_calls"]
+    console.print(f"answers: {answers['to_ask']:,} to ask for, {answers['kept']:,} kept")
+    tokens = f", about {told['tokens']:,} tokens" if told["tokens"] is not None else ""
+    console.print(f"judges: {calls['to_ask']:,} calls{tokens}, {calls['kept']:,} answers kept")
+    dollars = told["cost_usd"]
+    console.print(
+        f"cost: about ${dollars:,.4f}" if dollars is not None else "cost: no earlier run tells what calls cost"
+    )
+    return 0
+
+
+def _show_head(console: Console, told: Mapping[str, Any]) -> None:
+    console.print(f"{told['suite']}, {told['set']} set: {told['cases']:,} cases × {told['samples']}")

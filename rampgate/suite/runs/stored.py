@@ -1,0 +1,94 @@
+"""Keeps a suite's runs in its store: what was asked, what was decided and what it cost, with the results.
+
+The baseline is main's last run that passed. Like all of the store a run bears its seal: a job without the secret of
+trusted jobs can put in no run that they take for main's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from typing import Final
+
+import orjson
+
+from rampgate.progress import duration
+from rampgate.suite.kept import KeptFile
+
+MAIN: Final = "main"
+PASSED: Final = ("pass", "warn")
+INCOMPLETE: Final = "incomplete"
+LARGEST_RECORD: Final = 1 << 20
+LARGEST_RESULTS: Final = 512 << 20
+DAY: Final = 86_400
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run. `at` is when it ended, as ISO 8601 in UTC; `commit` the one that CI names; `set` smoke or full; `judges`
+    the version of each; `results` the hash of its file. `calls` are those of judges, of which `priced` cost
+    `dollars`; `asked` answers of the candidate cost `answer_dollars`, as far as it tells."""
+
+    suite: str
+    at: str
+    label: str
+    verdict: str
+    set: str
+    configuration: str
+    results: str
+    commit: str = ""
+    judges: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0
+    priced: int = 0
+    dollars: float = 0.0
+    asked: int = 0
+    answer_dollars: float = 0.0
+
+    def age(self, now: datetime) -> str:
+        """How long ago it was, as a person says it."""
+        seconds = max((now - datetime.fromisoformat(self.at)).total_seconds(), 0.0)
+        return duration(seconds) if seconds < 2 * DAY else f"{seconds / DAY:.0f} days"
+
+
+KNOWN: Final = tuple(one.name for one in fields(StoredRun))
+"""Fields that a run of another release may have beside are passed over."""
+
+
+class StoredRuns:
+    """The runs of one store. Its methods raise Unavailable."""
+
+    def __init__(self, store: KeptFile) -> None:
+        self._runs = store.kind("runs", LARGEST_RECORD)
+        self._results = store.kind("results", LARGEST_RESULTS)
+
+    async def add(self, run: StoredRun, results: bytes) -> None:
+        """Keep the run, its results first."""
+        await self._results.put(run.results, zlib.compress(results, 6))
+        await self._runs.put(f"{run.suite}:{run.at}:{run.results[:16]}", orjson.dumps(asdict(run)))
+
+    async def of(self, suite: str) -> list[StoredRun]:
+        """The suite's runs, the oldest first."""
+        found = map(orjson.loads, (await self._runs.under(f"{suite}:")).values())
+        return [StoredRun(**{name: one[name] for name in KNOWN if name in one}) for one in found]
+
+    async def last_passed(self, suite: str, label: str, *, smoke: bool) -> tuple[StoredRun, bytes] | None:
+        """The label's last run that passed, with its results; a full one can only be held against a full one."""
+        for run in reversed(await self.of(suite)):
+            fits = run.label == label and run.verdict in PASSED and (smoke or run.set == "full")
+            if fits and (results := await self.results(run)) is not None:
+                return run, results
+        return None
+
+    async def results(self, run: StoredRun) -> bytes | None:
+        """The run's results, None where they are gone."""
+        (held,) = await self._results.get_many([run.results])
+        return zlib.decompress(held) if held is not None else None
+
+
+def hash_of(results: bytes) -> str:
+    return hashlib.sha256(results).hexdigest()

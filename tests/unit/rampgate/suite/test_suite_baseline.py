@@ -1,0 +1,95 @@
+"""Without `--baseline` a suite's run is held against main's last run that passed, named with its commit and its age."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from rampgate.local.model.server import Running
+from rampgate.suite.runs.stored import StoredRun
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+CASES = [case(number) for number in range(30)]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        monkeypatch.setenv("GITHUB_SHA", "c0ffee")
+        yield made
+
+
+def prompt(folder: Path, text: str) -> None:
+    (folder / "prompt.md").write_text(f"{text}\n")
+
+
+def test_the_baseline_is_mains_last_run_that_passed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(folder, CASES)
+    first = ran(path, "--label", "main")
+    assert (first["verdict"], first["baseline"], first["comparison"]) == ("pass", None, None)
+    monkeypatch.setenv("GITHUB_SHA", "badc0de")
+    prompt(folder, "bad")
+    worse = ran(path, "--label", "main", code=1)
+    assert worse["baseline"]["commit"] == "c0ffee"
+    again = ran(path, code=1)
+    assert again["baseline"]["commit"] == "c0ffee", "main's failed run is nobody's baseline"
+    assert again["baseline"]["label"] == "main"
+    assert again["baseline"]["age"]
+
+
+def test_a_branchs_run_is_nobodys_baseline(folder: Path) -> None:
+    path = written(folder, CASES)
+    prompt(folder, "bad")
+    ran(path)
+    assert ran(path)["baseline"] is None
+
+
+def test_a_full_run_is_not_held_against_a_smoke_run(folder: Path) -> None:
+    path = written(folder, CASES, smoke=10)
+    ran(path, "--smoke", "--label", "main")
+    assert ran(path)["baseline"] is None
+    assert ran(path, "--smoke")["comparison"]["cases"]["compared"] == 10
+    ran(path, "--label", "main")
+    assert ran(path)["comparison"]["cases"]["compared"] == 30
+    assert ran(path, "--smoke")["comparison"]["cases"]["compared"] == 10
+
+
+def test_a_run_that_was_put_into_the_store_without_the_secret_is_no_baseline(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(folder, CASES)
+    ran(path, "--label", "main")
+    monkeypatch.setenv("RAMPGATE_SEAL_KEY", "of trusted jobs, long enough to be a secret")
+    assert ran(path)["baseline"] is None
+
+
+def test_a_baseline_whose_results_were_changed_is_passed_over(folder: Path) -> None:
+    path = written(folder, CASES)
+    ran(path, "--label", "main")
+    with sqlite3.connect(folder / ".rampgate" / "store.db") as database:
+        database.execute("UPDATE kept SET value = 'x' || value WHERE key LIKE 'results:%'")
+    database.close()
+    found = ran(path)
+    assert found["baseline"] is None
+    assert found["refused"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [("2026-11-21T10:05:00", "5 min"), ("2026-11-22T10:00:00", "24.0 h"), ("2026-11-28T10:00:00", "7 days")],
+)
+def test_an_age_is_told_as_a_person_says_it(now: str, told: str) -> None:
+    run = StoredRun("desk", "2026-11-21T10:00:00.000+00:00", "main", "pass", "full", "c", "r")
+    assert run.age(datetime.fromisoformat(now).replace(tzinfo=UTC)) == told

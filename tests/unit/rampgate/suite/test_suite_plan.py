@@ -1,0 +1,107 @@
+"""`suite run --plan` tells calls and cost and asks nobody; over `--max-cost` a run is incomplete, and goes on later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalcore.scoring.calls import CallFailed, Failure, Spend
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import candidate, local_model
+from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import asked, case, written
+
+JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "samples": 1}
+
+
+@pytest.fixture
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "1")
+        yield made
+
+
+def test_a_plan_asks_nobody_and_says_what_the_run_will(folder: Path, model: Running) -> None:
+    path = written(folder, **JUDGED)
+    plan = ran(path, "--plan")
+    assert (plan["answers"], plan["judge_calls"]) == ({"to_ask": 10, "kept": 0}, {"to_ask": 10, "kept": 0})
+    assert plan["cost_usd"] is None, "nobody knows yet what a call costs"
+    assert asked(folder) == []
+    assert model.model.requests.total() == 0
+    run = ran(path)
+    assert (run["answers"]["asked"], run["judge_calls"]) == (10, 10)
+
+
+def test_a_plan_counts_what_is_kept_and_equal_answers_once(folder: Path) -> None:
+    ran(written(folder, [case(number) for number in range(8)], **JUDGED))
+    more = ran(written(folder, [case(number) for number in range(10)], **JUDGED), "--plan")
+    assert more["answers"] == {"to_ask": 2, "kept": 8}
+    assert more["judge_calls"] == {"to_ask": 2, "kept": 8}
+    other = written(folder, [case(number) for number in range(8)], **JUDGED | {"judges": ["helpfulness", "honesty"]})
+    assert ran(other, "--plan")["judge_calls"] == {"to_ask": 8, "kept": 8}
+
+
+def test_a_plan_tells_the_cost_by_what_calls_cost_before(folder: Path) -> None:
+    with candidate(lambda body, _: (200, {"output": f"so {body['input']} #quality:1", "cost_usd": 0.5})) as fake:
+        asked_there = {"url": fake.url, "at_once": 1, "parts": {"model": {"value": "m"}}}
+        ran(written(folder, [case(number) for number in range(4)], candidate=asked_there))
+        plan = ran(written(folder, [case(number) for number in range(6)], candidate=asked_there), "--plan")
+    assert plan["answers"] == {"to_ask": 4, "kept": 8}
+    assert plan["cost_usd"] == pytest.approx(2.0)
+
+
+def test_over_its_cost_a_run_is_incomplete_and_the_next_goes_on(folder: Path) -> None:
+    with candidate(lambda body, _: (200, {"output": f"good {body['input']}", "cost_usd": 0.5})) as fake:
+        told = {"url": fake.url, "at_once": 1, "parts": {"model": {"value": "m"}}}
+        path = written(folder, [case(number) for number in range(5)], candidate=told, samples=1)
+        first = ran(path, "--max-cost", 1, "--label", "main", code=1)
+        assert first["verdict"] == "incomplete"
+        assert first["left"] == {"why": "the limit of $1 is spent", "answers": 3, "scores": 3}
+        assert first["answers"] == {"asked": 2, "kept": 0, "failed": 0}
+        assert sorted(str(row["scores"]["is_good"]) for row in lines(first)) == ["1.0", "1.0", "None", "None", "None"]
+        assert not any("error" in row for row in lines(first)), "who was not asked has not failed"
+        second = ran(path, "--max-cost", 2, "--label", "main")
+    assert (second["verdict"], second["baseline"]) == ("pass", None), "an incomplete run is nobody's baseline"
+    assert second["answers"] == {"asked": 3, "kept": 2, "failed": 0}
+    assert len(fake.seen) == 5
+
+
+def test_a_settings_limit_of_calls_leaves_scores_and_does_not_pass(
+    folder: Path, model: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(folder, **JUDGED)
+    monkeypatch.setenv("RAMPGATE_GATE_CALLS", "4")
+    first = ran(path, code=1)
+    assert first["left"] is not None
+    assert first["judge_calls"] == 4
+    assert model.model.requests.total() == 4
+    monkeypatch.delenv("RAMPGATE_GATE_CALLS")
+    assert ran(path)["judge_calls"] == 6
+
+
+def test_a_limit_in_dollars_holds_only_where_the_server_tells_what_a_call_costs(folder: Path, model: Running) -> None:
+    found = ran(written(folder, **JUDGED), "--max-cost", 5, code=1)
+    assert "does not say what calls cost" in found["left"]["why"]
+    assert model.model.requests.total() == 1
+
+
+def test_a_call_under_way_counts_as_dear_as_the_dearest_before() -> None:
+    spend = Spend(dollars=1.0)
+    spend.charge(spend.reserve(10), 10, 0.3)
+    spend.charge(spend.reserve(10), 10, 0.1)
+    spend.reserve(10)
+    spend.reserve(10)
+    with pytest.raises(CallFailed) as over:
+        spend.reserve(10)
+    assert over.value.kind is Failure.OVER_LIMIT
+    assert spend.calls == 4
+    assert spend.spent == "the limit of $1 is spent"
