@@ -6,7 +6,7 @@ fixed when it begins, and no time that a step took stands in it.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -144,6 +144,17 @@ class RuleChange(FileModel):
     after: str
 
 
+class Window(FileModel):
+    """Where in Opik the round's turns are from; fixed when the round begins. `turns` and `sha256`: how many were read,
+    and their hash, with scores and without texts."""
+
+    project: str
+    since: datetime
+    until: datetime
+    turns: int = 0
+    sha256: str = ""
+
+
 class Cycle(FileModel):
     """`specs/verticals/<vertical>/eval/rounds/<round>/cycle.json`."""
 
@@ -157,6 +168,8 @@ class Cycle(FileModel):
     runs: Annotated[int, Field(ge=2)]
     acceptable: dict[str, float]
     """By judge the lowest score of people's that is acceptable; `*` for the others."""
+    window: Window | None = None
+    """None where turns were given as a file."""
     steps: dict[Step, StepDone] = Field(default_factory=dict)
     draw: list[DrawnCategory] = Field(default_factory=list)
     agreement: list[RatedAlike] = Field(default_factory=list)

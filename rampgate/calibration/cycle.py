@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from datetime import time as time_of_day
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,17 @@ from rampgate.checks.stored_outputs import BASELINE
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
+from rampgate.registry.verticals import load_verticals
 from rampgate.settings_sources import load_settings
-from schemas.calibration_cycle import LONGEST_SECONDS, Cycle, State, Step, StepDone
+from schemas.calibration_cycle import LONGEST_SECONDS, Cycle, State, Step, StepDone, Window
 from schemas.judges import judge_id
+from schemas.settings import parse_moment
+from schemas.verticals import Vertical
 from streams.metrics import Metrics
 
 METRIC = "eval_recalibration_cycle_duration_seconds"
 LEAST_TURNS = 200
+DAYS = 30
 
 
 @dataclass(frozen=True)
@@ -54,18 +60,24 @@ class Options:
     metrics_file: Path | None
     configs: Path | None
     as_json: bool
+    since: str | None = None
+    until: str | None = None
+    opik: str | None = None
+    kafka: str | None = None
 
 
 def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monotonic) -> int:
     """Go on with the round as far as it comes, report, and return the exit code: 1 where a step was refused, or a judge
     is inverted or has no new floor. Raises Failure."""
-    settings = load_settings({"configs": options.configs, "model_url": options.model})
+    settings = load_settings(
+        {"configs": options.configs, "model_url": options.model, "opik": options.opik, "kafka": options.kafka}
+    )
     configure_logs("error", "console")
     registry = registry_or_none(options.configs)
     if registry is None or options.vertical not in registry.verticals:
         raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
     folder = folder_of(settings.configs, options.vertical, options.round or f"{disk.today():%Y-%m}")
-    cycle = _begun(options, folder)
+    cycle = _begun(options, folder, load_verticals(settings.configs)[options.vertical])
     beside = {
         evaluation_folder(settings.configs, options.vertical): re.compile(f"{REFERENCE_SET}|{BASELINE}"),
         settings.configs / "rules" / options.vertical: re.compile(r".*\.ya?ml"),
@@ -75,7 +87,13 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
         options.outputs, options.write, folder.hashes(DIFF)[DIFF],
     )  # fmt: skip
     with alone(folder, beside):
-        cycle = _gone_on(given, folder.document() or cycle, clock)
+        if (known := folder.document()) is None:
+            folder.save(cycle)  # what is fixed when a round begins is fixed where this run is killed
+        try:
+            cycle = _gone_on(given, known or cycle, clock)
+        except Failure:
+            folder.forget_unless_drawn()
+            raise
         took = sum(folder.seconds().values()) if (folder.path / ".seconds.json").exists() else None
         if took is not None and _done(cycle):
             if options.metrics_file is not None:
@@ -87,11 +105,13 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
     return _code(cycle)
 
 
-def _begun(options: Options, folder: Folder) -> Cycle:
+def _begun(options: Options, folder: Folder, owner: Vertical) -> Cycle:
     """The round's document: as it is, or of a round that begins today. Raises Failure where a word of the command is
     another one than the round's."""
     known = folder.document()
     if known is None:
+        if options.turns is not None and (options.since is not None or options.until is not None):
+            raise Failure("--since, --until: of turns in Opik; those of --turns FILE are drawn from as they are")
         if options.ticket is None:
             raise Failure("--ticket: a round cites its ticket, such as PLT-700 (PF-9 FR-3)")
         if not options.acceptable:
@@ -100,13 +120,33 @@ def _begun(options: Options, folder: Folder) -> Cycle:
             vertical=options.vertical, round=folder.path.name, day=disk.today(), ticket=options.ticket,
             report=options.report or f"specs/verticals/{options.vertical}/eval/rounds/{folder.path.name}/report.md",
             size=options.size or LEAST_TURNS, runs=options.runs or 3, acceptable=_cuts(options),
+            window=window_of(options.since, options.until, owner.project) if options.turns is None else None,
         )  # fmt: skip
+    if options.since is not None or options.until is not None:
+        raise Failure("--since, --until: the window was fixed when the round began; another one has another --round")
     asked: dict[str, Any] = {name: getattr(options, name) for name in ("ticket", "report", "size", "runs")}
     asked["acceptable"] = _cuts(options) or None
     for name, value in asked.items():
         if value is not None and value != getattr(known, name):
             raise Failure(f"--{name}: the round began with {getattr(known, name)}; another one has another --round")
     return known
+
+
+def window_of(since: str | None, until: str | None, project: str) -> Window:
+    """The time of the turns to draw from: 30 full days in UTC where nobody says another. Raises Failure."""
+    today = datetime.combine(disk.today(), time_of_day(), UTC)
+    end = _moment("--until", until) if until is not None else today
+    start = _moment("--since", since) if since is not None else today - timedelta(days=DAYS)
+    if not start < end <= datetime.now(UTC):
+        raise Failure(f"--since, --until: {start:%F %R} to {end:%F %R} is no time in the past")
+    return Window(project=project, since=start, until=end)
+
+
+def _moment(option: str, text: str) -> datetime:
+    try:
+        return datetime.fromtimestamp(parse_moment(text) // 1_000, UTC)
+    except ValueError as error:
+        raise Failure(f"{option}: {error}") from error
 
 
 def _cuts(options: Options) -> dict[str, float]:

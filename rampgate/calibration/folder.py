@@ -55,6 +55,12 @@ class Folder:
     def save(self, document: Cycle) -> None:
         self.write(DOCUMENT, json.dumps(document.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
 
+    def forget_unless_drawn(self) -> None:
+        """Take the document away where no step is done: nothing of that round is fixed."""
+        known = self.document()
+        if known is not None and not known.steps:
+            (self.path / DOCUMENT).unlink()
+
     def write(self, name: str, text: str) -> None:
         write_whole(self.path / name, text)
 

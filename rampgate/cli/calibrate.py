@@ -43,8 +43,13 @@ def jade_command(
     report: Annotated[str | None, typer.Option(help="where the round's report is")] = None,
     round_name: Annotated[str | None, typer.Option("--round", help="the round's name; default: this month")] = None,
     turns: Annotated[
-        Path | None, typer.Option(help="a round: turns to draw from, as `rampgate export` writes them")
+        Path | None,
+        typer.Option(help="a round: turns to draw from, as `rampgate export` writes them; default: those in Opik"),
     ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="a round of turns in Opik: how long ago (7d) or an ISO 8601 time; default: 30d")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="a round of turns in Opik: its end; default: today")] = None,
     sheet: Annotated[
         Path | None, typer.Option(help="a round: write the annotators' empty sheet, CSV with users' texts")
     ] = None,
@@ -60,6 +65,8 @@ def jade_command(
     ] = None,
     model: Annotated[str | None, typer.Option(help="a round: the model's URL; default: RAMPGATE_MODEL_URL")] = None,
     metrics_file: MetricsOption = None,
+    opik: OpikOption = None,
+    kafka: Annotated[str | None, typer.Option("--kafka", help="Brokers, comma-separated; for the audit")] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +75,7 @@ def jade_command(
     Without FILE a vertical's whole round: draw, annotate, agreement, inversion, floors, drift, report, diff. Each run
     goes on where the last one stopped. Exit code 1 if a judge gets no proposal, or annotators do not agree.
 
-    Example: rampgate calibrate jade --vertical receipts --ticket PLT-700 --acceptable 4 --turns t.jsonl --sheet s.csv
+    Example: rampgate calibrate jade --vertical receipts --ticket PLT-700 --acceptable 4 --sheet to-score.csv
     """
     from rampgate.limits.cuts import cuts_of, one_cut
 
@@ -84,7 +91,9 @@ def jade_command(
             raise Failure("--at-gate: a round takes the manifest's minimum at pre_ramp")
         given = (vertical, round_name, turns, tuple(annotations or ()), sheet, outputs)
         fixed = (cuts, ticket, report, size, runs)
-        raise typer.Exit(calibrate_vertical(Round(*given, *fixed, write, model, metrics_file, configs, as_json)))
+        where = (since, until, opik, kafka)
+        asked = Round(*given, *fixed, write, model, metrics_file, configs, as_json, *where)
+        raise typer.Exit(calibrate_vertical(asked))
     from rampgate.limits.calibration import Options, calibrate
     from schemas.judges import BaselineSource
 

@@ -96,7 +96,7 @@ def limit_drift(given: Given, cycle: Cycle) -> Outcome:
 
 
 def _items(given: Given, cycle: Cycle) -> list[Item]:
-    turns, schema = texts(given), given.registry.manifest.get("schema", {})
+    turns, schema = texts(given, cycle), given.registry.manifest.get("schema", {})
     stored = [
         {
             "input": turns[item].question, "output": turns[item].answer,

@@ -2,42 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from evalcore.calibration.draw import TooFewTurns, Turn, disagree, draw
+from evalcore.calibration.draw import Drawn, TooFewTurns, Turn, disagree, draw
 from evalcore.registry.judge import Judge
 from rampgate.calibration.steps.given import DRAWN, Given, Outcome, drawn_turns, line
 from rampgate.calibration.turns import ScoredTurn, read_turns
 from rampgate.checks.agreement import read_thresholds
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
-from schemas.calibration_cycle import Cycle, DrawnCategory
+from schemas.calibration_cycle import Cycle, DrawnCategory, Window
 
 
 def draw_turns(given: Given, cycle: Cycle) -> Outcome:
     """Draws turns of the categories that the vertical's file of agreement names."""
+    if cycle.window is not None:
+        return _from_opik(given, cycle, cycle.window)
     if given.turns is None:
-        raise Failure("--turns FILE: the turns to draw from, as `rampgate export` writes them")
+        raise Failure("--turns FILE: the round began with turns of a file")
     turns = _turns(given, given.turns)
+    drawn = _drawn(given, cycle, turns.values(), str(given.turns))
+    return Outcome(**_found(given, turns, drawn, turns))
+
+
+def texts(given: Given, cycle: Cycle) -> dict[str, ScoredTurn]:
+    """The drawn turns with their texts, from --turns, or else from Opik: those that were drawn, word for word. Raises
+    Failure."""
+    drawn = drawn_turns(given)
+    if given.turns is not None:
+        turns, where = _turns(given, given.turns), f"{given.turns}: response_id"
+        remedy = "give the file that the round was drawn from"
+    elif cycle.window is not None:
+        turns = given.opik.whole({item: str(one["trace_id"]) for item, one in drawn.items()}, _query(cycle))
+        where, remedy = f"{cycle.window.project}: response_id", "begin another round, with another --round"
+    else:
+        raise Failure("--turns FILE: the texts of the drawn turns are needed; the round keeps none")
+    for item, one in drawn.items():
+        if item not in turns or turns[item].hash != one["item_hash"]:
+            why = "is another one now" if item in turns else "is missing"
+            raise Failure(f"{where}: {item[:80]!r} {why}: {remedy}")
+    return turns
+
+
+def _from_opik(given: Given, cycle: Cycle, window: Window) -> Outcome:
+    """Reads texts of drawn turns alone. Where one of them has none, the draw goes on without it."""
+    opik = given.opik
+    read = opik.read(window)
+    pool, whole = dict(read.turns), dict[str, ScoredTurn]()
+    while True:
+        drawn = _drawn(given, cycle, pool.values(), window.project)
+        new = {one.turn.item: pool[one.turn.item].trace for one in drawn if one.turn.item not in whole}
+        found = opik.whole(new, _query(cycle))
+        whole |= found
+        lacking = [item for item in new if item not in found or None in (found[item].question, found[item].answer)]
+        if not lacking:
+            break
+        read.left_out["no text"] += len(lacking)
+        pool = {item: turn for item, turn in pool.items() if item not in lacking}
+    outcome = _found(given, pool, drawn, whole)
+    left = "".join(f"; {many} left out: {why}" for why, many in sorted(read.left_out.items()))
+    told = f"{outcome['told']} of {window.project}, {window.since:%F %R} to {window.until:%F %R}{left}"
+    about = window.model_copy(update={"turns": len(read.turns), "sha256": read.sha256})
+    return Outcome(told=told, files=outcome["files"], found={**outcome["found"], "window": about})
+
+
+def _drawn(given: Given, cycle: Cycle, turns: Iterable[ScoredTurn], where: str) -> list[Drawn]:
     categories = [*read_thresholds(given.thresholds_file).categories]
-    known = [turn for turn in turns.values() if turn.scores]
-    seed = f"{cycle.vertical}/{cycle.round}"
+    candidates = [_candidate(turn, given.judges) for turn in turns if turn.scores]
     try:
-        drawn = draw([_candidate(turn, given.judges) for turn in known], categories, cycle.size, seed)
+        return draw(candidates, categories, cycle.size, f"{cycle.vertical}/{cycle.round}")
     except TooFewTurns as error:
-        raise Failure(f"{given.turns}: {error}") from error
+        raise Failure(f"{where}: {error}") from error
+
+
+def _found(
+    given: Given, turns: Mapping[str, ScoredTurn], drawn: Sequence[Drawn], whole: Mapping[str, ScoredTurn]
+) -> dict[str, Any]:
+    """What a draw leaves; `whole` has the drawn turns' texts."""
     text = ""
     for one in drawn:
         turn = turns[one.turn.item]
         text += line(
             {
                 "item_id": turn.item, "trace_id": turn.trace, "category": turn.category, "weight": one.weight,
-                "disagreeing": one.turn.disagreeing, "item_hash": turn.hash,
+                "disagreeing": one.turn.disagreeing, "item_hash": whole[turn.item].hash,
                 "judge_scores": dict(sorted(turn.scores.items())),
             }
         )  # fmt: skip
-    of = [_candidate(turn, given.judges) for turn in known]
+    of = [_candidate(turn, given.judges) for turn in turns.values() if turn.scores]
     table = [
         DrawnCategory(
             category=name,
@@ -46,25 +100,16 @@ def draw_turns(given: Given, cycle: Cycle) -> Outcome:
             disagreeing=sum(turn.category == name and turn.disagreeing for turn in of),
             disagreeing_drawn=sum(one.turn.category == name and one.turn.disagreeing for one in drawn),
         )
-        for name in categories
+        for name in read_thresholds(given.thresholds_file).categories
     ]
     left = len(turns) - sum(one.turns for one in table)
     told = f"{len(drawn)} of {len(turns)} turns; {left} have no score, or a category without a threshold of agreement"
-    return Outcome(told=told, files={DRAWN: text}, found={"draw": table})
+    return {"told": told, "files": {DRAWN: text}, "found": {"draw": table}}
 
 
-def texts(given: Given) -> dict[str, ScoredTurn]:
-    """The drawn turns with their texts, from --turns: those that were drawn, word for word. Raises Failure."""
-    if given.turns is None:
-        raise Failure("--turns FILE: the texts of the drawn turns are needed; the round keeps none")
-    turns = _turns(given, given.turns)
-    for item, one in drawn_turns(given).items():
-        if item not in turns or turns[item].hash != one["item_hash"]:
-            why = "is another one now" if item in turns else "is missing"
-            raise Failure(
-                f"{given.turns}: response_id: {item[:80]!r} {why}: give the file that the round was drawn from"
-            )
-    return turns
+def _query(cycle: Cycle) -> dict[str, Any]:
+    """What the audit's record says was asked for."""
+    return {"calibration": cycle.round, "ticket": cycle.ticket}
 
 
 def _turns(given: Given, path: Path) -> dict[str, ScoredTurn]:

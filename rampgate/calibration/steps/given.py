@@ -12,9 +12,11 @@ from evalcore.registry.files import AGREEMENT
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
 from rampgate.calibration.folder import Folder, evaluation_folder
+from rampgate.calibration.opik_turns import OpikTurns
 from rampgate.calibration.sheets import Rating
 from rampgate.checks.stored_outputs import asked_judges
 from rampgate.ci_gate.inputs import lines
+from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
 from schemas.calibration_cycle import State
 
@@ -43,6 +45,11 @@ class Given:
     def judges(self) -> dict[str, Judge]:
         """The judges as the vertical sees them."""
         return {judge.id: judge for judge in self.registry.all(self.vertical)}
+
+    @property
+    def opik(self) -> OpikTurns:
+        """The vertical's turns in Opik."""
+        return OpikTurns(self.settings, load_verticals(self.settings.configs)[self.vertical], self.judges)
 
     @property
     def thresholds_file(self) -> Path:

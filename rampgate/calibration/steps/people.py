@@ -25,7 +25,7 @@ def annotate(given: Given, cycle: Cycle) -> Outcome:
     asked = {item: frozenset(one["judge_scores"]) for item, one in drawn.items()}
     every = [(item, judge) for item in drawn for judge in sorted(asked[item])]
     if given.empty_sheet is not None:
-        _write_sheet(given, given.empty_sheet, every)
+        _write_sheet(given, cycle, given.empty_sheet, every)
     if not given.sheets:
         return Outcome(State.WAITING, f"{len(every)} scores of people are to come: --sheet FILE writes the sheet")
     try:
@@ -76,10 +76,10 @@ def invert(given: Given, cycle: Cycle) -> Outcome:
     return Outcome(told=f"{told}; {now.told}", files=files, found={"inversion": found})
 
 
-def _write_sheet(given: Given, path: Path, every: Sequence[tuple[str, str]]) -> None:
+def _write_sheet(given: Given, cycle: Cycle, path: Path, every: Sequence[tuple[str, str]]) -> None:
     if path.exists():
         raise Failure(f"--sheet: {path}: is there already; people may have written on it")
-    write_whole(path, sheet(every, texts(given), given.judges))
+    write_whole(path, sheet(every, texts(given, cycle), given.judges))
 
 
 def _worst(items: Sequence[Mapping[str, Any]]) -> list[str]:

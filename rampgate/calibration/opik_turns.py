@@ -1,0 +1,151 @@
+"""Reads a round's turns from the vertical's own Opik project: labels and scores of all, texts of the drawn ones.
+
+Whoever reads texts of users is audited before, as an export is (PF-9 FR-12); labels and scores need no record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from agents.gates.pools import PRODUCTION
+from agents.join.turn import Turn
+from agents.ports import Unauthorized, Unavailable
+from evalcore.drift.scale import declared
+from evalcore.registry.judge import Judge
+from rampgate.calibration.turns import THUMBS, ScoredTurn
+from rampgate.console import Failure, run, user
+from rampgate.export.audited import record
+from rampgate.export.lines import said
+from rampgate.opik_reading import opened
+from rampgate.progress import progress
+from rampgate.settings import Settings
+from rampgate.wiring import make_access
+from schemas.answers import TurnView
+from schemas.calibration_cycle import Window
+from schemas.judges import judge_id
+from schemas.topics import Topics
+from schemas.verticals import Vertical
+from streams.kafka.client import Producer
+from streams.opik.traces import OpikTraces, facts_of
+from streams.queries.audit import Audit
+from streams.queries.turn_pages import turn_pages
+from streams.queries.turn_view import joined
+from streams.retry import WallClock
+
+RETRY_SECONDS = 60.0
+"""A month is read page by page, and nobody waits for a single one."""
+T = TypeVar("T")
+
+
+@dataclass
+class Read:
+    """The turns of a window by response id, without texts. `left_out`: turns and scores that count for nothing, by
+    why."""
+
+    turns: dict[str, ScoredTurn] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def sha256(self) -> str:
+        """Of what was read, in whatever order it came."""
+        found = hashlib.sha256()
+        for item, turn in sorted(self.turns.items()):
+            said = (item, turn.trace, turn.category, sorted(turn.scores.items()), turn.thumbs)
+            found.update(repr(said).encode(errors="surrogatepass"))
+        return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class OpikTurns:
+    """The turns of one vertical. `judges` are its judges by id."""
+
+    settings: Settings
+    owner: Vertical
+    judges: Mapping[str, Judge]
+
+    def read(self, window: Window) -> Read:
+        """Returns production's turns of the window. Raises Failure where Opik can't be read."""
+        found = Read()
+        names = {judge.score_name: judge for judge in self.judges.values()} | dict(self.judges)
+        since, until = (round(at.timestamp() * 1_000) for at in (window.since, window.until))
+
+        async def read(traces: OpikTraces) -> None:
+            pages = turn_pages(traces, self.owner.project, vertical=self.owner.name, since_ms=since, until_ms=until)
+            with progress(f"reading {self.owner.project}", unit="turns") as shown:
+                async for page in pages:
+                    for view in page:
+                        if (view.environment or "").lower() in PRODUCTION:
+                            found.turns[view.response_id] = _lean(view, names, found.left_out)
+                        else:
+                            found.left_out["another environment"] += 1
+                    shown.advance(len(page))
+
+        self._with_opik(read)
+        return found
+
+    def whole(self, traces: Mapping[str, str], query: Mapping[str, Any]) -> dict[str, ScoredTurn]:
+        """Returns these turns with their texts, by response id; `traces` are the ids of their traces. One that Opik
+        does not have is left out, and a text that it does not have is None. Raises Failure: where the read can't be
+        audited, too."""
+        views: dict[str, TurnView] = {}
+
+        async def read(opik: OpikTraces) -> None:
+            with progress(f"reading texts of {self.owner.project}", len(traces), unit="turns") as shown:
+                for item, trace_id in traces.items():
+                    trace = await opik.get(trace_id)
+                    facts = facts_of(trace, self.owner.project) if trace is not None else None
+                    if trace is not None and facts is not None and facts.response_id == item:
+                        views[item] = joined(item, Turn(), self.owner.project, trace)
+                    shown.advance(1)
+            producer, clock = Producer(make_access(self.settings)), WallClock()
+            topic = Topics(self.settings.topic_prefix, self.settings.audit_topic).audit
+            try:
+                await record(
+                    Audit(producer, topic, clock), [*views],
+                    caller=f"cli:{user()}", vertical=self.owner.name, query=dict(query),
+                )  # fmt: skip
+            finally:
+                await producer.close()
+
+        if traces:
+            self._with_opik(read)
+        return {
+            item: ScoredTurn(
+                item=item, trace=traces[item], category=view.category or "", sub_agent=view.sub_agent or "",
+                question=said(view, "input"), answer=said(view, "output"), scores={}, thumbs=None,
+            )
+            for item, view in views.items()
+        }  # fmt: skip
+
+    def _with_opik(self, job: Callable[[OpikTraces], Awaitable[T]]) -> T:
+        async def work() -> T:
+            async with opened(self.settings, self.owner, retry_seconds=RETRY_SECONDS) as traces:
+                return await job(traces)
+
+        try:
+            return run(work)
+        except (Unauthorized, Unavailable) as error:
+            raise Failure(f"{self.owner.project}: {error}; --turns FILE takes turns of a file in its place") from error
+
+
+def _lean(view: TurnView, names: Mapping[str, Judge], left_out: Counter[str]) -> ScoredTurn:
+    scores: dict[str, float] = {}
+    for opinion in view.judge_scores:
+        judge = names.get(opinion.judge_id) or names.get(judge_id(opinion.judge_id))
+        if judge is None or opinion.score is None:
+            continue
+        if declared(judge.score_type, judge.score_range).first_off(np.array([opinion.score])) is not None:
+            left_out[f"off the scale of {judge.id}"] += 1
+            continue
+        scores[judge.id] = opinion.score
+    return ScoredTurn(
+        item=view.response_id, trace=str(view.trace.get("id") or ""), category=view.category or "",
+        sub_agent=view.sub_agent or "", question=None, answer=None, scores=scores,
+        thumbs=view.feedback_scores.get(THUMBS),
+    )  # fmt: skip
