@@ -193,8 +193,8 @@ def _scale(of: Ratings, level: Level) -> Numbers:
 
 def _scaled(values: Numbers) -> Numbers:
     """Values from 0 to 1: alpha of an interval scale is the same, and squares lose no digits."""
-    low, high = float(values[0]), float(values[-1])
-    out: Numbers = (values - low) / (high - low) if high > low else values * 0
+    low, high = values[0] / 2, values[-1] / 2  # halves, whose difference is finite
+    out: Numbers = (values / 2 - low) / (high - low) if high > low else values * 0
     return out
 
 
@@ -227,8 +227,8 @@ def _pairs_within(of: Ratings, apart: Callable[[Numbers, Numbers], Numbers]) -> 
 def _ratio(one: Numbers, other: Numbers) -> Numbers:
     import numpy as np
 
-    whole = one + other
-    out: Numbers = np.divide(one - other, whole, out=np.zeros(np.broadcast(one, other).shape), where=whole != 0) ** 2
+    whole, apart = one / 2 + other / 2, one / 2 - other / 2  # halves, whose sum is finite
+    out: Numbers = np.divide(apart, whole, out=np.zeros(np.broadcast(one, other).shape), where=whole != 0) ** 2
     return out
 
 

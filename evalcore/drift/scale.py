@@ -12,6 +12,8 @@ from schemas.judges import ScoreType
 FLOAT_BINS = 20
 MOST_BINS = 10_000
 """Of a range of whole numbers. None has so many items that five could be in each."""
+_EXACT = 2.0**53
+"""Above it every float is a whole number, which says nothing of the scale it is on."""
 _PLACES = 9
 """Decimals of a score's place between the bins' edges: 0.15 is where the fourth of 20 begins, and not a hair below."""
 Scores = NDArray[np.float64]
@@ -60,7 +62,7 @@ def fitting(scores: Scores) -> Scale | None:
     if not scores.size or not np.isfinite(scores).all():
         return None
     low, high = float(scores.min()), float(scores.max())
-    if (scores == np.floor(scores)).all():
+    if (scores == np.floor(scores)).all() and max(-low, high) <= _EXACT:
         known = next(((a, b) for a, b in ((0.0, 1.0), (1.0, 5.0)) if a <= low and high <= b), (low, high))
         return Scale(*known, whole=True)
     return Scale(0.0, 1.0, whole=False) if low >= 0 and high <= 1 else None

@@ -82,8 +82,10 @@ def interval(pearson: float, n: float) -> tuple[float, float]:
 
 def kish(weights: Series) -> float:
     """Returns how many pairs of equal weight say as much as these weighted ones."""
-    squares = float(weights @ weights)
-    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+    if not weights.size or not (largest := weights.max()) > 0:
+        return 0.0
+    scaled = weights / largest  # its squares are finite, and the sum of them is at least 1
+    return float(scaled.sum()) ** 2 / float(scaled @ scaled)
 
 
 def _pearson(one: Series, other: Series, weights: Series | None) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from evalcore.agreement.check import Rated
 from evalcore.inversion.check import SLICED_BY, Pairs
-from rampgate.checks.score_lines import weight_of
+from rampgate.checks.score_lines import id_of, weight_of
 from rampgate.ci_gate.inputs import BadFile, lines
 from schemas.checks.agreement import Level
 
@@ -30,19 +30,14 @@ class _Line:
         return BadFile(f"{self._path}:{self._number}: {field}: {what}")
 
     def name(self, field: str) -> str:
-        value = self._fields.get(field)
-        if isinstance(value, str) and value:
-            return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        raise self.wrong(field, "a name is needed")
+        return id_of(self._path, self._number, self._fields, field)
 
     def word(self, field: str) -> str:
         """The text of a field that a line may have; empty without it."""
         value = self._fields.get(field)
         if value is None or isinstance(value, str):
             return value or ""
-        raise self.wrong(field, "is no text")
+        raise self.wrong(field, "is no text; write one, or leave the field out")
 
     def text(self, field: str) -> str | None:
         value = self._fields.get(field)
@@ -54,7 +49,9 @@ class _Line:
             return value
         if value is None:
             raise self.wrong(field, "a number is needed; leave out the line where there is no score")
-        raise self.wrong(field, "is no finite number")
+        if isinstance(value, str):
+            raise self.wrong(field, f"{value[:80]!r} is text; write a number, without quotes")
+        raise self.wrong(field, f"{str(value)[:80]} is no number; write one")
 
 
 class _Coded:
@@ -104,7 +101,7 @@ def read_pairs(path: Path, *, sample: bool = False) -> dict[str, Pairs]:
             of = found[judge] = _PairsSoFar()
         before = of.items.setdefault(names.setdefault(item, item), number)
         if before != number:
-            raise line.wrong("item_id", f"{item[:80]!r} of {judge[:80]!r} is on line {before} too")
+            raise line.wrong("item_id", f"{item[:80]!r} of {judge[:80]!r} is on line {before} too; keep one")
         version = line.word("judge_version")
         if of.version is None:
             of.version = version
@@ -151,7 +148,7 @@ def read_ratings(path: Path, level_of: Callable[[str], Level]) -> dict[str, Rate
         annotator_at = of.annotators.setdefault(annotator, len(of.annotators))
         before = of.given.setdefault((item_at, annotator_at), number)
         if before != number:
-            raise line.wrong("annotator", f"{annotator[:80]!r} rated {item[:80]!r} on line {before} too")
+            raise line.wrong("annotator", f"{annotator[:80]!r} rated {item[:80]!r} on line {before} too; keep one")
         of.item_at.append(item_at)
         of.annotator_at.append(annotator_at)
         of.scores.append(score)
@@ -165,8 +162,10 @@ def _rating(line: _Line, level: Level) -> float | str:
     if label is not None:
         if level is not Level.NOMINAL:
             raise line.wrong("score", f"is text, which an annotator's rating is at nominal level only, not at {level}")
+        if not label.strip():
+            raise line.wrong("score", "is an empty label; leave out the line where there is none")
         return label
     score = line.score("score")
     if level is Level.RATIO and score < 0:
-        raise line.wrong("score", "is below zero, which nothing is on a ratio scale")
+        raise line.wrong("score", "is below zero, which nothing is on a ratio scale; it is one of an interval scale")
     return score

@@ -35,7 +35,8 @@ class ScoreColumn:
     def add(self, line: int, item: str, score: Any, weight: float = 1.0, day: date | None = None) -> None:
         """Raises BadFile for an item's second line, and for what is no score."""
         if (before := self.items.setdefault(item, line)) != line:
-            raise BadFile(f"{self.path}:{line}: item_id: {item[:80]!r} was scored by this judge on line {before}")
+            said = f"{item[:80]!r} was scored by this judge on line {before}; keep one"
+            raise BadFile(f"{self.path}:{line}: item_id: {said}")
         if score is None:
             self.unscored += 1
         elif isinstance(score, str) and score.strip().lower() in NOT_APPLICABLE:
@@ -47,7 +48,7 @@ class ScoreColumn:
             self.days.append(day.toordinal() if day is not None else 0)
         else:
             said = repr(score)[:80]
-            raise BadFile(f'{self.path}:{line}: score: {said} is none: a number, true, false, "N/A", or null')
+            raise BadFile(f'{self.path}:{line}: score: {said} is none: write a number, true, false, "N/A", or null')
 
 
 def read_scores(path: Path, *, sample: bool = False) -> dict[str, ScoreColumn]:
@@ -55,7 +56,7 @@ def read_scores(path: Path, *, sample: bool = False) -> dict[str, ScoreColumn]:
     BadFile."""
     found: dict[str, ScoreColumn] = {}
     for line, one in lines(path):
-        judge, item = (_id(path, line, one, name) for name in ("judge_id", "item_id"))
+        judge, item = (id_of(path, line, one, name) for name in ("judge_id", "item_id"))
         if "score" not in one:
             raise BadFile(f"{path}:{line}: score: is missing; null says that the judge gave none")
         column = found.setdefault(judge, ScoreColumn(path))
@@ -99,8 +100,11 @@ def day_of(path: Path, line: int, one: dict[str, Any]) -> date | None:
     return at.astimezone(UTC).date()
 
 
-def _id(path: Path, line: int, one: dict[str, Any], name: str) -> str:
+def id_of(path: Path, line: int, one: dict[str, Any], name: str) -> str:
+    """The id in a line's field. Raises BadFile."""
     found = one.get(name)
-    if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
-        raise BadFile(f"{path}:{line}: {name}: an id is needed, a text or a whole number")
-    return str(found)
+    if isinstance(found, str) and found.strip():
+        return found
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
+    raise BadFile(f"{path}:{line}: {name}: an id is needed, a text or a whole number")

@@ -6,8 +6,6 @@ Files are JSON Lines.
 from __future__ import annotations
 
 import io
-import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import orjson
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
+from rampgate.json_faults import NO_OBJECT, given_twice, refused
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
@@ -93,29 +92,12 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             one = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            if field := _no_number(line):
-                raise BadFile(f"{path}:{number}: {field}: is no finite number") from error
-            raise BadFile(f"{path}:{number}: not JSON: {error}; the file is JSON Lines, one object a line") from error
+            raise BadFile(f"{path}:{number}: {refused(line, error)}") from error
         if not isinstance(one, dict):
-            raise BadFile(f"{path}:{number}: not an object; the file is JSON Lines, one object a line")
+            raise BadFile(f"{path}:{number}: {NO_OBJECT}")
+        if field := given_twice(line, one):
+            raise BadFile(f"{path}:{number}: {field[:80]}: stands twice in this line; keep one")
         yield number, one
-
-
-def _no_number(line: bytes) -> str:
-    """The field that holds NaN or an infinity, which JSON does not have; empty where it is another fault."""
-    try:
-        one = json.loads(line)
-    except (ValueError, RecursionError):
-        return ""
-    return ".".join(_way_to_no_number(one) or ())
-
-
-def _way_to_no_number(one: object) -> tuple[str, ...] | None:
-    if isinstance(one, float) and not math.isfinite(one):
-        return ()
-    fields = one.items() if isinstance(one, dict) else enumerate(one) if isinstance(one, list) else ()
-    ways = ((str(name), _way_to_no_number(value)) for name, value in fields)
-    return next(((name, *way) for name, way in ways if way is not None), None)
 
 
 def _unwrapped(one: dict[str, Any]) -> dict[str, Any]:

