@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from evalcore.suite.comparison import SEED, Comparison, compare
+from evalcore.suite.comparison import SEED, Comparison, Difference, compare
 from evalcore.suite.pairing import Pair, Paired
 from schemas.verdicts import VerdictLevel
 
@@ -27,6 +27,8 @@ class SuiteCode(StrEnum):
     HEADLINE_REGRESSED = "headline_regressed"
     JUDGE_UNAVAILABLE = "judge_unavailable"
     SAFETY_CASES_REMOVED = "safety_cases_removed"
+    SAFETY_SUSPECT = "safety_suspect"
+    WORLD_MOVED = "world_moved"
     CASES_REMOVED = "cases_removed"
     CASES_CHANGED = "cases_changed"
     NOT_COMPARED = "not_compared"
@@ -61,11 +63,12 @@ class Judged:
 
     @property
     def headline_worse(self) -> bool:
-        return _headline_worse(self.comparison)
+        return headline_worse(self.comparison.headline)
 
 
 def judge(paired: Paired, seed: int = SEED) -> Judged:
-    """Decides by the plain rule (contracts, Definitions: on files nothing is confirmed by fresh samples)."""
+    """Decides by the plain rule (contracts, Definitions: on files nothing is confirmed by fresh samples; where both
+    sides can be asked again, see evalcore.suite.confirm)."""
     comparison = compare(paired, seed)
     found = _tripped(paired, comparison, best=False)
     best = compare(paired, seed, best=True) if paired.unscored else None
@@ -73,11 +76,14 @@ def judge(paired: Paired, seed: int = SEED) -> Judged:
         certain = {(one.code, one.slice) for one in _tripped(paired, best, best=True)}
         found = [one if (one.code, one.slice) in certain else _undecided(one, paired) for one in found]
     found += _to_be_looked_at(paired, comparison)
-    if any(one.code in BLOCKING for one in found):
-        verdict = VerdictLevel.FAIL
-    else:
-        verdict = VerdictLevel.WARN if found else VerdictLevel.PASS
-    return Judged(verdict, tuple(found), comparison, best)
+    return Judged(verdict_of(found), tuple(found), comparison, best)
+
+
+def verdict_of(reasons: Sequence[SuiteReason]) -> VerdictLevel:
+    """Returns the verdict that these reasons make."""
+    if any(one.code in BLOCKING for one in reasons):
+        return VerdictLevel.FAIL
+    return VerdictLevel.WARN if reasons else VerdictLevel.PASS
 
 
 def newly_failing(paired: Paired, *, best: bool = False) -> list[Pair]:
@@ -94,15 +100,14 @@ def _tripped(paired: Paired, comparison: Comparison, *, best: bool) -> list[Suit
         if one.worse:
             said = f"the slice {name!r} is worse by {-(one.delta or 0):.4g}, more than 2 σ ({2 * (one.error or 0):.4g})"
             out.append(SuiteReason(SuiteCode.SLICE_REGRESSED, said, name))
-    if _headline_worse(comparison):
-        whole = comparison.headline
+    if headline_worse(whole := comparison.headline):
         said = f"{paired.score!r} is worse by {-(whole.delta or 0):.4g} over all cases (p = {whole.p_value:.2g})"
         out.append(SuiteReason(SuiteCode.HEADLINE_REGRESSED, said))
     return out
 
 
-def _headline_worse(comparison: Comparison) -> bool:
-    whole = comparison.headline
+def headline_worse(whole: Difference) -> bool:
+    """Tells whether all cases are worse at p < 0.05."""
     return whole.delta is not None and whole.delta < 0 and whole.p_value is not None and whole.p_value < SURE
 
 
