@@ -32,7 +32,7 @@ FLIPS = 2_000
 
 @dataclass
 class Counts:
-    """In how many `comparisons` the first slice, any slice and the headline tripped the plain rules, and in how many the
+    """In how many comparisons the first slice, any slice and the headline tripped the plain rules, and in how many the
     candidate was blocked as shipped."""
 
     comparisons: int = 0
