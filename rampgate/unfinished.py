@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
 
 from evalcore.registry.judge import digest
@@ -47,15 +48,40 @@ class Part:
 
 
 class Unfinished:
-    """One run's file. Without one, where none can be written or another run has it, answers are kept for nobody."""
+    """One run's file. Without one, where none can be written or another run has it, answers are kept for nobody.
 
-    def __init__(self, file: int | None = None, held: dict[str, dict[str, str]] | None = None) -> None:
-        self._file, self._held = file, held or {}
+    `began`: when the run did, in seconds, also where it was killed since then.
+    """
+
+    def __init__(
+        self,
+        began: float,
+        path: Path | None = None,
+        file: int | None = None,
+        held: dict[str, dict[str, str]] | None = None,
+    ) -> None:
+        self.began, self._path, self._file, self._held = began, path, file, held or {}
 
     @property
     def answers(self) -> int:
         """How many answers there are, an earlier run's too."""
         return sum(len(part) for part in self._held.values())
+
+    @property
+    def name(self) -> str:
+        """The run's: another one has another, and the same one has the same after a kill."""
+        return digest([str(self._path), self.began, None if self._file is not None else os.getpid()])
+
+    def beside(self, kind: str) -> Path | None:
+        """A place for what the run makes meanwhile, which is forgotten with it; None where nothing is kept."""
+        return self._path.with_suffix(f".{kind}{SUFFIX}") if self._path is not None else None
+
+    def begin_anew(self) -> None:
+        """Forget the earlier run's answers: what it made is not there."""
+        self._held.clear()
+        if self._file is not None:
+            self.began = time.time()
+            _begin(self._file, self.began)
 
     def part(self, name: str) -> ScoreCache:
         if self._file is None:
@@ -64,22 +90,24 @@ class Unfinished:
 
 
 @contextmanager
-def unfinished(beside: Path | None, *inputs: object, now: Callable[[], float] = time.time) -> Iterator[Unfinished]:
+def unfinished(
+    beside: Path | None, *inputs: object, now: Callable[[], float] = time.time, what: str = "answers"
+) -> Iterator[Unfinished]:
     """The answers that a killed run with the same inputs left beside the file, for this one to go on with. They are
-    taken away when the context ends without an error."""
+    taken away when the context ends without an error. `what` they are called."""
     opened = _opened(beside, digest(list(inputs)), now) if beside is not None else None
     if opened is None:
-        yield Unfinished()
+        yield Unfinished(now())
         return
     path, file, began = opened
     try:
         held, began = _read(file, began, now())
-        work = Unfinished(file, held)
+        work = Unfinished(began, path, file, held)
         if work.answers:
             at = datetime.fromtimestamp(began, UTC).isoformat(timespec="minutes")
             sys.stderr.write(
-                f"goes on with {work.answers} answers of a run that began at {at} and did not end; "
-                f"to ask anew delete {path}\n"
+                f"goes on with {work.answers} {what} of a run that began at {at} and did not end; "
+                f"to begin anew delete {path}\n"
             )
         try:
             yield work
@@ -96,7 +124,7 @@ def _opened(beside: Path, inputs: str, now: Callable[[], float]) -> tuple[Path, 
     """The run's file, which is this process's alone; None where there can be none, which stderr says."""
     path = beside.with_name(f".{beside.name}.{inputs[:12]}{SUFFIX}")
     try:
-        for other in path.parent.glob(f".{beside.name}.*{SUFFIX}"):
+        for other in path.parent.glob(f".{escape(beside.name)}.*{SUFFIX}"):
             if other.stat().st_mtime < now() - LONGEST:
                 other.unlink(missing_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -120,8 +148,7 @@ def _read(file: int, began: float, now: float) -> tuple[dict[str, dict[str, str]
         head, *lines = reader.read().split(b"\n")
     known = _number(head)
     if known is None or not now - LONGEST <= known <= now:
-        os.ftruncate(file, 0)
-        os.write(file, f"{began!r}\n".encode())
+        _begin(file, began)
         return {}, began
     held: dict[str, dict[str, str]] = {}
     for line in lines:
@@ -132,6 +159,11 @@ def _read(file: int, began: float, now: float) -> tuple[dict[str, dict[str, str]
         held.setdefault(part, {})[key] = value
     os.write(file, b"\n")  # what a kill cut off stays a line of its own
     return held, known
+
+
+def _begin(file: int, began: float) -> None:
+    os.ftruncate(file, 0)
+    os.write(file, f"{began!r}\n".encode())
 
 
 def _number(head: bytes) -> float | None:

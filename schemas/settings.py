@@ -148,14 +148,14 @@ def parse_seconds(text: str) -> int:
     return seconds
 
 
-def parse_moment(text: str) -> int:
-    """Returns milliseconds since 1970, read from how long ago (`2h`, `7d`) or an ISO 8601 time (UTC where it names no
-    zone).
+def parse_moment(text: str, now_ms: int | None = None) -> int:
+    """Returns milliseconds since 1970, read from how long ago (`2h`, `7d`), counted from `now_ms` where it is given, or
+    an ISO 8601 time (UTC where it names no zone).
 
     Raises ValueError with what would be right.
     """
     try:
-        return round((time.time() - parse_seconds(text)) * 1000)
+        return round((time.time() if now_ms is None else now_ms / 1000) * 1000 - parse_seconds(text) * 1000)
     except ValueError:
         pass
     try:

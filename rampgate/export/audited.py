@@ -28,17 +28,24 @@ async def audited(
     caller: str,
     vertical: str,
     query: dict[str, Any],
+    seen: set[str],
     limit: int | None = None,
+    number: int = 0,
 ) -> AsyncGenerator[list[TurnView], None]:
     """The turns of each page that match, at most `limit` in all, where there are any. Keeps no page. Raises Unavailable
-    where a page can't be audited: it is not handed on, and none after it."""
-    left, number = limit, 0
+    where a page can't be audited: it is not handed on, and none after it.
+
+    A response in `seen` is passed over, and what is handed on comes to be there: a trace that is added meanwhile may
+    answer it once more. `number`: of the last page that an earlier process handed on."""
+    left = limit
     async for page in pages:
-        found = [view for view in page if matches(where, view)][:left]
+        new = {view.response_id: view for view in page if view.response_id not in seen and matches(where, view)}
+        found = list(new.values())[:left]
         if found:
             number += 1
             ids = [view.response_id for view in found]
             await record(audit, ids, caller=caller, vertical=vertical, query={**query, "page": number})
+            seen.update(ids)
             yield found
         if left is not None:
             left -= len(found)
@@ -56,15 +63,19 @@ async def audited_pairs(
     vertical: str,
     query: dict[str, Any],
     left_out: Counter[str],
+    seen: set[str],
     limit: int | None = None,
+    number: int = 0,
 ) -> AsyncGenerator[list[dict[str, Any]], None]:
     """The pairs of each page's chains, at most `limit` in all, as lines; what is left out is counted. A chain comes
-    whole or not at all. A page's record tells of each response of which a text is shown, once. Raises Unavailable as
-    `audited` does."""
-    left, number = limit, 0
+    whole or not at all, and not where its last answer is in `seen`. A page's record tells of each response of which a
+    text is shown, once. Raises Unavailable, and counts pages, as `audited` does."""
+    left = limit
     async for whole in _whole_chains(pages, chains):
         lines: list[dict[str, Any]] = []
         for of_chain in pairs(whole, where, left_out):
+            if of_chain[0]["chosen_response_id"] in seen:
+                continue
             if left is not None and len(lines) + len(of_chain) > left:
                 left_out[LIMIT] += 1
                 left = len(lines)
@@ -75,6 +86,7 @@ async def audited_pairs(
         if lines:
             number += 1
             await record(audit, shown(lines), caller=caller, vertical=vertical, query={**query, "page": number})
+            seen.update(line["chosen_response_id"] for line in lines)
             yield lines
         if left is not None:
             left -= len(lines)

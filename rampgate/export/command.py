@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sys
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import ExitStack, aclosing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from agents.ports import Unauthorized, Unavailable
 from evalcore.selection.where import BadWhere, Comparison, Where, needed_scores, parse_where, printed
 from rampgate.console import BadQuery, Failure, plain, print_json, run, user
 from rampgate.export.audited import audited, audited_pairs
 from rampgate.export.chains import Chains
-from rampgate.export.lines import encoded, line
+from rampgate.export.lines import line
 from rampgate.export.pairs import LEFT_OUT, LIMIT
+from rampgate.export.writing import Unread, Written, to_file, to_stdout
 from rampgate.logs import configure_logs
 from rampgate.opik_reading import opened
 from rampgate.progress import Progress, progress, stderr
-from rampgate.registry.file_writer import replacing
-from rampgate.registry.verticals import load_verticals
+from rampgate.registry.verticals import load_verticals, workspace_of
 from rampgate.registry.view import UnknownName
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
@@ -37,7 +34,6 @@ from streams.queries.audit import Audit
 from streams.queries.turn_pages import turn_pages
 from streams.retry import WallClock
 
-Lines = AsyncGenerator[list[dict[str, Any]], None]
 RETRY_SECONDS = 60.0
 """How long a page is asked for again where Opik is silent."""
 
@@ -54,90 +50,108 @@ class Options:
     pairs: bool = False
 
 
-@dataclass
-class Done:
-    """What was exported so far; `left_out` has what pairs were not, by reason."""
+class _Export:
+    """One export: of which turns, for whom."""
 
-    lines: int = 0
-    pages: int = 0
-    without_text: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    def __init__(self, settings: Settings, options: Options) -> None:
+        """Raises Failure for what the caller has to correct."""
+        self.settings, self.options = settings, options
+        self.owner, self.where = _owner(settings, options.vertical), _where(options)
+        if options.as_json and options.output is None:
+            raise Failure("--json: stdout has the summary then; say with --output FILE where the lines go")
+        self.caller, self.clock = f"cli:{user()}", WallClock()
+        if self.since(until := self.clock.now_ms()) >= until:
+            raise Failure(f"--since: {options.since[:64]} is not in the past")
 
+    def since(self, until_ms: int) -> int:
+        try:
+            return parse_moment(self.options.since, until_ms)
+        except ValueError as error:
+            raise Failure(BadQuery(str(error), "since").as_option()) from error
 
-class Unread(Exception):
-    """Nobody reads stdout any more."""
+    def query(self, written: Written) -> dict[str, Any]:
+        """What is asked, as its records and the summary have it."""
+        asked = {
+            "where": printed(self.where), "since": _iso(self.since(written.until_ms)), "until": _iso(written.until_ms),
+            "limit": self.options.limit, "export": written.name,
+        }  # fmt: skip
+        return asked | ({"pairs": True} if self.options.pairs else {})
+
+    def target(self) -> AbstractAsyncContextManager[Written]:
+        """Where the lines go, which has those of the same export that was killed."""
+        options = self.options
+        if options.output is None:
+            return nullcontext(to_stdout(uuid4().hex[:16], self.clock.now_ms()))
+        response = "chosen_response_id" if options.pairs else "response_id"
+        opik = (self.settings.opik, workspace_of(self.owner, self.settings), self.owner.project)
+        asked = (printed(self.where), options.since, options.limit, options.pairs, self.owner.reroll_window_seconds)
+        beside = Path(os.path.realpath(options.output))
+        return to_file(beside, response, "export", self.caller, self.owner.name, *opik, *asked)
+
+    async def run(self, shown: Progress) -> Written:
+        """Write all lines. Raises Unread, Unauthorized, Unavailable and OSError."""
+        settings = self.settings
+        async with self.target() as written:
+            if self.options.limit is not None and written.lines >= self.options.limit:
+                return written
+            producer = Producer(make_access(settings))
+            audit = Audit(producer, Topics(settings.topic_prefix, settings.audit_topic).audit, self.clock)
+            try:
+                async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS) as traces:
+                    work = self._pairs if self.options.pairs else self._turns
+                    await work(traces, audit, written, shown)
+            finally:
+                await producer.close()
+        return written
+
+    async def _turns(self, traces: OpikTraces, audit: Audit, written: Written, shown: Progress) -> None:
+        pages = turn_pages(
+            traces, self.owner.project, vertical=self.owner.name, since_ms=self.since(written.until_ms),
+            until_ms=written.until_ms, whole=True, having=needed_scores(self.where), after=written.after,
+        )  # fmt: skip
+        async with aclosing(audited(pages, self.where, audit, **self._named(written))) as chosen:
+            async for page in chosen:
+                lines = [line(view) for view in page]
+                without = sum(one["user_query"] is None or one["agent_response"] is None for one in lines)
+                await written.add(lines, after=str(page[-1].trace["id"]), without_text=without)
+                shown.at(written.lines)
+
+    async def _pairs(self, traces: OpikTraces, audit: Audit, written: Written, shown: Progress) -> None:
+        """Reads the window from its beginning also where an export goes on: a chain may reach over many pages."""
+        chains = Chains(
+            self.owner.project, since_ms=self.since(written.until_ms), until_ms=written.until_ms,
+            window_ms=round(self.owner.reroll_window_seconds * 1000),
+        )  # fmt: skip
+        # Whatever the filter needs of rejected answers, the one after them may lack.
+        pages = turn_pages(
+            traces, self.owner.project, vertical=self.owner.name, since_ms=chains.reach_ms,
+            until_ms=written.until_ms, whole=True,
+        )  # fmt: skip
+        found = audited_pairs(
+            pages, chains, self.where, audit, left_out=written.left_out, **self._named(written)
+        )  # fmt: skip
+        async with aclosing(found) as chosen:
+            async for lines in chosen:
+                await written.add(lines)
+                shown.at(written.lines)
+
+    def _named(self, written: Written) -> dict[str, Any]:
+        limit = self.options.limit
+        return {
+            "caller": self.caller, "vertical": self.owner.name, "query": self.query(written), "seen": written.seen,
+            "limit": limit if limit is None else limit - written.lines, "number": written.pages,
+        }  # fmt: skip
 
 
 def export_turns(settings: Settings, options: Options) -> int:
     """Export, and return the exit code. Raises Failure for what the caller has to correct and for a part out of
     reach."""
     configure_logs("error", "console")
-    owner, where = _owner(settings, options.vertical), _where(options)
-    if options.as_json and options.output is None:
-        raise Failure("--json: stdout has the summary then; say with --output FILE where the lines go")
-    clock = WallClock()
-    until = clock.now_ms()
-    try:
-        since = parse_moment(options.since)
-    except ValueError as error:
-        raise Failure(BadQuery(str(error), "since").as_option()) from error
-    if since >= until:
-        raise Failure(f"--since: {options.since[:64]} is not in the past")
-    query: dict[str, Any] = {
-        "where": printed(where), "since": _iso(since), "until": _iso(until), "limit": options.limit,
-    }  # fmt: skip
-    if options.pairs:
-        query["pairs"] = True
-    done, digest = Done(), hashlib.sha256()
-    named: dict[str, Any] = {
-        "caller": f"cli:{user()}", "vertical": owner.name, "query": query, "limit": options.limit,
-    }  # fmt: skip
-
-    async def turns(traces: OpikTraces, audit: Audit) -> Lines:
-        pages = turn_pages(
-            traces, owner.project, vertical=owner.name, since_ms=since, until_ms=until,
-            whole=True, having=needed_scores(where),
-        )  # fmt: skip
-        async with aclosing(audited(pages, where, audit, **named)) as chosen:
-            async for page in chosen:
-                lines = [line(view) for view in page]
-                done.without_text += sum(one["user_query"] is None or one["agent_response"] is None for one in lines)
-                yield lines
-
-    async def pairs(traces: OpikTraces, audit: Audit) -> Lines:
-        window = round(owner.reroll_window_seconds * 1000)
-        chains = Chains(owner.project, since_ms=since, until_ms=until, window_ms=window)
-        # Whatever the filter needs of rejected answers, the one after them may lack.
-        pages = turn_pages(
-            traces, owner.project, vertical=owner.name, since_ms=chains.reach_ms, until_ms=until, whole=True
-        )
-        async with aclosing(audited_pairs(pages, chains, where, audit, left_out=done.left_out, **named)) as chosen:
-            async for lines in chosen:
-                yield lines
-
-    async def export(write: Callable[[bytes], object], shown: Progress) -> None:
-        producer = Producer(make_access(settings))
-        audit = Audit(producer, Topics(settings.topic_prefix, settings.audit_topic).audit, clock)
+    export = _Export(settings, options)
+    owner = export.owner
+    with progress(f"export of {owner.name}", options.limit, unit="pairs" if options.pairs else "turns") as shown:
         try:
-            async with opened(settings, owner, retry_seconds=RETRY_SECONDS) as traces:
-                chosen = pairs(traces, audit) if options.pairs else turns(traces, audit)
-                async with aclosing(chosen):
-                    async for lines in chosen:
-                        content = encoded(lines)
-                        digest.update(content)
-                        write(content)
-                        done.lines += len(lines)
-                        done.pages += 1
-                        shown.at(done.lines)
-        finally:
-            await producer.close()
-
-    with ExitStack() as stack:
-        unit = "pairs" if options.pairs else "turns"
-        shown = stack.enter_context(progress(f"export of {owner.name}", options.limit, unit=unit))
-        try:
-            write = stack.enter_context(_target(options.output))
-            run(lambda: export(write, shown))
+            written = run(lambda: export.run(shown))
         except Unread:
             return 0
         except Unauthorized as error:
@@ -150,13 +164,14 @@ def export_turns(settings: Settings, options: Options) -> int:
             where_to = f"--output: {options.output}" if options.output else "stdout"
             raise Failure(f"{where_to}: can't be written: {error}") from error
     summary = {
-        "vertical": owner.name, "project": owner.project, **query,
-        "lines": done.lines, "pages": done.pages, "without_text": done.without_text,
-        "limit_reached": options.limit is not None and (done.lines == options.limit or done.left_out[LIMIT] > 0),
-        "output": str(options.output) if options.output else None, "sha256": digest.hexdigest(),
+        "vertical": owner.name, "project": owner.project, **export.query(written),
+        "lines": written.lines, "pages": written.pages, "without_text": written.without_text,
+        "limit_reached": options.limit is not None
+        and (written.lines == options.limit or written.left_out[LIMIT] > 0),
+        "output": str(options.output) if options.output else None, "sha256": written.sha256,
     }  # fmt: skip
     if options.pairs:
-        summary["left_out"] = {reason: done.left_out[reason] for reason in LEFT_OUT}
+        summary["left_out"] = {reason: written.left_out[reason] for reason in LEFT_OUT}
     if options.as_json:
         print_json(summary)
     else:
@@ -177,28 +192,6 @@ def _where(options: Options) -> Where:
     except BadWhere as error:
         raise Failure(BadQuery(str(error), "where").as_option()) from error
     return where if options.sub_agent is None else (*where, Comparison("", "sub_agent", "=", options.sub_agent))
-
-
-@contextmanager
-def _target(output: Path | None) -> Iterator[Callable[[bytes], object]]:
-    """Where the lines go: a file that appears whole when all are there, or stdout, page by page."""
-    if output is not None:
-        with replacing(output) as file:
-            yield file.write
-        return
-
-    def write(content: bytes) -> None:
-        try:
-            sys.stdout.write(content.decode())
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            # What is left in its buffer goes nowhere, in silence, when the interpreter ends.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
-            raise Unread from error
-
-    yield write
 
 
 def _tell(summary: dict[str, Any]) -> None:

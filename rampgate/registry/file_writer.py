@@ -17,9 +17,10 @@ def replace_file(path: Path, text: str) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, held: Path | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which becomes the one at `path` when the context ends well, keeping the mode of an existing
-    one and following a link.
+    one and following a link. It is a new one; or `held`, in the same folder, which may have a beginning already and
+    stays when the context ends with an error.
 
     Raises OSError, and PermissionError for a read-only file, which a rename would replace nevertheless.
     """
@@ -28,16 +29,20 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     if not mode & 0o222:
         raise PermissionError(None, "is read-only", str(path))
     # The registry reads no file whose name begins with a dot.
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    if held is None:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    else:
+        handle, name = os.open(held, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), str(held)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "r+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(mode)
         Path(name).replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        if held is None:
+            Path(name).unlink(missing_ok=True)
         raise
 
 

@@ -31,9 +31,9 @@ class Ran:
         return json.loads(self.out)
 
 
-def in_process_of_its_own(environment: dict[str, str], *arguments: str) -> Ran:
+def in_process_of_its_own(environment: dict[str, str], *arguments: str, module: str = "rampgate") -> Ran:
     with TemporaryFile() as out, TemporaryFile() as err:
-        ran = Forked(arguments, environment, out, err)
+        ran = Forked(arguments, environment, out, err, module=module)
         try:
             code = ran.wait(90)
         finally:

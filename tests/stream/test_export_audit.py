@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,44 +62,77 @@ def turns(dev: DevStack) -> set[str]:
     return {f"r-{number}" for number in range(0, 2 * MANY, 2)}
 
 
-def audited(dev: DevStack, exported: int) -> list[dict[str, Any]]:
-    """The audit records, once they tell of so many turns, and of no more."""
+def audited(dev: DevStack, export: str, exported: int) -> list[dict[str, Any]]:
+    """The records of an export, of each page the last, once they tell of so many turns."""
     consumer = Consumer(
-        {"bootstrap.servers": dev.addresses["kafka"], "group.id": "auditor", "auto.offset.reset": "earliest"}
+        {"bootstrap.servers": dev.addresses["kafka"], "group.id": export, "auto.offset.reset": "earliest"}
     )
     consumer.subscribe(["ps5.query_audit"])
-    found: list[dict[str, Any]] = []
+    found: dict[int, dict[str, Any]] = {}
 
-    def enough() -> bool:
+    def read() -> bool:
         message = consumer.poll(0.5)
         if message is not None and message.error() is None:
-            found.append(json.loads(message.value()))
-        return sum(record["count"] for record in found) >= exported
+            record = json.loads(message.value())
+            if record["query"]["export"] == export:
+                found[record["query"]["page"]] = record
+        return message is not None
 
-    until(enough, "the audit records")
-    assert consumer.poll(0.5) is None
+    until(lambda: not read() and sum(record["count"] for record in found.values()) >= exported, "the audit records")
     consumer.close()
-    return found
+    return [found[page] for page in sorted(found)]
 
 
-def test_pf9_ac12_counts_and_hashes_on_kafka_are_those_of_the_file(dev: DevStack, tmp_path: Path) -> None:
-    expected, file = turns(dev), tmp_path / "down.jsonl"
-    ran = rampgate(
-        dev, "export", "--where", "feedback_scores.user_signal_thumbs < 0", "--vertical", "receipts",
-        "--output", str(file), "--json",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
-    assert {line["response_id"] for line in lines} == expected
-    assert len(lines) == MANY
-    assert all(line["user_query"].startswith("question ") for line in lines)
-    assert all(line["agent_response"].startswith("answer ") for line in lines)
-    records = audited(dev, MANY)
-    assert len(records) == ran.json["pages"] > 1
+def told(records: list[dict[str, Any]], lines: list[dict[str, Any]]) -> None:
+    """The records tell of these lines, page by page, and of no others."""
     begin = 0
     for record in records:
         assert (record["purpose"], record["vertical"]) == ("eval", "receipts")
         ids = sorted(line["response_id"] for line in lines[begin : begin + record["count"]])
         assert record["response_ids_sha256"] == hashlib.sha256("\n".join(ids).encode()).hexdigest()
         begin += record["count"]
-    assert begin == MANY, "the records tell of every line"
+    assert begin == len(lines)
+
+
+@pytest.fixture(scope="module")
+def expected(dev: DevStack) -> set[str]:
+    return turns(dev)
+
+
+WORDS = ("export", "--where", "feedback_scores.user_signal_thumbs < 0", "--vertical", "receipts", "--json")
+
+
+def test_pf9_ac12_counts_and_hashes_on_kafka_are_those_of_the_file(
+    dev: DevStack, expected: set[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "down.jsonl"
+    ran = rampgate(dev, *WORDS, "--output", str(file))
+    assert ran.code == 0, ran.err
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert {line["response_id"] for line in lines} == expected
+    assert len(lines) == MANY
+    assert all(line["user_query"].startswith("question ") for line in lines)
+    assert all(line["agent_response"].startswith("answer ") for line in lines)
+    records = audited(dev, ran.json["export"], MANY)
+    assert len(records) == ran.json["pages"] > 1
+    told(records, lines)
+
+
+def test_pf9_ac12_an_export_killed_between_audit_and_lines_goes_on_and_its_records_are_those_of_the_file(
+    dev: DevStack, expected: set[str], tmp_path: Path
+) -> None:
+    """SIGKILL before the first page is written, and, once it is there, before the second one is."""
+    file = tmp_path / "down.jsonl"
+    for page in (1, 2):
+        killed = rampgate(dev, str(page), *WORDS, "--output", str(file), module="tests.stream.killed_export")
+        assert killed.code == -signal.SIGKILL, killed.err
+        assert not file.exists()
+    ran = rampgate(dev, *WORDS, "--output", str(file))
+    assert ran.code == 0, ran.err
+    assert "goes on with 1 pages of lines" in ran.err
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert {line["response_id"] for line in lines} == expected
+    assert len(lines) == MANY
+    records = audited(dev, ran.json["export"], MANY)
+    assert len(records) == ran.json["pages"]
+    told(records, lines)

@@ -20,6 +20,7 @@ import pytest
 from agents.ports import Unavailable
 from rampgate.export import command
 from rampgate.export.command import Options, export_turns
+from rampgate.export.writing import Written
 from rampgate.local.opik.server import start
 from rampgate.settings_sources import load_settings
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
@@ -158,11 +159,52 @@ async def test_pf9_ac12_without_audit_there_is_no_line(
     ran = await export(rig)
     assert (ran.code, "can't be audited" in ran.err) == (2, True)
     assert [one["response_id"] for one in lines(ran.out)] == ["r-4", "r-3"], "what is audited, and no more"
+
+
+async def test_pf9_ac12_an_export_that_failed_goes_on_with_the_same_command_and_its_records_are_of_one_export(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the window of the one that failed: turns that came since are none of its."""
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(5):
+        await add(rig, f"r-{number}", 20 - number)
     file = tmp_path / "out.jsonl"
-    sink.failing_after = 2
-    ran = await export(rig, "--output", str(file))
-    assert ran.code == 2
-    assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == [], "no half of a file"
+    sink.failing_after = 1
+    failed = await export(rig, "--output", str(file))
+    assert (failed.code, "can't be audited" in failed.err, file.exists()) == (2, True, False)
+    sink.failing_after = None
+    await add(rig, "since-then", 0)
+    ran = await export(rig, "--output", str(file), "--json")
+    assert (ran.code, "goes on with 1 pages of lines" in ran.err) == (0, True), ran.err
+    found = lines(file.read_text())
+    assert [one["response_id"] for one in found] == ["r-4", "r-3", "r-2", "r-1", "r-0"]
+    assert (ran.json["lines"], ran.json["pages"]) == (5, 3)
+    assert ran.json["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert [record["count"] for record in sink.records] == [2, 2, 1]
+    assert [record["query"]["page"] for record in sink.records] == [1, 2, 3]
+    assert {record["query"]["export"] for record in sink.records} == {ran.json["export"]}
+    assert len({record["query"]["until"] for record in sink.records}) == 1
+    assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == ["out.jsonl"]
+
+
+async def test_a_response_that_another_trace_answers_meanwhile_is_a_line_once(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A late trace of it that began earlier stands on a page that is yet to come."""
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 1)
+    for number in range(3):
+        await add(rig, f"r-{number}", 20 - number)
+    real, loop = Written.add, asyncio.get_running_loop()
+
+    async def added_to(self: Written, page: Any, **named: Any) -> None:
+        await real(self, page, **named)
+        if self.pages == 1:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(add(rig, "r-2", 30), loop))
+
+    monkeypatch.setattr(Written, "add", added_to)
+    file = tmp_path / "out.jsonl"
+    assert (await export(rig, "--output", str(file))).code == 0
+    assert [one["response_id"] for one in lines(file.read_text())] == ["r-2", "r-1", "r-0"]
 
 
 async def test_texts_survive_whatever_stands_in_them(rig: Rig, tmp_path: Path) -> None:
@@ -253,7 +295,7 @@ async def test_pf9_ac12_a_file_that_cant_be_written_leaves_records_of_more_and_n
     def full(one: Any) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(command, "encoded", full)
+    monkeypatch.setattr("rampgate.export.writing.encoded", full)
     file = tmp_path / "out.jsonl"
     ran = await export(rig, "--output", str(file))
     assert (ran.code, "No space left on device" in ran.err) == (2, True)

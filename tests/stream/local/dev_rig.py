@@ -21,9 +21,9 @@ def get(dev: DevStack, path: str) -> tuple[int, Any]:
     return answer.status_code, answer.json() if answer.text.startswith("{") else answer.text
 
 
-def rampgate(dev: DevStack, *arguments: str) -> Ran:
+def rampgate(dev: DevStack, *arguments: str, module: str = "rampgate") -> Ran:
     addresses = {f"RAMPGATE_{name.upper()}": str(dev.addresses[name]) for name in ("kafka", "redis", "opik")}
-    return in_process_of_its_own({**os.environ, **addresses}, *arguments)
+    return in_process_of_its_own({**os.environ, **addresses}, *arguments, module=module)
 
 
 def send(dev: DevStack, name: str, *events: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ def ids_of_pages(
 ) -> AsyncIterator[list[str]]:
     """The responses of which each page of lines shows a text."""
     audit = Audit(cast(Producer, sink), "audit", ManualClock())
-    named: dict[str, Any] = {"caller": "c", "vertical": "receipts", "query": {}, "limit": limit}
+    named: dict[str, Any] = {"caller": "c", "vertical": "receipts", "query": {}, "limit": limit, "seen": set()}
     pages = each(pages_of(views, size))
 
     async def ids() -> AsyncIterator[list[str]]:
