@@ -133,3 +133,34 @@ def report_command(
     from rampgate.suite.report.runs import Options, report_runs
 
     raise typer.Exit(report_runs(Options(tuple(runs), score, scale, tuple(report or ()), format, as_json)))
+
+
+@group.command("blame")
+def blame_command(
+    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
+    baseline: Annotated[Path, typer.Option(help="the baseline's results")],
+    base: Annotated[str, typer.Option(metavar="REF", help="the commit, or branch, that the baseline is of")] = "main",
+    candidate: Annotated[
+        Path | None, typer.Option(help="the candidate's results; default: where `suite run` left them")
+    ] = None,
+    cases: Annotated[int, typer.Option(min=1, max=50, help="cases to ask again, the worst first")] = 10,
+    store: Annotated[
+        Path | None, typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of the test; the same, the same digits")] = 20_260_101,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Name the changed part of the candidate that makes cases fall.
+
+    The cases that block are asked again, six fresh samples each: as the candidate is, with all changed parts as they
+    are in git at --base, and with each one alone as it is there. It names the part, or says that only together they do
+    it, or that none alone does. Exit code 0, whoever it is.
+
+    Example: rampgate suite blame examples/suite/suite.yaml --baseline main.jsonl --base origin/main
+    """
+    from rampgate.suite.blame.command import Options, blame_suite
+
+    raise typer.Exit(
+        blame_suite(Options(suite_file, baseline, candidate, base, cases, store, seed, configs, as_json))
+    )  # fmt: skip

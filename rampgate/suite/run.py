@@ -6,7 +6,7 @@ With a baseline it says whether the candidate regresses, by the same rule as `su
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -80,13 +80,10 @@ def run_suite(options: Options) -> int:
     except BadFile as error:
         raise Failure(str(error)) from error
     registry = registry_of(settings, suite.file.vertical) if suite.file.judges else None
-    judges = _judges(suite.file, registry)
+    judges = judges_of(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     home = suite.folder / FOLDER
-    out = (
-        options.out
-        or home / f"{suite.file.suite}-{suite.configuration[:12]}-{'smoke' if options.smoke else 'full'}.jsonl"
-    )
+    out = options.out or results_file(suite, smoke=options.smoke)
     try:
         for folder in (out.parent, (options.store or home / STORE).parent):
             folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +124,14 @@ def run_suite(options: Options) -> int:
     return _tell(told, compared, options, spend)
 
 
-def _judges(file: SuiteFile, registry: Registry | None) -> list[Judge]:
+def results_file(suite: Suite, *, smoke: bool) -> Path:
+    """Where results go that no other place is named for."""
+    kind = "smoke" if smoke else "full"
+    return suite.folder / FOLDER / f"{suite.file.suite}-{suite.configuration[:12]}-{kind}.jsonl"
+
+
+def judges_of(file: SuiteFile, registry: Registry | None) -> list[Judge]:
+    """The suite's judges. Raises Failure."""
     if registry is None:
         return []
     try:
@@ -207,14 +211,20 @@ def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, 
     return 0 if told["verdict"] in PASSED else 1
 
 
-def _comparison(options: Options, suite: Suite, judges: list[Judge], out: Path) -> Comparison:
-    """How the results are held against the baseline's: on the scale of the score that the suite names."""
+def score_of(suite: Suite, judges: Sequence[Judge]) -> tuple[str, tuple[float, float], float]:
+    """The score that gates look at, its scale, and below which value a case of safety fails."""
     score, scale, safe_at = suite.file.score, (0.0, 1.0), 1.0
     for name, judge in zip(suite.file.judges, judges, strict=True):
         if name == score:
             score, scale, safe_at = judge.id, judge.score_range, float(judge.default_threshold)
     if suite.file.safe_at is not None:
         safe_at = float(suite.file.safe_at)
+    return score, scale, safe_at
+
+
+def _comparison(options: Options, suite: Suite, judges: list[Judge], out: Path) -> Comparison:
+    """How the results are held against the baseline's: on the scale of the score that the suite names."""
+    score, scale, safe_at = score_of(suite, judges)
     return Comparison(
         options.baseline or out, out, score, scale, tuple(suite.file.safety), safe_at, options.seed, as_json=False,
         let_go=options.let_go,

@@ -28,13 +28,15 @@ from rampgate.worker.gates import call_limits
 
 @dataclass(frozen=True)
 class Session:
-    """The suite's cases, or those of the smoke set, each as often as the suite says."""
+    """The suite's cases, or those of the smoke set, each as often as the suite says. Samples `after` that number are
+    others than those of before."""
 
     settings: Settings
     suite: Suite
     smoke: bool
     rubric: Rubric
     store: KeptFile
+    after: int = 0
 
     async def plan(self) -> dict[str, Any]:
         """What `run` will ask and cost. Asks nobody."""
@@ -77,7 +79,8 @@ class Session:
         return Generator(self.suite.configuration, ask, answers, traces, told=told, room=room)
 
     async def _known(self, generator: Generator) -> list[tuple[SuiteCase, int, Known]]:
-        wanted = [(case, sample) for sample in range(1, self.suite.file.samples + 1) for case in self._cases]
+        numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
+        wanted = [(case, sample) for sample in numbers for case in self._cases]
         held = await generator.known([_wanted(case, sample) for case, sample in wanted])
         return [(case, sample, one) for (case, sample), one in zip(wanted, held, strict=True)]
 

@@ -1,0 +1,1 @@
+"""`rampgate suite blame`: which changed part makes cases fail."""

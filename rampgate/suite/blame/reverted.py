@@ -1,0 +1,117 @@
+"""Makes of a candidate what it would be with a changed part reverted: a copy of the suite's folder with that part's
+files as they are in the baseline's commit, and its values as they were there."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure
+from rampgate.registry.rule_history import NoHistory, commit_of, git, git_bytes
+from rampgate.suite.suite_files import Suite
+from schemas.checks.suite import Part
+
+LEFT: Final = (".rampgate", ".git", "__pycache__", ".venv", "venv", "node_modules")
+"""Folders that a copy is without; an interpreter among them is used where it stands."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The suite as it is, and as it is in the baseline's commit."""
+
+    candidate: Suite
+    baseline: Suite
+
+    @property
+    def changed(self) -> list[str]:
+        """The parts that differ, those that one side alone has among them."""
+        now, then = self.candidate.parts, self.baseline.parts
+        return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
+
+
+def sides(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Sides:
+    """Read both; the baseline's folder is written into `into`. Raises Failure where there is nothing to revert."""
+    candidate = _read(file, read)
+    folder = file.absolute().parent
+    try:
+        commit = commit_of(folder, ref)
+        prefix = git(folder, "rev-parse", "--show-prefix").strip()
+        archive = git_bytes(folder, None, "archive", "--format=tar", f"{commit}:{prefix.rstrip('/')}")
+    except NoHistory as error:
+        raise Failure(f"--base {ref}: {error}") from error
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        opened.extractall(into, filter="data")
+    if not (into / file.name).is_file():
+        raise Failure(f"--base {ref}: there {file} is not; name the commit that the baseline's results are of")
+    found = Sides(candidate, _read(into / file.name, read))
+    _check(file, found, ref)
+    return found
+
+
+def with_reverted(both: Sides, names: Collection[str], folder: Path) -> Suite:
+    """The candidate's suite with these parts as they were, in `folder`, which is made. Raises Failure."""
+    suite, then = both.candidate, both.baseline
+    shutil.copytree(suite.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(*LEFT))
+    parts, values = dict(suite.parts), dict(suite.values)
+    for name in names:
+        for one in (parts, values):
+            one.pop(name, None)
+        for path in _files(suite.file.candidate.parts.get(name), folder):
+            path.unlink()
+        if name in then.parts:
+            parts[name] = then.parts[name]
+        if name in then.values:
+            values[name] = then.values[name]
+        for path in _files(then.file.candidate.parts.get(name), then.folder):
+            target = folder / path.relative_to(then.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    python = suite.file.candidate.python
+    if "/" in python:
+        python = str((suite.folder / python).absolute())
+    candidate = suite.file.candidate.model_copy(update={"python": python})
+    return replace(
+        suite, folder=folder, parts=parts, values=values, file=suite.file.model_copy(update={"candidate": candidate})
+    )
+
+
+def _check(file: Path, both: Sides, ref: str) -> None:
+    """Raises Failure where reverting would revert nothing, or not all."""
+    if not both.changed:
+        raise Failure(
+            f"{file}: no part differs from {ref}; what makes the cases fall is in no part of `candidate.parts`, or "
+            "--base is another commit than the baseline's"
+        )
+    told = both.candidate.file.candidate
+    home = both.candidate.folder.resolve()
+    if not (home / told.folder).resolve().is_relative_to(home):
+        raise Failure(f"{file}: candidate.folder: {told.folder} is not in the suite's folder, whose copy is changed")
+    of_files = [name for name in both.changed if _of_files(both, name)]
+    if told.url is not None and of_files:
+        raise Failure(
+            f"{file}: candidate.parts.{of_files[0]}: what an address is made of can't be reverted from here; "
+            "only parts with a `value` can"
+        )
+
+
+def _of_files(both: Sides, name: str) -> bool:
+    each = (one.file.candidate.parts.get(name) for one in (both.candidate, both.baseline))
+    return any(part is not None and part.files is not None for part in each)
+
+
+def _files(part: Part | None, folder: Path) -> Sequence[Path]:
+    patterns = part.files or () if part is not None else ()
+    return [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+
+
+def _read(file: Path, read: Callable[[Path], Suite]) -> Suite:
+    try:
+        return read(file)
+    except BadFile as error:
+        raise Failure(str(error)) from error

@@ -1,0 +1,142 @@
+"""`rampgate suite blame` in a repository: it names the part whose revert undoes the fall, and touches no file there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from rampgate.cli import app
+from rampgate.console import Failure
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+AGENT = """
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def answer(case):
+    prompt = (HERE / "prompt.md").read_text().strip()
+    tools = sorted(one.name for one in (HERE / "tools").glob("*.json"))
+    model = case["configuration"]["model"]
+    return {"output": "good" if RULE else "bad"}
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+class Branch:
+    """A suite on main, and a branch that changes its prompt, its model and its tools; `rule` says when it is good."""
+
+    def __init__(self, folder: Path, rule: str) -> None:
+        self.folder = folder
+        (folder / "tools").mkdir(parents=True)
+        (folder / "tools" / "search.json").write_text("{}")
+        self.path = self.write(rule, "old")
+        (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
+        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
+            git(folder, *words)
+        self.main = folder.parent / "main.jsonl"
+        ran(self.path, "--out", self.main)
+        (folder / "prompt.md").write_text("new")
+        (folder / "tools" / "order.json").write_text("{}")
+        self.write(rule, "new")
+
+    def write(self, rule: str, model: str) -> Path:
+        parts = {
+            "prompt": {"files": ["prompt.md"]}, "model": {"value": model}, "tools": {"files": ["tools/*.json"]}
+        }  # fmt: skip
+        candidate = {"entry": "agent:answer", "parts": parts}
+        cases = [case(number) for number in range(6)]
+        return written(self.folder, cases, AGENT.replace("RULE", rule), candidate=candidate, samples=1)
+
+    def blame(self, *words: object) -> dict[str, Any]:
+        done = CliRunner().invoke(
+            app, ["suite", "blame", str(self.path), "--baseline", str(self.main), "--json", *map(str, words)]
+        )
+        if isinstance(done.exception, Failure):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+@pytest.fixture
+def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as folder:
+        yield folder
+
+
+@pytest.mark.parametrize(
+    ("rule", "found", "guilty"),
+    [
+        ("prompt != 'new'", "part", ["prompt"]),
+        ("model != 'new'", "part", ["model"]),
+        ("tools != ['order.json', 'search.json']", "part", ["tools"]),
+        ("not (prompt == 'new' and model == 'new')", "together", ["model", "prompt"]),
+        ("prompt != 'new' and model != 'new'", "none_alone", []),
+    ],
+)
+def test_the_guilty_part_is_named(rule: str, found: str, guilty: list[str], root: Path) -> None:
+    branch = Branch(root, rule)
+    ran(branch.path, "--baseline", branch.main, code=1)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and ".rampgate" not in path.parts}
+    told = branch.blame()
+    assert (told["found"], sorted(told["guilty"])) == (found, guilty), told
+    assert told["changed"] == ["model", "prompt", "tools"]
+    assert len(told["cases"]) == 6
+    assert told["message"].startswith((", ".join(guilty) or "no part alone", "only together"))
+    after = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and ".rampgate" not in path.parts}
+    assert before == after, "no file of the working tree is touched"
+    assert branch.blame() == told, "what was asked is kept"
+
+
+def test_a_fall_that_does_not_come_again_blames_nobody(root: Path) -> None:
+    """All samples were bad once, for a reason of that hour; asked anew all are good, with and without the changes."""
+    outage = root.parent / "outage"
+    branch = Branch(root, f"not Path({str(outage)!r}).exists()")
+    outage.touch()
+    ran(branch.path, "--baseline", branch.main, "--confirm", "none", code=1)
+    outage.unlink()
+    told = branch.blame()
+    assert (told["found"], told["guilty"]) == ("not_again", [])
+    assert "in none of the parts" in told["message"]
+
+
+def test_where_nothing_blocks_nobody_is_asked(root: Path) -> None:
+    branch = Branch(root, "True")
+    ran(branch.path, "--baseline", branch.main)
+    told = branch.blame()
+    assert (told["found"], told["cases"]) == (None, [])
+
+
+def test_what_can_not_be_reverted_is_an_error_that_says_why(root: Path) -> None:
+    branch = Branch(root, "prompt != 'new'")
+    with pytest.raises(Failure, match="suite run` first"):
+        branch.blame()
+    with pytest.raises(Failure, match="--base nowhere"):
+        branch.blame("--base", "nowhere")
+    git(root, "add", "--all")
+    git(root, "commit", "-qm", "branch")
+    with pytest.raises(Failure, match="no part differs from main"):
+        branch.blame()
+    changed = yaml.safe_load(branch.path.read_text())
+    del changed["candidate"]["entry"]
+    changed["candidate"]["url"] = "http://127.0.0.1:9/answer"
+    branch.path.write_text(yaml.safe_dump(changed))
+    with pytest.raises(Failure, match="what an address is made of can't be reverted"):
+        branch.blame("--base", "HEAD~1")
