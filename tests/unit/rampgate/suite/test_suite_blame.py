@@ -110,7 +110,7 @@ def test_a_fall_that_does_not_come_again_blames_nobody(root: Path) -> None:
     outage = root.parent / "outage"
     branch = Branch(root, f"not Path({str(outage)!r}).exists()")
     outage.touch()
-    ran(branch.path, "--baseline", branch.main, "--confirm", "none", code=1)
+    ran(branch.path, "--baseline", branch.main, code=1)
     outage.unlink()
     told = branch.blame()
     assert (told["found"], told["guilty"]) == ("not_again", [])
