@@ -1,5 +1,5 @@
-"""Runs `rampgate demo`: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, and
-three ramp steps with their verdicts."""
+"""Runs `rampgate demo`: an embedded stack and a worker, a day of traffic, one dead letter explained and replayed, three
+ramp steps with their verdicts, and two pull requests held against a suite."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from rampgate.console import Failure
 from rampgate.local.demo.candidates import CANDIDATES, shadow_traffic
 from rampgate.local.demo.day import Day, iso, make_day, uuid7
 from rampgate.local.demo.gates import ask_gates, shown
+from rampgate.local.demo.pull_requests import pull_requests
+from rampgate.local.demo.pull_requests import shown as shown_pulls
 from rampgate.local.demo.registry import WARNS, demo_registry
 from rampgate.local.demo.show import NEXT, explained, progress_bar, scene
 from rampgate.local.services.stack import Stack
@@ -77,7 +79,7 @@ class Demo:
             with log.open("wb") as output:
                 worker = subprocess.Popen([sys.executable, "-m", "rampgate", "worker"], env=env, stderr=output)
             try:
-                return asyncio.run(self._pass_by(settings, topics, worker, env))
+                return asyncio.run(self._pass_by(settings, topics, worker, env, Path(folder)))
             except Unavailable as error:
                 raise Failure(f"{error}\n{log.read_text()[-2000:]}") from error
             finally:
@@ -85,7 +87,7 @@ class Demo:
                 worker.wait()
 
     async def _pass_by(
-        self, settings: Settings, topics: Topics, worker: subprocess.Popen[bytes], env: dict[str, str]
+        self, settings: Settings, topics: Topics, worker: subprocess.Popen[bytes], env: dict[str, str], folder: Path
     ) -> dict[str, Any]:
         now = time.time_ns() // 1_000_000
         day = make_day(self.seed, self.turns, now, topics)
@@ -93,6 +95,7 @@ class Demo:
         day.messages += shadow
         day.told[f"shadow turns of {len(CANDIDATES)} versions that ask to ramp"] = len(shadow)
         parts = make_parts(settings)
+        pulls = asyncio.create_task(asyncio.to_thread(pull_requests, folder, env))
         try:
             self.console.print(
                 f"seed {self.seed}: {self.turns} turns, {len(day.messages)} events; "
@@ -108,6 +111,8 @@ class Demo:
             finally:
                 asking.cancel()
             self._tell(verdicts)
+            pulled = await pulls
+            self.console.print(shown_pulls(pulled))
             balance = await counted(parts, len(verdicts))
             self.console.print(conservation_table(balance))
         finally:
@@ -122,6 +127,7 @@ class Demo:
             "conservation": balance.model_dump(),
             "replayed": replayed,
             "verdicts": verdicts,
+            "pull_requests": pulled,
             "seconds": round(seconds, 1),
         }
 

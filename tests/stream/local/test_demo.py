@@ -55,6 +55,15 @@ def test_each_verdict_says_with_numbers_why(demo: dict[str, Any]) -> None:
     assert breached["score"] == pytest.approx(1 - CANDIDATES[2].unsafe / TRACES)
 
 
+def test_of_two_pull_requests_one_is_blocked_and_its_part_named_and_one_allowed(demo: dict[str, Any]) -> None:
+    """Done when 4 of the offline pipeline: they differ from main, and from one another, in configuration alone."""
+    blocked, allowed = demo["pull_requests"]
+    assert (blocked["comparison"]["verdict"], allowed["comparison"]["verdict"]) == ("fail", "pass")
+    assert (blocked["changed"], allowed["changed"]) == (["prompt", "tone"], ["tone"])
+    assert (blocked["blame"]["found"], blocked["blame"]["guilty"]) == ("part", ["prompt"])
+    assert "two weeks" in blocked["comparison"]["flipped"][0]["candidate_sample"]["output"]
+
+
 def test_the_day_is_as_it_was(demo: dict[str, Any]) -> None:
     assert demo["conservation"]["balanced"]
     ramps = demo["conservation"]["signals"]["ramp_step"]
