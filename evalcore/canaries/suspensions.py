@@ -6,7 +6,8 @@ until its new version has been checked; one that was never checked is not.
 
 A check of inversion decides once of a version of a judge and a version of the reference set, by the earliest record.
 One that could not tell leaves a suspension as it stands, and is a check of the new version all the same: of a judge
-that nearly always says the same nobody can ever tell.
+that nearly always says the same nobody can ever tell. What the people of one vertical found, those of another don't
+take back.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Suspensions:
             if not versions:
                 continue
             own = versions.get(version)
-            last = self._standing(judge, reason, version)
-            if last is not None and last.verdict is CheckVerdict.SUSPENDED and not _over(last, today):
+            last = self._suspending(judge, reason, version)
+            if last is not None and not _over(last, today):
                 until = f" until {last.until.isoformat()}" if last.until is not None else ""
                 return f"by its check of {reason} on {last.at.date().isoformat()}{until}: {last.message or 'it failed'}"
             if own is None:
@@ -72,24 +73,31 @@ class Suspensions:
             if reason is CheckedFor.INVERSION
         }
 
+    def last_held(self, judge: str, version: str, vertical: str) -> datetime | None:
+        """Returns when this version of the judge was last held against the people of a vertical, whatever was found."""
+        of = self._known.get((judge, CheckedFor.INVERSION), {}).get(version, {}).values()
+        return max((_at(one) for one in of if one.vertical in ("", vertical)), default=None)
+
     def inverted(self, versions: Mapping[str, str], today: date) -> int:
         """Returns how many judges stand as inverted; `versions` has the version of each."""
-        found = (self._standing(judge, CheckedFor.INVERSION, version) for judge, version in versions.items())
-        return sum(one is not None and one.verdict is CheckVerdict.SUSPENDED and not _over(one, today) for one in found)
+        found = (self._suspending(judge, CheckedFor.INVERSION, version) for judge, version in versions.items())
+        return sum(one is not None and not _over(one, today) for one in found)
 
-    def _standing(self, judge: str, reason: CheckedFor, version: str) -> StandingRecord | None:
-        """The last check that could tell: of this version, or else of any."""
-        versions = self._known.get((judge, reason), {})
-        return _last(versions.get(version, {}).values()) or _last(_all(versions))
+    def _suspending(self, judge: str, reason: CheckedFor, version: str) -> StandingRecord | None:
+        """The check that suspends the judge: the last one that could tell, of this version or else of any, of the same
+        people. None where they all found it sound."""
+        told = [one for one in _all(self._known.get((judge, reason), {})) if one.verdict is not CheckVerdict.UNDECIDED]
+        bad = (one for one in told if one.verdict is CheckVerdict.SUSPENDED)
+        return max((one for one in bad if _last_word(one, told, version) is one), key=_at, default=None)
 
 
 def _all(versions: Versions) -> list[StandingRecord]:
     return [record for decided in versions.values() for record in decided.values()]
 
 
-def _last(records: Iterable[StandingRecord]) -> StandingRecord | None:
-    told = [record for record in records if record.verdict is not CheckVerdict.UNDECIDED]
-    return max(told, key=_at, default=None)
+def _last_word(record: StandingRecord, told: Iterable[StandingRecord], version: str) -> StandingRecord:
+    same = [one for one in told if not (one.vertical and record.vertical) or one.vertical == record.vertical]
+    return max([one for one in same if one.judge_version == version] or same, key=_at)
 
 
 def _over(record: StandingRecord, today: date) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evalcore.stats.correlation import FEWEST, Correlation, correlation, interval
@@ -42,10 +42,14 @@ class Pairs:
     """The inverse of each pair's chance to be drawn; None where all had the same."""
     lines: Sequence[int] = ()
     """The line of each pair in its file."""
+    people: str = ""
+    """The version of what people said, where they said more than the judge has scores of; empty: of these pairs."""
 
     @property
     def reference(self) -> str:
         """The version of what people said: the same scores of the same items, whatever the judge says of them."""
+        if self.people:
+            return self.people
         told = sorted(zip(self.items, self.human.tolist(), strict=True))
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
@@ -108,7 +112,16 @@ def standing(name: str, found: Correlation) -> Standing:
 
 def check(judges: Mapping[str, Pairs]) -> list[Standing]:
     """Returns what is found of each judge, in the order given."""
-    return [standing(name, correlation(pairs.judge, pairs.human)) for name, pairs in judges.items()]
+    return [standing(name, correlated(pairs)) for name, pairs in judges.items()]
+
+
+def correlated(pairs: Pairs) -> Correlation:
+    """Correlates a judge's scores with people's, by their weights where they have some; Spearman's is of the pairs as
+    they are."""
+    found = correlation(pairs.judge, pairs.human, pairs.weights)
+    if pairs.weights is None:
+        return found
+    return replace(found, spearman=correlation(pairs.judge, pairs.human).spearman)
 
 
 def check_composites(judges: Mapping[str, Pairs], composites: Mapping[str, Composed]) -> list[Standing]:
@@ -134,7 +147,8 @@ def composed(judges: Mapping[str, Pairs], composite: Composed) -> Pairs | None:
     for side in ("judge", "human"):
         table = np.array([getattr(judges[name], side)[row] for name, row in zip(composite.members, rows, strict=True)])
         one.append(table.min(axis=0) if composite.least else np.average(table, axis=0, weights=weights))
-    return Pairs(shared, one[0], one[1])
+    drawn = judges[next(iter(composite.members))].weights
+    return Pairs(shared, one[0], one[1], weights=drawn[rows[0]] if drawn is not None else None)
 
 
 def check_slices(judges: Mapping[str, Pairs]) -> list[SliceStanding]:
@@ -145,7 +159,9 @@ def check_slices(judges: Mapping[str, Pairs]) -> list[SliceStanding]:
             for place, value in enumerate(values):
                 if value:
                     chosen = places == place
-                    found.append((name, about, value, correlation(pairs.judge[chosen], pairs.human[chosen])))
+                    weights = pairs.weights[chosen] if pairs.weights is not None else None
+                    part = Pairs((), pairs.judge[chosen], pairs.human[chosen], weights=weights)
+                    found.append((name, about, value, correlated(part)))
     called = [at for at, one in enumerate(found) if standing("", one[3]).inverted is not None]
     adjusted = dict(zip(called, holm([found[at][3].below_zero_p or 0.0 for at in called]), strict=True))
     return [SliceStanding(*one, adjusted.get(at)) for at, one in enumerate(found)]

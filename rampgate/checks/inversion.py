@@ -50,10 +50,10 @@ class InversionRun:
 
     def document(self) -> dict[str, Any]:
         return {
-            "judges": [{"judge_id": one.name, **_told(one)} for one in self.judges],
+            "judges": [{"judge_id": one.name, **told(one)} for one in self.judges],
             "inverted_count": sum(one.inverted is True for one in self.judges),
-            "composites": [{"composite": one.name, **_told(one)} for one in self.composites],
-            "slices": [_slice(one) for one in self.slices],
+            "composites": [{"composite": one.name, **told(one)} for one in self.composites],
+            "slices": [slice_told(one) for one in self.slices],
         }
 
 
@@ -159,11 +159,13 @@ def numbers(found: Correlation) -> dict[str, Any]:
     }
 
 
-def _told(one: Standing) -> dict[str, Any]:
+def told(one: Standing) -> dict[str, Any]:
+    """What documents have of a judge or a composite."""
     return {**numbers(one.found), "inverted": one.inverted, "detectable": one.detectable, "reason": one.reason}
 
 
-def _slice(one: SliceStanding) -> dict[str, Any]:
+def slice_told(one: SliceStanding) -> dict[str, Any]:
+    """The same of a slice."""
     about = {"judge_id": one.name, "field": one.field, "value": one.value}
     return {**about, **numbers(one.found), "holm_p": one.adjusted_p, "inverted": one.against}
 

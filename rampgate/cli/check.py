@@ -146,7 +146,18 @@ def inversion_command(
     users: Annotated[
         bool, typer.Option("--users", help="against users' thumbs in Opik instead: a closed week and the one before")
     ] = False,
-    vertical: Annotated[str | None, typer.Option(help="with --users: this vertical alone; default: all")] = None,
+    vertical: Annotated[
+        str | None,
+        typer.Option(help="without FILE: against this vertical's reference set; with --users: its users alone"),
+    ] = None,
+    judge: Annotated[list[str] | None, typer.Option(help="of a reference set: only this judge, once or more")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="for a reference set: judge_id, judge_version, item_id, score, JSON Lines")
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(help="for a reference set: ask the judges about its turns, as a round's --outputs")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="with --outputs: the model's URL")] = None,
     week: Annotated[str | None, typer.Option(help="with --users: as 2026-W47; default: the last closed week")] = None,
     publish: Annotated[
         bool,
@@ -163,6 +174,10 @@ def inversion_command(
     Also composites of the manifest, and slices where lines have a category, vertical or sub_agent. Exit code 1 if a
     judge or composite is inverted or nobody can tell, 2 for a bad file.
 
+    With --vertical and no FILE: against the vertical's reference set, by the scores that its rounds kept of the judges
+    as they are now; --outputs asks those that changed. Decided once of a version by the same scores of people. Exit
+    code 1 also where a judge was not held against people for 92 days.
+
     With --users no file is read: a judge is inverted that scored against users in two closed weeks in a row. Nobody is
     suspended by that.
 
@@ -172,13 +187,20 @@ def inversion_command(
     from rampgate.console import Failure
 
     if users:
-        if file is not None or publish or standing is not None or report is not None:
-            raise Failure("--users reads Opik and suspends nobody: leave out file, --publish, --standing and --report")
+        if file or publish or standing or report or judge or scores or outputs or model:
+            raise Failure("--users reads Opik and suspends nobody: it goes with --vertical, --week and --json alone")
         from rampgate.inversion.users import UsersAsked, check_users
 
         raise typer.Exit(check_users(UsersAsked(vertical, week, configs, as_json)))
-    if file is None or vertical is not None or week is not None:
-        raise Failure("give a file of people's scores, or --users; --vertical and --week go with --users")
+    if vertical is not None and file is None and week is None:
+        from rampgate.inversion.reference import ReferenceAsked, check_reference
+
+        of = (vertical, tuple(judge or ()), scores, outputs, model)
+        raise typer.Exit(check_reference(ReferenceAsked(*of, publish, standing, kafka, configs, as_json, report)))
+    if file is None or vertical is not None or week is not None or judge or scores or outputs or model:
+        raise Failure(
+            "give a file of people's scores, --vertical for its reference set, or --users (--week goes with it)"
+        )
     raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json, report)))
 
 

@@ -19,21 +19,29 @@ UNDECIDED = Cell("nobody can tell", "warn")
 def inversion_report(told: Told) -> Report:
     heads = ("n", "Pearson", "95 %", "Spearman", "Result")
     judged = ("Judge", *heads, "Detectable", "Why")
+    dated = any("held_at" in one for one in told["judges"])
     results = {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: UNDECIDED}
 
     def row(one: Told, *about: Value) -> list[Value]:
         numbers = (one["n"], one["pearson"], one["pearson_ci95"], one["spearman"])
         return [*about, *numbers, results[one["inverted"]]]
 
-    judges = [[*row(one, one["judge_id"]), one["detectable"], one["reason"]] for one in told["judges"]]
+    judges = [
+        [*row(one, one["judge_id"]), one["detectable"], one["reason"], *([_held(one)] if dated else [])]
+        for one in told["judges"]
+    ]
     composites = [[*row(one, one["composite"]), one["detectable"], one["reason"]] for one in told["composites"]]
     slices = [[*row(one, one["judge_id"], f"{one['field']}: {one['value']}"), one["holm_p"]] for one in told["slices"]]
     whole = [one["inverted"] for one in (*told["judges"], *told["composites"])]
+    result, tone = _result(whole, True, "inverted")
+    if overdue := told.get("overdue_count"):
+        result, tone = f"{result}, {overdue} overdue", "fail" if tone == "fail" else "warn"
     return Report(
         "Judges against people",
-        *_result(whole, True, "inverted"),
+        result,
+        tone,
         [
-            Section("Judges", judged, judges),
+            Section("Judges", (*judged, *(["Held on"] if dated else [])), judges),
             *_if_any(Section("Composites", ("Composite", *judged[1:]), composites)),
             *_if_any(Section("By slice, which decides nothing", ("Judge", "Slice", *heads, "Holm's p"), slices)),
         ],
@@ -78,6 +86,12 @@ def agreement_report(told: Told) -> Report:
         *_result(whole, False, "quarantined"),
         [Section("Categories", heads, rows, notes), *(part for one in apart for part in _talk_about(one))],
     )
+
+
+def _held(one: Told) -> Cell | str:
+    """The day on which a judge was last held against people."""
+    day = str(one["held_at"] or "never")[:10]
+    return Cell(f"{day}, overdue" if one["held_at"] else day, "warn") if one["overdue"] else day
 
 
 def _talk_about(one: Told) -> list[Section]:

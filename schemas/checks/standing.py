@@ -42,6 +42,9 @@ class StandingRecord(BaseModel):
     reference: str = ""
     """The version of the reference set that a check of inversion held the judge against. It decides once of each
     version of a judge: later looks at the same scores of people don't count, for each could be a false alarm."""
+    vertical: str = ""
+    """Whose people a check of inversion asked; empty: of all verticals. What one vertical's people found, another's
+    don't take back."""
     until: date | None = None
     """The last day of a suspension; without one it lasts until the judge passes."""
 

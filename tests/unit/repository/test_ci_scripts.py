@@ -19,6 +19,8 @@ import pytest
 from evalcore.registry.disk import today
 from evalcore.reloading import ReloadingRegistry
 from tests.root import ROOT
+from tests.unit.rampgate.ci_gate.gate_rig import environment
+from tests.unit.rampgate.inversion.reference_rig import Shop, turned
 from tests.unit.repository.workflow_files import load
 
 MANIFEST = "configs/evaluation_manifest.yaml"
@@ -234,6 +236,21 @@ def test_pf9_fr10_what_the_scheduled_run_finds_suspends_the_judge(tmp_path: Path
     assert done.returncode == 1, done.stderr
     found = json.loads((tmp_path / "found.jsonl").read_text())
     assert (found["judge_id"], found["reason"], found["verdict"]) == ("ux_quality", "inversion", "suspended")
+
+
+def test_pf9_fr10_the_scheduled_run_holds_judges_against_every_verticals_reference_set(tmp_path: Path) -> None:
+    """By the real command: an inverted judge and one that people never scored are findings, told on a page too."""
+    shop = Shop(tmp_path)
+    shop.people(says=turned)
+    shop.round(shop.judge())
+    told = environment(shop.root, "http://127.0.0.1:9")
+    done = inversion(tmp_path, {}, "--standing", "found.jsonl", INVERSION_REPORTS=str(tmp_path / "reports"), **told)
+    assert done.returncode == 1, done.stderr
+    (found,) = map(json.loads, (tmp_path / "found.jsonl").read_text().splitlines())
+    assert (found["judge_id"], found["verdict"], found["vertical"]) == ("helpfulness", "suspended", "shop")
+    page = (tmp_path / "reports" / "shop-reference-set.html").read_text()
+    assert "1 inverted" in page
+    assert "people scored none of its turns" in page
 
 
 def test_a_run_that_can_not_publish_fails_and_leaves_no_password(tmp_path: Path) -> None:

@@ -97,6 +97,15 @@ def test_judges_are_held_against_people_every_quarter() -> None:
     steps = workflow["jobs"]["inversion"]["steps"]
     assert ".ci/check_inversion" in [step.get("run") for step in steps]
     assert any(step.get("if") == "failure()" and "gh issue create" in step["run"] for step in steps)
+    assert any(step.get("if") == "always()" and step["uses"].startswith("actions/upload-artifact") for step in steps)
+
+
+def test_pf9_fr10_a_change_of_judges_or_of_the_reference_set_is_held_against_people() -> None:
+    """A new version is held against people before it counts: until then it stands suspended."""
+    pushed = load(ROOT / ".github" / "workflows" / "inversion.yml")["on"]["push"]
+    assert pushed["branches"] == ["main"]
+    for path in ("configs/rules/*.yaml", "prompts/components/**", "specs/verticals/*/eval/reference-set.jsonl"):
+        assert path in pushed["paths"]
 
 
 def test_pf9_fr4_ac14_what_is_overdue_is_looked_for_every_week_and_agreement_on_every_pull_request() -> None:

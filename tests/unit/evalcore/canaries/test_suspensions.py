@@ -133,3 +133,33 @@ def test_a_compacted_topic_keeps_what_is_asked_for() -> None:
 def test_a_record_without_its_names_is_none(field: str) -> None:
     with pytest.raises(ValueError, match=field):
         StandingRecord.model_validate({**record(PASSED, 1).model_dump(), field: ""})
+
+
+def of(vertical: str, verdict: CheckVerdict, day: int, version: str = "v1") -> StandingRecord:
+    found = held(verdict, day, version, f"{vertical}-{day}-{version}")
+    return found.model_copy(update={"vertical": vertical})
+
+
+def test_pf9_fr10_what_one_verticals_people_found_those_of_another_do_not_take_back() -> None:
+    inverted = of("shop", SUSPENDED, 1)
+    assert why(inverted, of("travel", PASSED, 2)) != ""
+    assert why(inverted, of("shop", PASSED, 2)) == ""
+    assert why(inverted, of("travel", PASSED, 2, "v2"), version="v2") != "", "nor of a new version"
+    assert why(inverted, of("travel", PASSED, 2, "v2"), of("shop", PASSED, 3, "v2"), version="v2") == ""
+
+
+def test_people_of_no_vertical_speak_for_all_and_any_answers_them() -> None:
+    assert why(of("", SUSPENDED, 1), of("travel", PASSED, 2)) == ""
+    assert why(of("shop", SUSPENDED, 1), of("", PASSED, 2)) == ""
+    assert why(of("travel", PASSED, 1), of("", SUSPENDED, 2), of("shop", PASSED, 3)) == ""
+    assert why(of("travel", PASSED, 1), of("", SUSPENDED, 2)) != ""
+
+
+def test_when_a_version_was_last_held_is_told_by_vertical() -> None:
+    known = Suspensions()
+    for one in (of("shop", UNDECIDED, 1), of("travel", PASSED, 2), of("shop", PASSED, 3, "v2")):
+        known.add(one)
+    assert known.last_held("tone", "v1", "shop") == datetime(2026, 11, 1, tzinfo=UTC)
+    assert known.last_held("tone", "v3", "shop") is None
+    known.add(of("", PASSED, 4))
+    assert known.last_held("tone", "v1", "shop") == datetime(2026, 11, 4, tzinfo=UTC)

@@ -1,0 +1,288 @@
+"""Runs `rampgate check inversion --vertical V`: holds judges against the vertical's reference set (PF-9 FR-10).
+
+A version of a judge is decided once by a version of the set; who looks again gets that answer. A judge of which nobody
+can tell, and one that was not held against people for a quarter, are findings.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from evalcore.agreement.reference import version as set_version
+from evalcore.canaries.suspensions import Suspensions
+from evalcore.inversion.check import (
+    Pairs,
+    SliceStanding,
+    Standing,
+    check_composites,
+    check_slices,
+    correlated,
+    standing,
+)
+from evalcore.inversion.reference import People, people
+from evalcore.registry.files import REFERENCE_SET
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry, UnknownJudge
+from evalcore.stats.correlation import Correlation
+from rampgate.calibration.folder import evaluation_folder
+from rampgate.checks.agreement import read_reference
+from rampgate.checks.drift import registry_or_none
+from rampgate.checks.inversion import RESULTS, VERDICTS, composites_of, numbers, slice_told, told
+from rampgate.checks.standing import append_standings, known_by_file, known_by_topic, publish
+from rampgate.checks.stored_outputs import asked_judges
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, plain, print_json
+from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_of_rounds
+from rampgate.inversion.reference_scores import asked as asked_about
+from rampgate.logs import configure_logs
+from rampgate.report.checks import inversion_report
+from rampgate.report.page import check_path, write
+from rampgate.settings import Settings
+from rampgate.settings_sources import load_settings
+from rampgate.tables import make_table
+from schemas.checks.standing import CheckedFor, StandingRecord
+from streams.metrics import INVERSION_DAYS
+
+FOUND = {verdict: inverted for inverted, verdict in VERDICTS.items()}
+
+
+@dataclass(frozen=True)
+class ReferenceAsked:
+    """The options of the command. `judges` empty: all of the vertical that ask a model, or that people scored."""
+
+    vertical: str
+    judges: tuple[str, ...]
+    scores: Path | None
+    outputs: Path | None
+    model: str | None
+    publish: bool
+    standing: Path | None
+    kafka: str | None
+    configs: Path | None
+    as_json: bool
+    report: Path | None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is known of one judge. `kept` is what was decided before of this version by the same scores of people;
+    `record` what stands from now on, None where nothing could be decided. `held` is when it was last held against the
+    vertical's people."""
+
+    judge: Judge
+    people: People | None
+    pairs: Pairs | None
+    found: Standing
+    kept: StandingRecord | None
+    record: StandingRecord | None
+    held: datetime | None
+    overdue: bool
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "judge_id": self.judge.id,
+            "judge_version": self.judge.version,
+            **told(self.found),
+            "n": len(self.pairs.items) if self.pairs is not None else 0,
+            "effective_n": self.found.found.n,
+            "reference": self.people.version if self.people is not None else None,
+            "decided_at": self.record.at.isoformat(timespec="seconds") if self.record is not None else None,
+            "held_at": self.held.isoformat(timespec="seconds") if self.held is not None else None,
+            "overdue": self.overdue,
+        }
+
+
+@dataclass(frozen=True)
+class _Store:
+    """Where records are kept: what it knows, and how more are added."""
+
+    known: Suspensions
+    file: Path | None
+
+    def add(self, settings: Settings, records: Sequence[StandingRecord]) -> None:
+        new = [one for one in records if self.known.decided(one) is None]
+        if self.file is not None:
+            append_standings(self.file, new)
+        elif new:
+            publish(settings, new)
+
+
+def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int:
+    """Check, report, and return the exit code. Raises Failure."""
+    check_path(options.report)
+    configure_logs("error", "console")
+    settings = load_settings({"configs": options.configs, "kafka": options.kafka, "model_url": options.model})
+    registry = registry_or_none(options.configs)
+    if registry is None or options.vertical not in registry.verticals:
+        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if options.scores is not None and options.outputs is not None:
+        raise Failure("give --scores of the judges, or --outputs to ask them about, not both")
+    folder = evaluation_folder(settings.configs, options.vertical)
+    try:
+        entries = read_reference(folder / REFERENCE_SET)
+        said, others = people(entries, options.vertical)
+        if others:
+            sys.stderr.write(
+                f"{others} ratings of the set are of no judge (an item is JUDGE/TURN), or labels: left out\n"
+            )
+        judges = _wanted(options, registry, said)
+        stores = _stores(options, settings)
+        at = now or datetime.now(UTC)
+        kept = {judge.id: _kept(stores, _record(judge, said[judge.id], at)) for judge in judges if judge.id in said}
+        scores, weights = _scores(options, settings, registry, judges, said, kept, folder)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    found = [_held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at) for judge in judges]
+    records = [one.record for one in found if one.record is not None]
+    for store in stores:
+        store.add(settings, records)
+    if records and not stores:
+        sys.stderr.write("nobody keeps what was found: --publish, or --standing FILE, so that it is decided once\n")
+    paired = {one.judge.id: one.pairs for one in found if one.pairs is not None}
+    composites = check_composites(*composites_of(paired, registry.composites))
+    document = _document(options.vertical, found, composites, check_slices(paired))
+    document["reference"] = {"file": str(folder / REFERENCE_SET), "version": set_version(entries)}
+    write(options.report, inversion_report(document))
+    print_json(document) if options.as_json else _show(found, composites)
+    sound = all(one.found.inverted is False and not one.overdue for one in found)
+    return 0 if found and sound and all(one.inverted is False for one in composites) else 1
+
+
+def _wanted(options: ReferenceAsked, registry: Registry, said: Mapping[str, People]) -> list[Judge]:
+    """The judges in question: who has never been scored by people is a finding as well."""
+    try:
+        named = [registry.judge(name, options.vertical) for name in dict.fromkeys(options.judges)]
+    except UnknownJudge as error:
+        raise Failure(f"--judge: {error}") from error
+    every = list(registry.all(options.vertical))
+    asking = {judge.id for judge in asked_judges(every)}
+    return named or [judge for judge in every if judge.fires and (judge.id in asking or judge.id in said)]
+
+
+def _stores(options: ReferenceAsked, settings: Settings) -> list[_Store]:
+    """Where records are kept, by the options. Raises BadFile, and Failure where the topic can't be read."""
+    stores = [_Store(known_by_topic(settings), None)] if options.publish else []
+    if (file := options.standing) is not None:
+        stores.append(_Store(known_by_file(file) if file.exists() else Suspensions(), file))
+    return stores
+
+
+def _record(judge: Judge, of: People, at: datetime, found: Standing | None = None) -> StandingRecord:
+    return StandingRecord(
+        event_id=str(uuid.uuid4()), judge_id=judge.id, judge_version=judge.version, model=judge.rule.model,
+        reason=CheckedFor.INVERSION, verdict=VERDICTS[found.inverted if found is not None else None],
+        message=found.reason if found is not None else "", at=at, reference=of.version, vertical=of.vertical,
+    )  # fmt: skip
+
+
+def _kept(stores: Sequence[_Store], record: StandingRecord) -> StandingRecord | None:
+    return next((before for one in stores if (before := one.known.decided(record)) is not None), None)
+
+
+def _scores(
+    options: ReferenceAsked,
+    settings: Settings,
+    registry: Registry,
+    judges: Sequence[Judge],
+    said: Mapping[str, People],
+    kept: Mapping[str, StandingRecord | None],
+    folder: Path,
+) -> tuple[Scores, Mapping[str, Mapping[str, float]]]:
+    """The judges' scores, and the draws' weights. A model is asked only of judges of which nothing is decided yet."""
+    weights, hashes = draws(folder, said)
+    if options.scores is not None:
+        scores, others = from_file(options.scores, judges, said)
+        if others:
+            sys.stderr.write(f"{others} scores are of other versions than the judges are now, and decide nothing\n")
+        return scores, weights
+    scores = kept_of_rounds(folder, judges, said)
+    if options.outputs is None:
+        return scores, weights
+    open_ = [
+        judge
+        for judge in asked_judges(judges)
+        if judge.id in said and kept[judge.id] is None and not said[judge.id].enough(scores[judge.id])
+    ]
+    if open_:
+        beside = folder / REFERENCE_SET
+        scores = {**scores, **asked_about(settings, registry, open_, said, options.outputs, hashes, beside)}
+    return scores, weights
+
+
+def _held(
+    judge: Judge,
+    of: People | None,
+    scores: Scores,
+    weights: Mapping[str, Mapping[str, float]],
+    kept: StandingRecord | None,
+    stores: Sequence[_Store],
+    at: datetime,
+) -> Held:
+    own = scores.get(judge.id, {})
+    pairs = of.beside(own, judge.version, weights) if of is not None and own else None
+    found = standing(judge.id, correlated(pairs) if pairs is not None else Correlation(0))
+    record = kept
+    if of is None:
+        found = replace(found, reason="people scored none of its turns: a round of calibration has them do it")
+    elif kept is not None:
+        why = f"decided on {kept.at.date().isoformat()} by the same scores of people: {kept.message}"
+        found = replace(found, inverted=FOUND[kept.verdict], reason=why)
+    elif not of.enough(own):
+        many = sum(turn.round == of.last_round for turn in of.turns.values())
+        why = (
+            f"not held against people: this version has no score of {of.missing(own)} of {many} turns of "
+            f"{plain(of.last_round, 80)}; --outputs FILE asks it, --scores FILE brings them"
+        )
+        found = replace(found, inverted=None, reason=why)
+    else:
+        record = _record(judge, of, at, found)
+    vertical = of.vertical if of is not None else ""
+    times = [moment for one in stores if (moment := one.known.last_held(judge.id, judge.version, vertical))]
+    held = max([*times, *([record.at] if record is not None else [])], default=None)
+    overdue = held is None or at - held > timedelta(days=INVERSION_DAYS)
+    if held is not None and overdue:
+        late = f"; last held against people {(at - held).days} days ago, more than {INVERSION_DAYS}: a round is due"
+        found = replace(found, reason=f"{found.reason}{late}")
+    return Held(judge, of, pairs, found, kept, record, held, overdue)
+
+
+def _document(
+    vertical: str, found: Sequence[Held], composites: Sequence[Standing], slices: Sequence[SliceStanding]
+) -> dict[str, Any]:
+    return {
+        "vertical": vertical,
+        "judges": [one.document() for one in found],
+        "inverted_count": sum(one.found.inverted is True for one in found),
+        "overdue_count": sum(one.overdue for one in found),
+        "composites": [{"composite": one.name, **told(one)} for one in composites],
+        "slices": [slice_told(one) for one in slices],
+    }
+
+
+def _show(found: Sequence[Held], composites: Sequence[Standing]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    heads = ("Judge", ">n", ">Pearson", "95 %", ">Spearman", "Result", "Held on")
+    table = make_table("Judges against the reference set", *heads)
+    for standing_, held, n in [
+        *((one.found, one.held, len(one.pairs.items) if one.pairs is not None else 0) for one in found),
+        *((one, None, int(one.found.n)) for one in composites),
+    ]:
+        of = numbers(standing_.found)
+        ends = " to ".join(f"{end:.3f}" for end in of["pearson_ci95"] or ())
+        cells = [f"{of[name]:.3f}" if of[name] is not None else "" for name in ("pearson", "spearman")]
+        day = held.date().isoformat() if held is not None else ""
+        table.add_row(
+            plain(standing_.name), f"{n:,}", cells[0], ends, cells[1], RESULTS[standing_.inverted], day
+        )  # fmt: skip
+    console.print(table)
+    for one in found:
+        if one.found.inverted is not False or one.overdue:
+            console.print(f"{plain(one.judge.id)}: {plain(one.found.reason, 600)}")

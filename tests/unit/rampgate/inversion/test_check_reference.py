@@ -1,0 +1,197 @@
+"""`rampgate check inversion --vertical V`: judges against the vertical's reference set, decided once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.checks.standing import suspended_by_file
+from rampgate.local.model.server import Running
+from schemas.checks.standing import StandingRecord
+from tests.unit.rampgate.checks.score_commands import alone, ran
+from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl, local_model
+from tests.unit.rampgate.inversion.reference_rig import TURNS, Shop, output, quality, turned
+
+Check = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    shop = Shop(tmp_path)
+    alone(tmp_path, monkeypatch)
+    for name, value in environment(shop.root, "http://127.0.0.1:9").items():
+        monkeypatch.setenv(name, value)
+    return shop
+
+
+@pytest.fixture
+def check(shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Check:
+    def run(*words: object, judges: tuple[str, ...] = ("helpfulness",)) -> tuple[int, dict[str, Any], str]:
+        named = [word for judge in judges for word in ("--judge", judge)]
+        return ran(capsys, monkeypatch, "check", "inversion", "--vertical", "shop", *named, "--json", *map(str, words))
+
+    return run
+
+
+def test_pf9_fr10_ac10_judges_are_held_against_the_verticals_reference_set(
+    shop: Shop, check: Check, tmp_path: Path
+) -> None:
+    """By the scores that the round kept of the judges as they are; nothing is asked."""
+    shop.people()
+    shop.people(judge="brevity", says=turned)
+    shop.round(shop.judge(), shop.judge("brevity"))
+    standing = tmp_path / "standing.jsonl"
+    code, told, _ = check("--standing", standing, judges=("helpfulness", "brevity"))
+    assert code == 1
+    sound, inverted = told["judges"]
+    assert (sound["judge_id"], sound["n"], sound["inverted"]) == ("helpfulness", TURNS, False)
+    assert (inverted["judge_id"], inverted["inverted"], told["inverted_count"]) == ("brevity", True, 1)
+    for one in told["judges"]:
+        low, high = one["pearson_ci95"]
+        assert low <= one["pearson"] <= high
+        assert one["spearman"] == pytest.approx(one["pearson"])
+        assert one["decided_at"]
+        assert not one["overdue"]
+    assert told["reference"]["version"] == shop.records(shop.folder / "reference-set.jsonl")[-1]["hash"]
+    assert [(one["judge_id"], one["verdict"], one["vertical"]) for one in shop.records(standing)] == [
+        ("helpfulness", "passed", "shop"), ("brevity", "suspended", "shop")
+    ]  # fmt: skip
+    judges = [shop.judge(), shop.judge("brevity")]
+    assert [*suspended_by_file(standing, judges, datetime.now(UTC).date())] == ["brevity"]
+
+
+def test_pf9_fr10_a_second_look_at_the_same_version_and_set_gives_the_kept_answer(
+    shop: Shop, check: Check, tmp_path: Path
+) -> None:
+    shop.people()
+    standing = tmp_path / "standing.jsonl"
+    shop.round(shop.judge())
+    assert check("--standing", standing)[0] == 0
+    first = standing.read_bytes()
+    other = jsonl(tmp_path / "other.jsonl", *(shop.score(shop.judge(), n, turned) for n in range(TURNS)))
+    code, told, _ = check("--standing", standing, "--scores", other)
+    (one,) = told["judges"]
+    assert (code, one["inverted"], standing.read_bytes()) == (0, False, first)
+    assert "decided on" in one["reason"]
+    shop.people("r2", judge="brevity")
+    assert check("--standing", standing, "--scores", other)[0] == 0, "another judge's people are no new chance"
+    shop.people("r2", says=lambda n: quality(n + 1))
+    code, told, _ = check("--standing", standing, "--scores", other)
+    assert told["judges"][0]["inverted"] is not None
+    assert len(shop.records(standing)) == 2, "a new round of people decides anew"
+
+
+def test_pf9_fr10_a_new_version_is_held_against_the_set_before_it_counts(
+    shop: Shop, check: Check, tmp_path: Path, model: Running
+) -> None:
+    shop.people()
+    standing, outputs = tmp_path / "standing.jsonl", jsonl(tmp_path / "outputs.jsonl", *map(output, range(TURNS)))
+    shop.round(shop.judge())
+    assert check("--standing", standing)[0] == 0
+    new, day = shop.changed(), datetime.now(UTC).date()
+    code, told, _ = check("--standing", standing)
+    (one,) = told["judges"]
+    assert (code, one["inverted"], one["overdue"], one["decided_at"]) == (1, None, True, None)
+    assert "--outputs FILE asks it" in one["reason"]
+    assert "has not passed since" in suspended_by_file(standing, [new], day)["helpfulness"]
+    code, told, _ = check("--standing", standing, "--outputs", outputs, "--model", model.url)
+    assert (code, told["judges"][0]["inverted"]) == (0, False), told
+    assert suspended_by_file(standing, [new], day) == {}
+    assert check("--standing", standing, "--outputs", outputs, "--model", "http://127.0.0.1:9")[0] == 0, "asked once"
+
+
+def test_pf9_fr10_a_quarter_without_a_check_is_a_finding(shop: Shop, check: Check, tmp_path: Path) -> None:
+    shop.people()
+    shop.round(shop.judge())
+    standing = tmp_path / "standing.jsonl"
+    check("--standing", standing)
+    (record,) = (StandingRecord.model_validate(one) for one in shop.records(standing))
+    for days, code in ((91, 0), (93, 1)):
+        at = datetime.now(UTC) - timedelta(days=days)
+        standing.write_text(record.model_copy(update={"at": at}).model_dump_json() + "\n")
+        found, told, _ = check("--standing", standing)
+        assert (found, told["judges"][0]["inverted"], told["overdue_count"]) == (code, False, code)
+    assert "a round is due" in told["judges"][0]["reason"]
+
+
+def test_judges_that_people_never_scored_are_findings(shop: Shop, check: Check) -> None:
+    code, told, _ = check(judges=())
+    assert code == 1
+    assert {one["judge_id"] for one in told["judges"]} >= {"helpfulness", "brevity", "refusal"}
+    assert all((one["inverted"], one["overdue"], one["n"]) == (None, True, 0) for one in told["judges"])
+
+
+def test_who_leaves_out_turns_decides_nothing(shop: Shop, check: Check, tmp_path: Path) -> None:
+    """Else who chooses the turns chooses what is found."""
+    shop.people()
+    standing = tmp_path / "standing.jsonl"
+    for left, decided in ((5, None), (4, False)):
+        some = jsonl(tmp_path / "some.jsonl", *(shop.score(shop.judge(), n, quality) for n in range(TURNS - left)))
+        _, told, _ = check("--standing", standing, "--scores", some)
+        assert told["judges"][0]["inverted"] is decided
+        assert len(shop.records(standing)) == (decided is not None)
+
+
+def test_scores_of_another_version_decide_nothing(shop: Shop, check: Check, tmp_path: Path) -> None:
+    shop.people()
+    old = jsonl(tmp_path / "old.jsonl", *(shop.score(shop.judge(), n, quality) for n in range(TURNS)))
+    shop.changed()
+    code, told, err = check("--scores", old)
+    assert (code, told["judges"][0]["inverted"]) == (1, None)
+    assert f"{TURNS} scores are of other versions" in err
+
+
+def test_turns_weigh_as_they_were_drawn(shop: Shop, check: Check) -> None:
+    """Of turns that were drawn for a disagreement there are more in the round than in what it was drawn from."""
+    apart = dict.fromkeys(range(0, TURNS, 2), 0.05)
+    shop.people(says=lambda n: turned(n) if n in apart else quality(n))
+    shop.round(shop.judge(), weights=apart)
+    _, told, _ = check()
+    (one,) = told["judges"]
+    assert one["pearson"] > 0.7
+    assert one["effective_n"] < one["n"] == TURNS
+    assert one["spearman"] is not None
+
+
+def test_an_output_that_people_did_not_read_is_refused(shop: Shop, check: Check, tmp_path: Path) -> None:
+    shop.people()
+    shop.round()
+    outputs = jsonl(tmp_path / "outputs.jsonl", *(output(n, turned) for n in range(TURNS)))
+    code, _, err = check("--outputs", outputs)
+    assert (code, "is another turn than people scored" in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ({"judge_id": "helpfulness", "item_id": "r1", "score": 1}, "judge_version: is needed"),
+        ({"judge_id": "helpfulness", "judge_version": "v", "item_id": "r1"}, "score: is missing"),
+        ({"judge_id": "helpfulness", "judge_version": None, "item_id": "r1", "score": 1}, "judge_version: is needed"),
+    ],
+)
+def test_a_line_that_can_not_be_right_is_named(
+    shop: Shop, check: Check, tmp_path: Path, line: dict[str, Any], named: str
+) -> None:
+    shop.people()
+    code, _, err = check("--scores", jsonl(tmp_path / "bad.jsonl", line))
+    assert (code, f"bad.jsonl:1: {named}" in err) == (2, True), err
+
+
+def test_a_reference_set_that_was_changed_is_refused(shop: Shop, check: Check) -> None:
+    shop.people()
+    file = shop.folder / "reference-set.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    jsonl(file, *[{**one, "score": 1} if n == 3 else one for n, one in enumerate(lines)])
+    code, _, err = check()
+    assert (code, "reference-set.jsonl:4" in err) == (2, True), err
