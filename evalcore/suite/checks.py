@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from evalcore.judges.bindings import Unbound, as_text, resolve
+from evalcore.registry.judge import digest
 from evalcore.registry.patterns import refusal, searched
 from schemas.checks.suite import Check
 
@@ -29,6 +30,8 @@ class Checker:
 
     def __init__(self, check: Check, schema: Any = None) -> None:
         self._check = check
+        self.version = digest([check.model_dump(mode="json"), schema])
+        """The hash of all that decides what is found."""
         if check.regex is not None and (why := refusal(check.regex)) is not None:
             raise ValueError(f"regex: {why}")
         if check.json_schema is not None:

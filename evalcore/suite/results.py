@@ -29,7 +29,7 @@ class Gone(StrEnum):
 class Sample:
     """One answer of the agent to a case. Of `scores` None could not be scored, and one that is absent, or not
     applicable, is no part of the score. `pairwise`: 1, 0.5 or 0 where a judge preferred this answer to the baseline's,
-    called it a tie, or preferred the other."""
+    called it a tie, or preferred the other. `versions`: by score, that of the judge, where a run tells it."""
 
     number: int
     scores: Mapping[str, float | Gone]
@@ -40,6 +40,7 @@ class Sample:
     pairwise: Mapping[str, float] = field(default_factory=dict)
     cost_usd: float | None = None
     latency_ms: float | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def score(self, name: str) -> float | Gone:
         return Gone.FAILED if self.error else self.scores.get(name, Gone.NOT_APPLICABLE)
@@ -63,6 +64,11 @@ Run = Mapping[str, Case]
 
 class NoScore(ValueError):
     """It is not clear which score is meant, or no scale fits it. The text says what to do."""
+
+
+def versions_of(run: Run, score: str) -> set[str]:
+    """Returns the versions of what gave the score in a run, as far as it tells them."""
+    return {sample.versions[score] for case in run.values() for sample in case.samples if score in sample.versions}
 
 
 def chosen(runs: Iterable[Run], name: str | None, sides: Sequence[str] = ("baseline", "candidate")) -> str:

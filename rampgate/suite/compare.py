@@ -10,7 +10,7 @@ from typing import Any
 
 from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
-from evalcore.suite.results import SAFETY, NoScore, chosen, scale_of
+from evalcore.suite.results import SAFETY, NoScore, Run, chosen, scale_of, versions_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json
 from rampgate.settings import revealed
@@ -77,6 +77,12 @@ def compared_files(options: Options) -> Compared:
         scale = scale_of(runs, score, options.scale)
     except (BadFile, NoScore) as error:
         raise Failure(str(error)) from error
+    same = {name: baseline[name] for name in candidate if name in baseline and not _other(baseline, candidate, name)}
+    if len(versions_of(same, score) | versions_of(candidate, score)) > 1:
+        raise Failure(
+            f"{options.baseline} and {options.candidate}: {score[:80]!r} is of other versions of its judge or check; "
+            "`rampgate suite run SUITE --baseline FILE` has the baseline's outputs judged again"
+        )
     asked = {name: case for name, case in baseline.items() if name not in options.undrawn or name in candidate}
     found = paired(asked, candidate, score, scale, options.safety or SAFETY, options.safe_at, options.let_go)
     if not found.pairs:
@@ -84,3 +90,9 @@ def compared_files(options: Options) -> Compared:
             f"{options.baseline} and {options.candidate}: no case has {score[:80]!r} in both; nothing can be compared"
         )
     return Compared(baseline, candidate, found, judge(found, options.seed), options.seed)
+
+
+def _other(baseline: Run, candidate: Run, name: str) -> bool:
+    """Tells whether the case asks something else in the two runs; then it is not compared."""
+    questions = {run[name].question for run in (baseline, candidate)} - {""}
+    return len(questions) > 1

@@ -64,7 +64,7 @@ def _sample(path: Path, number: int, line: ResultLine) -> Sample:
     return Sample(
         line.sample, scores, line.error or ("no reason given" if line.error is not None else ""),
         _text(line.output), line.reasons or {}, (line.trace.url or line.trace.hash or "") if line.trace else "",
-        line.pairwise or {}, line.cost_usd, line.latency_ms,
+        line.pairwise or {}, line.cost_usd, line.latency_ms, line.versions or {},
     )  # fmt: skip
 
 

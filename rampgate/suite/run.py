@@ -38,7 +38,7 @@ from rampgate.suite.kept import STORE, KeptFile
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.files import check_paths
 from rampgate.suite.report.runs import name_of, write_run_reports
-from rampgate.suite.runs.baseline import PASSED, baseline_of, keep_run, verdict_of
+from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_plan
 from rampgate.suite.scoring import Rubric, ScoredSample
@@ -98,12 +98,15 @@ def run_suite(options: Options) -> int:
             return tell_plan(_head(options, suite) | run(session.plan), as_json=options.as_json)
         baseline = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
         samples = run(partial(session.run, spend))
-        results = "".join(f"{orjson.dumps(_line(one)).decode()}\n" for one in samples)
+        results = "".join(f"{orjson.dumps(_line(one, rubric)).decode()}\n" for one in samples)
         try:
             replace_file(out, results)
         except OSError as error:
             raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
-        told = _head(options, suite) | _found(samples, spend) | {"refused": store.refused, "results": str(out)}
+        if baseline is not None:
+            baseline = by_same_judges(baseline, session, spend, out.parent)
+        told = _head(options, suite) | _found(samples, spend, baseline.left if baseline is not None else 0)
+        told |= {"refused": store.refused, "results": str(out)}
         compared = None
         if baseline is not None:
             options = replace(options, baseline=baseline.file)
@@ -140,7 +143,7 @@ def judges_of(file: SuiteFile, registry: Registry | None) -> list[Judge]:
         raise Failure(f"judges: {error}") from error
 
 
-def _line(one: ScoredSample) -> dict[str, Any]:
+def _line(one: ScoredSample, rubric: Rubric) -> dict[str, Any]:
     """A sample as a line of results (contracts §5)."""
     generated = one.generated
     told: dict[str, Any] = {
@@ -156,6 +159,7 @@ def _line(one: ScoredSample) -> dict[str, Any]:
         "reasons": one.reasons,
         "cluster": one.case.cluster,
         "question_hash": one.case.question,
+        "versions": rubric.versions,
     }
     if generated.trace is not None:
         told["trace"] = {"hash": generated.trace}
@@ -174,7 +178,7 @@ def _head(options: Options, suite: Suite) -> dict[str, Any]:
     }
 
 
-def _found(samples: list[ScoredSample], spend: Spend) -> dict[str, Any]:
+def _found(samples: list[ScoredSample], spend: Spend, beside: int) -> dict[str, Any]:
     generated = [one.generated for one in samples]
     left = sum(isinstance(one.answer, Left) for one in generated)
     return {
@@ -190,8 +194,8 @@ def _found(samples: list[ScoredSample], spend: Spend) -> dict[str, Any]:
         "cost_usd": spend.dollars if spend.priced or spend.dollars else None,
         "answers_cost_usd": sum(dollars_of(one.answer) or 0.0 for one in generated if not one.kept),
         "left": (
-            {"why": spend.spent, "answers": left, "scores": sum(len(one.left) for one in samples)}
-            if spend.spent and any(one.left for one in samples)
+            {"why": spend.spent, "answers": left, "scores": beside + sum(len(one.left) for one in samples)}
+            if spend.spent and (beside or any(one.left for one in samples))
             else None
         ),
     }

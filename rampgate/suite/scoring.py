@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from evalcore.gates.golden import Failed, with_output
 from evalcore.registry.judge import Judge
@@ -18,6 +18,9 @@ from evalcore.suite.checks import Checker
 from rampgate.suite.generation import Generated, Left
 from rampgate.suite.suite_files import SuiteCase
 from schemas.checks.suite_results import NOT_APPLICABLE
+
+VERSION: Final = 16
+"""Characters of a version that results tell."""
 
 
 @dataclass
@@ -49,10 +52,17 @@ class Rubric:
     @property
     def names(self) -> list[str]:
         """The names of all scores."""
-        return [
-            *self.checks,
-            *(name for one in self.judges for name in (one.id, *(f"{one.id}.{part}" for part in one.dimensions))),
-        ]
+        return list(self.versions)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of what gives each score: of the judge, or of the check."""
+        judges = {
+            name: one.version[:VERSION]
+            for one in self.judges
+            for name in (one.id, *(f"{one.id}.{part}" for part in one.dimensions))
+        }
+        return {name: checker.version[:VERSION] for name, checker in self.checks.items()} | judges
 
     async def score(
         self,

@@ -68,4 +68,6 @@ class ResultLine(BaseModel):
     cluster: Named | None = None
     question_hash: str | None = Field(default=None, pattern=r"^[0-9a-f]{16,64}$")
     """The hash of what was asked and expected: runs whose hashes differ did not answer the same case."""
+    versions: dict[str, str] | None = None
+    """By score, the version of the judge or check that gave it: scores of two versions are not compared."""
     pairwise: dict[str, Annotated[float, BeforeValidator(_preferred)]] | None = None

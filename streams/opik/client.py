@@ -10,6 +10,7 @@ and `OpikScores` writes scores.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -39,6 +40,10 @@ PIECE = 65_536
 LONGEST_PAUSE = 60.0
 """Seconds: a longer hint is cut to this; Opik resets its limits every minute."""
 _encode = msgspec.json.Encoder().encode
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+"""An escape in JSON, a surrogate pair as one."""
 
 
 class ApiError(Exception):
@@ -79,7 +84,7 @@ class OpikClient:
         if not content:
             return {}
         try:
-            answer = orjson.loads(content)
+            answer = read(content)
         except orjson.JSONDecodeError:
             answer = None
         if not isinstance(answer, dict):
@@ -90,7 +95,7 @@ class OpikClient:
         """The JSON objects that Opik answers to a POST, one on each line."""
         content = await self.send("POST", path, orjson.dumps(body))
         try:
-            found = [orjson.loads(line) for line in content.split(b"\n") if line.strip()]
+            found = [read(line) for line in content.split(b"\n") if line.strip()]
         except orjson.JSONDecodeError as error:
             raise ApiError(200, f"no lines of JSON: {error.msg}") from error
         if found and "id" not in found[-1]:
@@ -142,6 +147,19 @@ class OpikClient:
             # applied late.
             self._session._retry_connection = False
         return self._session
+
+
+def read(content: bytes) -> Any:
+    """The JSON of an answer. Bytes that are no UTF-8 and halves of surrogate pairs, which no text can carry on, become
+    U+FFFD: one trace with such a text must not hide all others of its page. Raises orjson.JSONDecodeError."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return orjson.loads(_ESCAPE.sub(_whole, content.decode(errors="replace").encode()))
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape["half"] else escape[0]
 
 
 async def content_of(answer: aiohttp.ClientResponse) -> bytes:

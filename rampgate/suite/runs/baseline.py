@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from agents.ports import Unavailable
 from evalcore.registry.judge import Judge
+from evalcore.scoring.calls import Spend
+from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replace_file
 from rampgate.suite.kept import KeptFile
+from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
 from rampgate.suite.scoring import ScoredSample
 
-__all__ = ["PASSED", "Baseline", "baseline_of", "keep_run", "verdict_of"]
+__all__ = ["PASSED", "Baseline", "baseline_of", "by_same_judges", "keep_run", "verdict_of"]
 UNSCORED = "unscored"
 """A run without a baseline, of which the deciding score is missing somewhere."""
 
@@ -29,11 +34,15 @@ class Baseline:
 
     file: Path
     stored: StoredRun | None = None
+    again: int = 0
+    """Answers that were judged again, by the judges of now."""
+    left: int = 0
 
     def told(self, now: datetime) -> dict[str, Any]:
         one = self.stored
         return {
             "results": str(self.file),
+            "judged_again": self.again,
             "label": one.label if one is not None else None,
             "commit": one.commit if one is not None else None,
             "at": one.at if one is not None else None,
@@ -59,6 +68,23 @@ def baseline_of(named: Path | None, store: KeptFile, suite: str, home: Path, *, 
     except OSError as error:
         raise Failure(f"{file}: can't be written: {error.strerror or error}") from error
     return Baseline(file, stored)
+
+
+def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: Path) -> Baseline:
+    """The baseline as the judges of now score its outputs, in a file of its own where they are not those that did.
+    Raises Failure."""
+    try:
+        found = run(partial(session.judged_again, baseline.file, spend))
+        if not found.many:
+            return baseline
+        text = "".join(f"{orjson.dumps(line).decode()}\n" for line in found.lines)
+        file = folder / f"baseline-{hash_of(text.encode())[:12]}.jsonl"
+        replace_file(file, text)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{folder}: the baseline can't be written: {error.strerror or error}") from error
+    return replace(baseline, file=file, again=found.many, left=found.left)
 
 
 def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: str, judges: Sequence[Judge]) -> str:

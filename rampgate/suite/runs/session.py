@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from evalcore.gates.evaluate import scorer_for
@@ -19,6 +20,7 @@ from rampgate.settings import Settings, revealed
 from rampgate.suite.candidates.configured import Asking, asking_candidate
 from rampgate.suite.generation import LARGEST_ANSWER, Generated, Generator, Known, Left, Wanted, dollars_of
 from rampgate.suite.kept import KeptFile
+from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
 from rampgate.suite.scoring import Rubric, ScoredSample
@@ -57,20 +59,29 @@ class Session:
                 asked = [(case, sample, partial(generator.one, one)) for case, sample, one in known]
                 return await self.rubric.score(asked, scorer, spend)
 
+    async def judged_again(self, baseline: Path, spend: Spend) -> JudgedAgain:
+        """The baseline's lines, by the judges of now. Raises BadFile."""
+        async with self._scorer() as scorer:
+            traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
+            return await judged_again(baseline, self._cases, self.rubric, scorer, spend, traces)
+
     @property
     def _cases(self) -> list[SuiteCase]:
         return self.suite.drawn(smoke=self.smoke)
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[tuple[Asking, Scorer | None]]:
-        settings, suite = self.settings, self.suite
-        scores, key = self.store.kind("scores", LARGEST), revealed(settings.model_key)
-        limits, url = call_limits(settings), settings.model_url
+        suite = self.suite
         async with (
-            asking_candidate(settings, suite.file.candidate, suite.folder, suite.values) as ask,
-            scorer_for(cache=scores, limits=limits, url=url, key=key, words=True) as scorer,
+            asking_candidate(self.settings, suite.file.candidate, suite.folder, suite.values) as ask,
+            self._scorer() as scorer,
         ):
             yield ask, scorer
+
+    def _scorer(self) -> AbstractAsyncContextManager[Scorer | None]:
+        settings, scores = self.settings, self.store.kind("scores", LARGEST)
+        key, limits = revealed(settings.model_key), call_limits(settings)
+        return scorer_for(cache=scores, limits=limits, url=settings.model_url, key=key, words=True)
 
     def _generator(self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None) -> Generator:
         answers = self.store.kind("answers", LARGEST_ANSWER)

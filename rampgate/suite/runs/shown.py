@@ -26,6 +26,8 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
     elif baseline["label"]:
         at = ", ".join(filter(None, (plain(baseline["commit"])[:12], f"{baseline['age']} ago")))
         console.print(f"baseline: the last run of {plain(baseline['label'])} that passed ({at})")
+    if baseline is not None and baseline["judged_again"]:
+        console.print(f"baseline: {baseline['judged_again']:,} answers judged again, by the judges of now")
 
 
 def tell_plan(told: Mapping[str, Any], *, as_json: bool) -> int:

@@ -187,6 +187,45 @@ async def test_pf9_ac12_an_export_that_failed_goes_on_with_the_same_command_and_
     assert [one.name for one in tmp_path.iterdir() if "jsonl" in one.name] == ["out.jsonl"]
 
 
+SEARCH = {"path": "traces/search"}
+
+
+@pytest.mark.parametrize(
+    "fault", [{"status": 429, "headers": {"Retry-After": "1"}}, {"status": 503}, {"drop": True}], ids=str
+)
+async def test_an_opik_that_fails_for_a_moment_in_the_middle_costs_no_line_and_doubles_none(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(6):
+        await add(rig, f"r-{number}", 20 - number)
+    await rig.opik.fault(match=SEARCH, times=2)  # the look without texts and the first page
+    await rig.opik.fault(match=SEARCH, times=1, **fault)
+    file = tmp_path / "out.jsonl"
+    ran = await export(rig, "--output", str(file), RAMPGATE_OPIK_RETRY_SECONDS="60")
+    assert ran.code == 0, ran.err
+    assert [one["response_id"] for one in lines(file.read_text())] == [f"r-{number}" for number in range(5, -1, -1)]
+    assert [record["count"] for record in sink.records] == [2, 2, 2]
+
+
+async def test_an_opik_that_fails_for_good_in_the_middle_leaves_a_beginning(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.opik.traces.WHOLE_PAGE", 2)
+    for number in range(6):
+        await add(rig, f"r-{number}", 20 - number)
+    await rig.opik.fault(match=SEARCH, times=3)
+    await rig.opik.fault(match=SEARCH, status=503)
+    file = tmp_path / "out.jsonl"
+    ran = await export(rig, "--output", str(file))
+    assert (ran.code, "503" in ran.err, file.exists()) == (2, True, False), ran.err
+    assert [record["count"] for record in sink.records] == [2, 2]
+    await rig.opik.heal()
+    assert (await export(rig, "--output", str(file))).code == 0
+    assert [one["response_id"] for one in lines(file.read_text())] == [f"r-{number}" for number in range(5, -1, -1)]
+    assert [record["query"]["page"] for record in sink.records] == [1, 2, 3]
+
+
 async def test_a_response_that_another_trace_answers_meanwhile_is_a_line_once(
     rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,100 @@
+"""Has a baseline's stored outputs judged again where its scores are of other judges than the candidate's.
+
+A changed rubric moves scores without any change of the agent: both sides are scored by the same versions, or are not
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from agents.ports import Unavailable
+from evalcore.scoring.calls import Spend
+from evalcore.scoring.runner import Scorer
+from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.suite.generation import TRACED, Generated
+from rampgate.suite.result_files import read_run
+from rampgate.suite.scoring import Rubric
+from rampgate.suite.suite_files import SuiteCase
+
+
+class Traces(Protocol):
+    """See `rampgate.suite.kept.Kept`."""
+
+    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
+
+
+@dataclass(frozen=True)
+class JudgedAgain:
+    """A baseline's lines by the judges of now. `many`: how many were scored again, `left` how many scores were not,
+    because the run had spent what it may."""
+
+    lines: Sequence[Mapping[str, Any]]
+    many: int = 0
+    left: int = 0
+
+
+async def judged_again(
+    path: Path, cases: Sequence[SuiteCase], rubric: Rubric, scorer: Scorer | None, spend: Spend, traces: Traces
+) -> JudgedAgain:
+    """Returns the baseline's lines, those of other versions scored anew. A line of a case that is not in the suite, or
+    asks something else by now, stays as it is: it is not compared. Raises BadFile, also for a line without the output
+    that would have to be judged."""
+    read_run(path)
+    found, known = list(lines(path)), {case.id: case for case in cases}
+    old = [number for number, (_, row) in enumerate(found) if _is_old(row, known, rubric.versions)]
+    for number in old:
+        line, row = found[number]
+        if row.get("output") is None and row.get("error") is None:
+            why = "its scores are of other versions of the judges" if row.get("versions") else "it names no versions"
+            raise BadFile(f"{path}:{line}: output: there is none to judge again, and {why}; run the baseline anew")
+    held = await _traces([found[number][1] for number in old], traces)
+    asked = []
+    for number in old:
+        row = found[number][1]
+        answer = {"output": row.get("output")} | held.get(_trace(row), {})
+        case = known[str(row["case_id"])]
+        asked.append((case, row["sample"], partial(_given, Generated(case.id, row["sample"], answer, kept=True))))
+    failed = [bool(found[number][1].get("error") is not None) for number in old]
+    answered = [one for one, wrong in zip(asked, failed, strict=True) if not wrong]
+    scored = iter(await rubric.score(answered, scorer, spend))
+    rows, left = [dict(row) for _, row in found], 0
+    for number, wrong in zip(old, failed, strict=True):
+        rows[number]["versions"] = dict(rubric.versions)
+        if not wrong:
+            made = next(scored)
+            rows[number] |= {"scores": made.scores, "reasons": made.reasons}
+            left += len(made.left)
+    return JudgedAgain(rows, len(answered), left)
+
+
+def _is_old(row: Mapping[str, Any], cases: Mapping[str, SuiteCase], versions: Mapping[str, str]) -> bool:
+    case = cases.get(str(row["case_id"]))
+    if case is None or row.get("question_hash") not in (None, case.question):
+        return False
+    return row.get("versions") != versions
+
+
+async def _given(one: Generated) -> Generated:
+    return one
+
+
+def _trace(row: Mapping[str, Any]) -> str:
+    return str((row.get("trace") or {}).get("hash") or "")
+
+
+async def _traces(rows: Sequence[Mapping[str, Any]], traces: Traces) -> dict[str, dict[str, Any]]:
+    """What the store has of the rows' traces: the fields beside the output that judges read."""
+    names = sorted({name for row in rows if (name := _trace(row))})
+    try:
+        held = await traces.get_many(names)
+    except Unavailable:
+        return {}
+    read = {name: orjson.loads(value) for name, value in zip(names, held, strict=True) if value is not None}
+    return {name: {field: trace[field] for field in TRACED if field in trace} for name, trace in read.items()}
