@@ -96,6 +96,9 @@ def run_command(
         typer.Option(min=0, help="US dollars that it may cost; what would cost more is left"),
     ] = None,
     label: Annotated[str, typer.Option(help="what the run is kept as; `main`: it becomes the baseline")] = "",
+    canary: Annotated[
+        Path | None, typer.Option(help="where the ramp-step requests of a full run that passed go, JSON Lines")
+    ] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -110,7 +113,7 @@ def run_command(
 
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
-        format, plan, max_cost, label,
+        format, plan, max_cost, label, canary,
     )  # fmt: skip
     raise typer.Exit(run_suite(options))
 

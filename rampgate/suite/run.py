@@ -35,6 +35,7 @@ from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.generation import Left, dollars_of
 from rampgate.suite.kept import STORE, KeptFile
+from rampgate.suite.report.canary import canary_plan, check_path, write_plan
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.files import check_paths
 from rampgate.suite.report.runs import name_of, write_run_reports
@@ -68,12 +69,14 @@ class Options:
     plan: bool = False
     max_cost: float | None = None
     label: str = ""
+    canary: Path | None = None
 
 
 def run_suite(options: Options) -> int:
     """Run, write the results, tell the verdict, and return the exit code. Raises Failure."""
     configure_logs("error", "console")
     check_paths(options.reports)
+    check_path(options.canary)
     settings = load_settings({"configs": options.configs})
     try:
         suite = read_suite(options.suite, partial(dataset_cases, settings))
@@ -118,8 +121,10 @@ def run_suite(options: Options) -> int:
         told["verdict"] = verdict_of(told, samples, suite.file.score, judges)
         keep_run(store, told, judges, results.encode(), options.label, now)
         told["store_failures"] = store.failures[:1]
+        told["canary_plan"] = canary_plan(told, suite.file.vertical, [judge.id for judge in judges], now)
     finally:
         store.close()
+    write_plan(options.canary, told["canary_plan"])
     if options.reports:
         kept_in = (options.store or home / STORE, (revealed(settings.seal_key) or "").encode())
         score = _comparison(options, suite, judges, out).score

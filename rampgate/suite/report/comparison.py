@@ -9,6 +9,7 @@ from typing import Any
 from evalcore.suite.gates import BLOCKING
 from rampgate.report.drawing import Estimate, Intervals, Spread
 from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
+from rampgate.suite.report.canary import canary_section
 
 OPEN = 3
 """Cases that fell which a report shows before the numbers; a page has the others folded below them."""
@@ -25,8 +26,11 @@ UNCOMPARED = (
 NAMED = 20
 
 
-def comparison_report(told: Told, name: str, traces: Mapping[str, str] | None = None) -> Report:
-    """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash."""
+def comparison_report(
+    told: Told, name: str, traces: Mapping[str, str] | None = None, plan: Sequence[Told] | None = None
+) -> Report:
+    """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash; `plan` is the canary
+    plan of one that passed."""
     held = traces or {}
     fell = [*_fell(told, held)]
     return Report(
@@ -40,6 +44,7 @@ def comparison_report(told: Told, name: str, traces: Mapping[str, str] | None = 
             *_spread(told),
             _cost(told),
             *_not_compared(told),
+            *((canary_section(plan),) if plan else ()),
             *fell[OPEN:],
             *(Section(f"Trace {one[:12]}", text=text, anchor=anchor_of(one)[1:]) for one, text in held.items()),
         ],

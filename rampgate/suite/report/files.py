@@ -37,7 +37,7 @@ def write_reports(paths: Sequence[Path], told: Told, name: str, store: tuple[Pat
             replace_report(path, comparison_junit(told, name))
         else:
             held = stored_traces(told, *store) if kind in PAGES else {}
-            write(path, comparison_report(told, name, held))
+            write(path, comparison_report(told, name, held, (whole or {}).get("canary_plan")))
 
 
 def stored_traces(told: Told, file: Path, secret: bytes) -> dict[str, str]:

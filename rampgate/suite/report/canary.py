@@ -1,0 +1,82 @@
+"""Makes a canary plan of a run that passed: the ramp-step requests that a controller publishes one after the other, for
+exactly this configuration (contracts §1). Pure but for `write_plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from rampgate.console import Failure
+from rampgate.registry.file_writer import replace_file
+from rampgate.report.page import Section
+from schemas.ramp_steps import RampStep
+
+STEPS: Final = (5, 25, 100)
+"""Percent of users, one step after the other: the first asks pre_ramp, the last pre_full."""
+PASSED: Final = ("pass", "warn")
+
+
+def canary_plan(
+    told: Mapping[str, Any], vertical: str | None, judges: Sequence[str], now: datetime
+) -> list[dict[str, Any]] | None:
+    """The requests, or None: of a run that did not pass, of a smoke set, and of one that nothing was held against.
+
+    The agent's version is the hash of the configuration, so that no other is ramped on this verdict; the same run has
+    the same request ids, by which a step that is asked for twice is answered once.
+    """
+    if told["verdict"] not in PASSED or told["set"] != "full" or told["comparison"] is None:
+        return None
+    version = told["configuration"]
+    experiment = f"{told['agent']}-{version[:12]}"
+    plan = []
+    for before, to in zip((0, *STEPS), STEPS, strict=False):
+        request = {
+            "request_id": f"{experiment}-{to}",
+            "experiment_id": experiment,
+            "agent_id": told["agent"],
+            "agent_version": version,
+            **({"vertical": vertical} if vertical is not None else {}),
+            "from_percent": float(before),
+            "to_percent": float(to),
+            "ramp_steps": [float(step) for step in STEPS],
+            "eval_gates": {"pre_ramp": [*judges], "pre_full": [*judges]},
+            "requested_at": now.isoformat(timespec="milliseconds"),
+        }
+        RampStep.model_validate(request)
+        plan.append(request)
+    return plan
+
+
+def check_path(path: Path | None) -> None:
+    """Raises Failure before anything costs."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise Failure(f"--canary {path}: name a file in a folder that exists")
+
+
+def write_plan(path: Path | None, plan: Sequence[Mapping[str, Any]] | None) -> None:
+    """Write the requests as JSON Lines. Without a plan a file of before is removed: it is another run's. Raises
+    Failure."""
+    if path is None:
+        return
+    try:
+        if plan is None:
+            path.unlink(missing_ok=True)
+        else:
+            replace_file(path, "".join(f"{orjson.dumps(one).decode()}\n" for one in plan))
+    except OSError as error:
+        raise Failure(f"--canary {path}: can't be written: {error.strerror or error}") from error
+
+
+def canary_section(plan: Sequence[Mapping[str, Any]]) -> Section:
+    """What a report says of the plan."""
+    first = plan[0]
+    rows = [[f"{one['from_percent']:g} %", f"{one['to_percent']:g} %", one["request_id"]] for one in plan]
+    notes = [
+        f"agent {first['agent_id']}, version {first['agent_version']}, experiment {first['experiment_id']}",
+        "publish one request after the other to the topic of ramp steps, each after the verdict on the one before",
+    ]
+    return Section("Canary plan", ("From", "To", "Request"), rows, notes)
