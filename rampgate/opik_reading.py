@@ -28,9 +28,7 @@ async def opened(
 ) -> AsyncIterator[OpikTraces]:
     """Traces, read with the vertical's key, else the operator's. Raises Unauthorized where its key can't be read. Long
     work gives more `retry_seconds`; the setting's bound them. `limiter`: one that it shares with other readers."""
-    key, workspace = access_of(owner, settings)
-    client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
-    try:
+    async with client_of(settings, owner) as client:
         yield OpikTraces(
             client,
             per_minute=settings.opik_lookups_per_minute,
@@ -38,5 +36,14 @@ async def opened(
             own_key=own_key(revealed(settings.seal_key)),
             limiter=limiter,
         )
+
+
+@asynccontextmanager
+async def client_of(settings: Settings, owner: Vertical | None) -> AsyncIterator[OpikClient]:
+    """A client with the vertical's key, else the operator's. Raises Unauthorized where its key can't be read."""
+    key, workspace = access_of(owner, settings)
+    client = OpikClient(settings.opik, workspace, key, settings.opik_timeout_seconds, 1)
+    try:
+        yield client
     finally:
         await client.close()

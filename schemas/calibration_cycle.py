@@ -155,6 +155,14 @@ class Window(FileModel):
     sha256: str = ""
 
 
+class PeoplesQueue(FileModel):
+    """The annotation queue in Opik in which people score the drawn turns."""
+
+    id: str
+    name: str
+    project: str
+
+
 class Cycle(FileModel):
     """`specs/verticals/<vertical>/eval/rounds/<round>/cycle.json`."""
 
@@ -170,6 +178,8 @@ class Cycle(FileModel):
     """By judge the lowest score of people's that is acceptable; `*` for the others."""
     window: Window | None = None
     """None where turns were given as a file."""
+    queue: PeoplesQueue | None = None
+    """None where people score sheets."""
     steps: dict[Step, StepDone] = Field(default_factory=dict)
     draw: list[DrawnCategory] = Field(default_factory=list)
     agreement: list[RatedAlike] = Field(default_factory=list)

@@ -64,6 +64,7 @@ class Options:
     until: str | None = None
     opik: str | None = None
     kafka: str | None = None
+    queue: bool = False
 
 
 def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monotonic) -> int:
@@ -84,7 +85,7 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
     }
     given = Given(
         settings, registry, options.vertical, folder, options.turns, options.sheets, options.empty_sheet,
-        options.outputs, options.write, folder.hashes(DIFF)[DIFF],
+        options.outputs, options.write, folder.hashes(DIFF)[DIFF], options.queue,
     )  # fmt: skip
     with alone(folder, beside):
         if (known := folder.document()) is None:

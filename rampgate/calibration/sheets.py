@@ -101,18 +101,25 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def _score(path: Path, number: int, said: str, judge: Judge) -> float:
-    low, high = judge.score_range
-    whole = judge.score_type is not ScoreType.FLOAT
     try:
         score = (
             _WORDS[said.lower()] if judge.score_type is ScoreType.BOOLEAN and said.lower() in _WORDS else float(said)
         )
     except ValueError:
         score = math.nan
+    if why := off_scale(score, judge):
+        raise BadFile(f"{path}:{number}: score: {said[:40]!r} {why}")
+    return score
+
+
+def off_scale(score: float, judge: Judge) -> str:
+    """Returns why this is no score of the judge's scale; empty where it is one."""
+    low, high = judge.score_range
+    whole = judge.score_type is not ScoreType.FLOAT
     if low <= score <= high and not (whole and score != math.floor(score)):
-        return score
+        return ""
     kind = "a whole number" if whole else "a number"
-    raise BadFile(f"{path}:{number}: score: {said[:40]!r} is not {kind} from {low:g} to {high:g}, {judge.id}'s scale")
+    return f"is not {kind} from {low:g} to {high:g}, {judge.id}'s scale"
 
 
 def _cell(value: Any) -> str:

@@ -56,6 +56,9 @@ def jade_command(
     annotations: Annotated[
         list[Path] | None, typer.Option(help="a round: a sheet with scores, once or more; each time all of them")
     ] = None,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="a round: have people score in an annotation queue in Opik")
+    ] = False,
     outputs: Annotated[
         Path | None, typer.Option(help="a round: write the drawn turns for `check drift --outputs`")
     ] = None,
@@ -91,7 +94,7 @@ def jade_command(
             raise Failure("--at-gate: a round takes the manifest's minimum at pre_ramp")
         given = (vertical, round_name, turns, tuple(annotations or ()), sheet, outputs)
         fixed = (cuts, ticket, report, size, runs)
-        where = (since, until, opik, kafka)
+        where = (since, until, opik, kafka, queue)
         asked = Round(*given, *fixed, write, model, metrics_file, configs, as_json, *where)
         raise typer.Exit(calibrate_vertical(asked))
     from rampgate.limits.calibration import Options, calibrate

@@ -13,12 +13,13 @@ from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
 from rampgate.calibration.folder import Folder, evaluation_folder
 from rampgate.calibration.opik_turns import OpikTurns
+from rampgate.calibration.queue import PeopleInOpik
 from rampgate.calibration.sheets import Rating
 from rampgate.checks.stored_outputs import asked_judges
 from rampgate.ci_gate.inputs import lines
 from rampgate.registry.verticals import load_verticals
 from rampgate.settings import Settings
-from schemas.calibration_cycle import State
+from schemas.calibration_cycle import PeoplesQueue, State
 
 DRAWN, RATINGS, PAIRS, ON_SCALE, ANSWERS, DIFF = (
     "draw.jsonl", "ratings.jsonl", "pairs.jsonl", "pairs-on-scale.jsonl", "answers.jsonl", "limits.diff",
@@ -40,6 +41,9 @@ class Given:
     outputs: Path | None
     write: bool
     reported: str = ""
+    queue: bool = False
+    in_queue: dict[str, list[Rating]] = field(default_factory=dict)
+    """What people said in a queue, once it was read."""
 
     @property
     def judges(self) -> dict[str, Judge]:
@@ -55,6 +59,17 @@ class Given:
     def thresholds_file(self) -> Path:
         """Where the vertical says how far its annotators have to agree."""
         return evaluation_folder(self.settings.configs, self.vertical) / AGREEMENT
+
+    def people(self) -> PeopleInOpik:
+        """Those who score the drawn turns in Opik."""
+        owner = load_verticals(self.settings.configs)[self.vertical]
+        return PeopleInOpik(self.settings, owner, self.judges, drawn_turns(self))
+
+    def queued(self, queue: PeoplesQueue) -> list[Rating]:
+        """What people said in the queue, read once a run."""
+        if queue.id not in self.in_queue:
+            self.in_queue[queue.id] = self.people().ratings(queue)
+        return self.in_queue[queue.id]
 
     def hashes(self, *names: str) -> dict[str, str]:
         return self.folder.hashes(*names)

@@ -23,7 +23,7 @@ from rampgate.calibration.steps.given import (
 )
 from rampgate.calibration.steps.limits import diff, floors, of_diff, write
 from rampgate.calibration.steps.people import agree, annotate, invert
-from schemas.calibration_cycle import Cycle, Step
+from schemas.calibration_cycle import Cycle, State, Step
 
 
 def report(given: Given, cycle: Cycle) -> Outcome:
@@ -42,7 +42,20 @@ def _of_annotate(given: Given, cycle: Cycle) -> dict[str, str]:
     }
     if not sheets:
         sheets = {name: hash_ for name, hash_ in known.items() if name.startswith("sheet ")}
+    if given.queue or (not sheets and cycle.queue is not None):
+        return {**given.hashes(DRAWN), **_of_queue(given, cycle)}
     return {**given.hashes(DRAWN), **sheets}
+
+
+def _of_queue(given: Given, cycle: Cycle) -> dict[str, str]:
+    """What people said, until it counts: what is said later changes nothing of the round."""
+    known = cycle.step(Step.ANNOTATE).inputs
+    if cycle.step(Step.AGREEMENT).state is State.DONE and "queue" in known:
+        return {"queue": known["queue"]}
+    if cycle.queue is not None:
+        given.queued(cycle.queue)
+    said = [one for ratings in given.in_queue.values() for one in ratings]
+    return {"queue": digest([[one.item, one.judge, one.annotator, one.score] for one in said])}
 
 
 def _of_agree(given: Given, cycle: Cycle) -> dict[str, str]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evalcore.registry.files import REFERENCE_SET
 from rampgate.calibration.folder import evaluation_folder, write_whole
 from rampgate.calibration.people import against_people, agreements, bounds_of, enter, pairs, reference
-from rampgate.calibration.sheets import read_sheets, sheet
+from rampgate.calibration.queue import ANNOTATORS, lacking
+from rampgate.calibration.sheets import Rating, read_sheets, sheet
 from rampgate.calibration.steps.answers import scores_now
 from rampgate.calibration.steps.draw import texts
-from rampgate.calibration.steps.given import ON_SCALE, PAIRS, RATINGS, Given, Outcome, drawn_turns, line, ratings_of
+from rampgate.calibration.steps.given import (
+    DRAWN,
+    ON_SCALE,
+    PAIRS,
+    RATINGS,
+    Given,
+    Outcome,
+    drawn_turns,
+    line,
+    ratings_of,
+)
 from rampgate.checks.agreement import read_thresholds
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
@@ -20,26 +32,45 @@ from schemas.calibration_cycle import Cycle, State
 
 
 def annotate(given: Given, cycle: Cycle) -> Outcome:
-    """Takes what people said; waits for them while a drawn turn lacks a score of anybody."""
+    """Takes what people said, on sheets or in a queue in Opik; waits for them while a drawn turn lacks a score: of
+    anybody on a sheet, of as many people as the queue asks for there."""
     drawn = drawn_turns(given)
     asked = {item: frozenset(one["judge_scores"]) for item, one in drawn.items()}
     every = [(item, judge) for item in drawn for judge in sorted(asked[item])]
     if given.empty_sheet is not None:
         _write_sheet(given, cycle, given.empty_sheet, every)
+    if given.queue and given.sheets:
+        raise Failure("--annotations: people score in the queue; give either --annotations or --queue")
+    if given.queue or (cycle.queue is not None and not given.sheets):
+        return _in_queue(given, cycle, every)
     if not given.sheets:
-        return Outcome(State.WAITING, f"{len(every)} scores of people are to come: --sheet FILE writes the sheet")
+        told = f"{len(every)} scores of people are to come: --queue has them given in Opik, --sheet FILE on a sheet"
+        return Outcome(State.WAITING, told)
     try:
         ratings = read_sheets(given.sheets, asked, given.judges)
     except BadFile as error:
         raise Failure(str(error)) from error
     rated = {(one.item, one.judge) for one in ratings}
+    return _rated(ratings, every, [one for one in every if one not in rated], "have no score yet")
+
+
+def _in_queue(given: Given, cycle: Cycle, every: Sequence[tuple[str, str]]) -> Outcome:
+    queue = cycle.queue or given.people().make(cycle, given.hashes(DRAWN)[DRAWN])
+    ratings = given.queued(queue)
+    why = f"have no score of {ANNOTATORS} people yet in {queue.name!r} of {queue.project}"
+    return replace(_rated(ratings, every, lacking(ratings, every), why), found={"queue": queue})
+
+
+def _rated(
+    ratings: Sequence[Rating], every: Sequence[tuple[str, str]], missing: Sequence[tuple[str, str]], why: str
+) -> Outcome:
     text = "".join(
         line({"item_id": one.item, "judge_id": one.judge, "annotator": one.annotator, "score": one.score})
         for one in ratings
     )
-    if missing := [one for one in every if one not in rated]:
+    if missing:
         item, judge = missing[0]
-        told = f"{len(missing)} of {len(every)} have no score yet, such as {item} for {judge}"
+        told = f"{len(missing)} of {len(every)} {why}, such as {item} for {judge}"
         return Outcome(State.WAITING, told, {RATINGS: text})
     return Outcome(
         told=f"{len(ratings)} scores of {len({one.annotator for one in ratings})} people", files={RATINGS: text}

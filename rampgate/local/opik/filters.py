@@ -76,6 +76,8 @@ def _condition(
     column = computed.get(field, f"t.{field}")
     if field == "feedback_scores":
         return _score(kind, project, operator, str(key or ""), text)
+    if field == "annotation_queue_ids" and kind == "trace" and operator == "contains":
+        return "t.id IN (SELECT item_id FROM queue_items WHERE queue_id = ?)", [text.lower()]
     stored = _JSON.get(field, field)
     if stored not in columns and stored not in computed:
         raise bad_request(f"Invalid filter field '{field}' for a {kind}")

@@ -41,6 +41,9 @@ CREATE INDEX IF NOT EXISTS dataset_items_by_id ON dataset_items (id);
 CREATE TABLE IF NOT EXISTS rules (
   id TEXT PRIMARY KEY, name TEXT, project_ids TEXT, doc TEXT, created_at TEXT, last_updated_at TEXT
 );
+CREATE TABLE IF NOT EXISTS feedback_definitions (id TEXT PRIMARY KEY, name TEXT UNIQUE, doc TEXT, created_at TEXT);
+CREATE TABLE IF NOT EXISTS queues (id TEXT PRIMARY KEY, name TEXT, doc TEXT, created_at TEXT);
+CREATE TABLE IF NOT EXISTS queue_items (queue_id TEXT, item_id TEXT, PRIMARY KEY (queue_id, item_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS experiments (id TEXT PRIMARY KEY, dataset_id TEXT, doc TEXT, created_at TEXT);
 CREATE TABLE IF NOT EXISTS experiment_items (
   id TEXT PRIMARY KEY, experiment_id TEXT, dataset_item_id TEXT, trace_id TEXT, created_at TEXT

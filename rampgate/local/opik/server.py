@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from rampgate.local.opik import account, datasets, experiments, projects, rules, scores, traces
+from rampgate.local.opik import account, datasets, experiments, projects, queues, rules, scores, traces
 from rampgate.local.opik.account import authorization
 from rampgate.local.opik.faults import Faults
 from rampgate.local.opik.store import Store
@@ -17,7 +17,9 @@ from rampgate.local.opik.wire import STORE, Refusal, Routes, answer
 log = logging.getLogger(__name__)
 MAX_BODY = 64 * 1024 * 1024
 ROUTES: Routes = [
-    route for module in (account, projects, scores, traces, datasets, experiments, rules) for route in module.ROUTES
+    route
+    for module in (account, projects, scores, traces, datasets, experiments, rules, queues)
+    for route in module.ROUTES
 ]
 
 

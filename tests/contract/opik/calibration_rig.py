@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from agents.ports import Unavailable
 from evalcore.registry.disk import today
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.traces_rig import iso
-from tests.unit.rampgate.calibration.round_rig import turn
+from tests.unit.rampgate.calibration.round_rig import JUDGES, agreeing, turn
 from tests.unit.rampgate.checks.score_commands import ran
 
 PROJECT = "shop-eval"
@@ -59,6 +60,11 @@ class Rig:
     def round(self) -> Path:
         return self.folder / "specs/verticals/shop/eval/rounds/r1"
 
+    def drawn(self) -> dict[str, dict[str, Any]]:
+        """The lines of the draw by turn."""
+        lines = (self.round / "draw.jsonl").read_text().splitlines()
+        return {one["item_id"]: one for one in map(json.loads, lines)}
+
     async def calibrate(self, *words: object) -> tuple[int, dict[str, Any], str]:
         own = ("calibrate", "jade", "--vertical", "shop", "--round", "r1", "--json")
         return await asyncio.to_thread(self.command, *own, *map(str, words))
@@ -82,6 +88,25 @@ class Rig:
             scores += [{**about, "name": judge, "value": score} for judge, score in said.items()]
         await self.opik.add_traces(*traces)
         await self.put(*scores)
+
+    async def score(
+        self, item: str, author: str, value: float, name: str = "people/helpfulness", trace: str = ""
+    ) -> None:
+        """As a person does in Opik's pages."""
+        await self.put(self.said(item, author, value, name, trace))
+
+    def said(self, item: str, author: str, value: float, name: str, trace: str = "") -> dict[str, Any]:
+        about = {"id": trace or self.traces[item], "project_name": PROJECT, "source": "ui"}
+        return {**about, "name": name, "value": value, "author": author}
+
+    async def agree(self, items: Iterable[str], people: Iterable[str] = ("ann", "ben")) -> None:
+        """Has these people score the turns for all judges, mostly as one another and as the judges."""
+        await self.put(
+            *(
+                self.said(item, person, agreeing({"item_id": item}, person), f"people/{judge}")
+                for item in items for person in people for judge in JUDGES
+            )
+        )  # fmt: skip
 
     async def put(self, *scores: dict[str, Any]) -> None:
         for first in range(0, len(scores), 1_000):

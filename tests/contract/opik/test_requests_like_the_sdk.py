@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from agents.ports import Write
 from evalcore.registry.opik_rules import OpikRule, OutputField, TraceFilter
 from streams.opik.client import OpikClient, OpikScores
 from streams.opik.datasets import OpikDatasets
+from streams.opik.queues import Definition, OpikQueues, Queue
 from streams.opik.rules import OpikRules
 from streams.opik.traces import OpikTraces
 
@@ -42,6 +44,7 @@ class Wire:
     def __init__(self) -> None:
         self.seen: list[Request] = []
         self.url = ""
+        self.missing = ""
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.read()
@@ -50,6 +53,8 @@ class Wire:
             request.method, request.raw_path.split("?")[0], dict(request.query),
             orjson.loads(body) if body else None, headers,
         ))  # fmt: skip
+        if request.method == "GET" and self.missing and request.path.endswith(self.missing):
+            return web.json_response({"code": 404, "message": "not found"}, status=404)
         if request.path.endswith("/stream") or request.path.endswith("/search"):
             return web.Response(body=b"")
         if request.method == "GET" and "/traces/" in request.path:
@@ -126,6 +131,45 @@ CALLS: list[tuple[str, Callable[[OpikClient], Awaitable[Any]], Callable[[Any], A
         lambda sdk: sdk.automation_rule_evaluators.find_evaluators(project_id="p-1", page=1, size=100),
     ),
 ]
+
+
+async def test_a_queue_is_made_and_read_as_the_official_client_does(wire: Wire) -> None:
+    from opik.rest_api.errors.not_found_error import NotFoundError
+    from opik.rest_api.types.feedback_create import FeedbackCreate_Categorical
+    from opik.rest_api.types.trace_filter_public import TraceFilterPublic
+
+    queue = Queue("q-1", "p-1", "n", "score them", ("people/a",), 2)
+
+    async def ours(client: OpikClient) -> None:
+        queues = OpikQueues(client, 0.0)
+        await queues.define(Definition("people/a", "categorical", {"categories": {"1": 1.0}}, "one"))
+        await queues.make(queue, [TRACE])
+        async for _ in queues.said("q-1", "p", frozenset({"people/a"})):
+            pass
+
+    async def official(sdk: Any) -> None:
+        found = {"name": "people/a", "page": 1, "size": 100}
+        await sdk.feedback_definitions.find_feedback_definitions(**found)
+        details: Any = {"categories": {"1": 1.0}}
+        made = FeedbackCreate_Categorical(name="people/a", details=details, description="one")
+        await sdk.feedback_definitions.create_feedback_definition(request=made)
+        await sdk.feedback_definitions.find_feedback_definitions(**found)
+        with suppress(NotFoundError):
+            await sdk.annotation_queues.get_annotation_queue_by_id("q-1")
+        await sdk.annotation_queues.create_annotation_queue(
+            id="q-1", project_id="p-1", name="n", scope="trace", instructions="score them", comments_enabled=True,
+            feedback_definition_names=["people/a"], annotators_per_item=2,
+        )  # fmt: skip
+        await sdk.annotation_queues.add_items_to_annotation_queue("q-1", ids=[TRACE])
+        one = TraceFilterPublic(field="annotation_queue_ids", operator="contains", key="", value="q-1")
+        await _drained(
+            sdk.traces.search_traces(
+                project_name="p", filters=[one], limit=1_000, truncate=True, exclude=["input", "output"]
+            )
+        )
+
+    wire.missing = "/annotation-queues/q-1"
+    await _same(wire, ours, official)
 
 
 @pytest.mark.parametrize(("what", "ours", "official"), CALLS, ids=[call[0] for call in CALLS])

@@ -1,21 +1,36 @@
-"""`python -m tests.unit.rampgate.calibration.killed WORDS…`: the command again and again, each time killed, to its end.
+"""`python -m tests.unit.rampgate.calibration.killed STEP WORDS…`: the command again and again, each time killed, until
+that step is done, and once more to its end.
 
 Of each step of the round a run is killed right before, and one right after, the first file that it renames into its
-place, the second, and so on to the document. Each run is a process of its own, forked from one that has imported
-everything. Prints how many were killed. The product has no such switch.
+place or thing that it makes in Opik, the second, and so on to the document. Each run is a process of its own, forked
+from one that has imported everything. Its reads are audited nowhere. Prints how many were killed. The product has no
+such switch.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 IMPORTED = ("httpx", "rampgate.calibration.cycle", "rampgate.cli.calibrate", "scipy.special", "scipy.stats")
 MOST = 200
+MADE = ("feedback-definitions", "annotation-queues")
+
+
+class Silent:
+    """The audit's producer."""
+
+    async def send(self, messages: Any) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
 
 
 def ended(when: str, number: int, words: list[str]) -> int:
@@ -33,20 +48,38 @@ def ended(when: str, number: int, words: list[str]) -> int:
 
 def _run(when: str, number: int, words: list[str]) -> None:
     from rampgate.cli import main
+    from streams.opik.client import OpikClient
 
-    seen, real = 0, Path.replace
+    seen, real, real_send = 0, Path.replace, OpikClient.send
+
+    def killed(now: str) -> None:
+        if (seen, when) == (number, now):
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def counted(self: Path, target: Path) -> Path:
         nonlocal seen
         seen += 1
-        if (seen, when) == (number, "before"):
-            os.kill(os.getpid(), signal.SIGKILL)
+        killed("before")
         found = real(self, target)
-        if (seen, when) == (number, "after"):
-            os.kill(os.getpid(), signal.SIGKILL)
+        killed("after")
         return found
 
-    with patch.object(Path, "replace", counted), patch.object(sys, "argv", ["rampgate", *words]):
+    async def sent(self: OpikClient, method: str, path: str, *more: Any, **named: Any) -> bytes:
+        nonlocal seen
+        if method == "GET" or not path.startswith(MADE):
+            return await real_send(self, method, path, *more, **named)
+        seen += 1
+        killed("before")
+        found = await real_send(self, method, path, *more, **named)
+        killed("after")
+        return found
+
+    with (
+        patch.object(Path, "replace", counted),
+        patch.object(OpikClient, "send", sent),
+        patch("rampgate.calibration.opik_turns.Producer", lambda access: Silent()),
+        patch.object(sys, "argv", ["rampgate", *words]),
+    ):
         main()
 
 
@@ -55,10 +88,18 @@ def document() -> bytes:
     return b"".join(path.read_bytes() for path in Path("specs").rglob("cycle.json"))
 
 
-def to_its_end(words: list[str]) -> int:
+def done(step: str) -> bool:
+    steps = json.loads(document() or b"{}").get("steps", {})
+    return bool(steps.get(step, {}).get("state") == "done")
+
+
+def to_its_end(step: str, words: list[str]) -> int:
     kills, number, code = 0, 1, 0
     while kills < MOST:
         known = document()
+        if done(step):
+            code = ended("never", 0, words)
+            break
         for when in ("before", "after"):
             code = ended(when, number, words)
             if code != -signal.SIGKILL:
@@ -74,4 +115,4 @@ def to_its_end(words: list[str]) -> int:
 if __name__ == "__main__":
     for name in IMPORTED:
         import_module(name)
-    sys.exit(to_its_end(sys.argv[1:]))
+    sys.exit(to_its_end(sys.argv[1], sys.argv[2:]))

@@ -46,12 +46,12 @@ def test_pf9_5_3_a_round_killed_before_and_after_each_write_ends_with_the_same_b
     assert contents(tree) == contents(tmp_path)
 
 
-def killed(words: list[str], folder: Path) -> str:
-    """What the command said on stderr that was killed again and again in that folder until it came to its end."""
+def killed(words: list[str], folder: Path, step: str = "write") -> str:
+    """What the command said on stderr that was killed again and again in that folder until the step was done."""
     program = (sys.executable, "-m", "tests.unit.rampgate.calibration.killed")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*program, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
+        [*program, step, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stderr
