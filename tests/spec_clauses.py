@@ -114,6 +114,7 @@ _PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("§5.10", "the worked example: receipts"),
     ("Decision 7", "no candidate of the loop merges by itself"),
     ("Decision 10", "no vertical changes a classification"),
+    ("Decision 11", "verticals calibrate by themselves, and what lies apart is told"),
     ("Decision 17", "categories are shared; conflicting declarations are refused"),
     ("Decision 18", "who reviews a shared category's change"),
     ("R-4", "user_signal_ is reserved"),
@@ -135,5 +136,6 @@ TRIED: Final = frozenset(
 ) | {
     "PF-9 FR-9", "PF-9 FR-12", "PF-9 AC-12", "PF-9 §5.7",
     "PF-9 Decision 7", "PF-9 R-5", "PF-9 FR-10", "PF-9 NFR-1", "PF-9 AC-6", "PF-9 AC-10",
+    "PF-9 FR-13", "PF-9 AC-13", "PF-9 FR-14", "PF-9 AC-14", "PF-9 Decision 11",
 }  # fmt: skip
 """Clauses that have mutants: changes that break them, each of which a test that holds the clause must notice."""

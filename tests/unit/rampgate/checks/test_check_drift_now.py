@@ -207,8 +207,13 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
 
     done = script()
     assert (done.returncode, "no baseline" in done.stderr) == (2, True), done.stderr
-    check(*MADE, "--capture", "1")
+    assert done.stdout == ""
     check(*MADE, "--judge", "brevity", "--vertical", "shop", "--capture", "1")
+    before = calls(model)
+    done = script()
+    assert (done.returncode, "no baseline" in done.stderr) == (2, True), "what is missing is told"
+    assert (done.stdout.count("Drift"), calls(model) - before) == (1, 4 * 120), "and what is there is checked"
+    check(*MADE, "--capture", "1")
     before = calls(model)
     done = script()
     assert done.returncode == 1, "of three judges of the vertical nobody can tell"
