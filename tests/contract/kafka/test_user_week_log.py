@@ -1,4 +1,5 @@
-"""Weeks of users on a real Kafka: a compacted topic that a worker makes, and that has all there is to know of them."""
+"""Weeks of users on a real Kafka (PF-9 FR-10): a compacted topic that a worker makes, and that has all there is to
+know of them."""
 
 from __future__ import annotations
 
