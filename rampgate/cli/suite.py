@@ -9,6 +9,7 @@ import typer
 
 from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
 from rampgate.console import Format
+from rampgate.suite.runs.only import Only
 
 LetGoOption = Annotated[
     list[str] | None,
@@ -95,6 +96,8 @@ def run_command(
         float | None,
         typer.Option(min=0, help="US dollars that it may cost; what would cost more is left"),
     ] = None,
+    only: Annotated[Only | None, typer.Option(help="half a run: have answers made, or score those of a file")] = None,
+    answers: Annotated[Path | None, typer.Option(help="with --only: the file of answers")] = None,
     label: Annotated[str, typer.Option(help="what the run is kept as; `main`: it becomes the baseline")] = "",
     canary: Annotated[
         Path | None, typer.Option(help="where the ramp-step requests of a full run that passed go, JSON Lines")
@@ -113,7 +116,7 @@ def run_command(
 
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
-        format, plan, max_cost, label, canary,
+        format, plan, max_cost, label, canary, only, answers,
     )  # fmt: skip
     raise typer.Exit(run_suite(options))
 

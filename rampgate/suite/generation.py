@@ -103,12 +103,7 @@ class Generator:
 
     async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:
         """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""
-        trace = orjson.dumps(
-            {"case": wanted.case, "output": answer.get("output"), "latency_ms": found.latency_ms}
-            | {name: answer[name] for name in TRACED if name in answer},
-            option=orjson.OPT_SORT_KEYS,
-        )
-        name = hashlib.sha256(trace).hexdigest()
+        name, trace = trace_of(wanted, answer, found.latency_ms)
         record = orjson.dumps({"answer": answer, "latency_ms": found.latency_ms, "trace": name})
         try:
             await self.traces.put(name, trace)
@@ -116,6 +111,16 @@ class Generator:
         except Unavailable:
             earlier = None
         return earlier or Generated(wanted.case_id, wanted.sample, answer, found.latency_ms, name)
+
+
+def trace_of(wanted: Wanted, answer: Mapping[str, Any], latency_ms: float | None) -> tuple[str, bytes]:
+    """Returns how the candidate came to its answer, behind the hash of it."""
+    trace = orjson.dumps(
+        {"case": wanted.case, "output": answer.get("output"), "latency_ms": latency_ms}
+        | {name: answer[name] for name in TRACED if name in answer},
+        option=orjson.OPT_SORT_KEYS,
+    )
+    return hashlib.sha256(trace).hexdigest(), trace
 
 
 def dollars_of(answer: CandidateAnswer) -> float | None:

@@ -39,9 +39,11 @@ from rampgate.suite.report.canary import canary_plan, check_path, write_plan
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.files import check_paths
 from rampgate.suite.report.runs import name_of, write_run_reports
+from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of
+from rampgate.suite.runs.only import Only
 from rampgate.suite.runs.session import Session
-from rampgate.suite.runs.shown import show_run, tell_plan
+from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.shown import show
 from rampgate.suite.suite_files import Suite, read_suite
@@ -70,6 +72,8 @@ class Options:
     max_cost: float | None = None
     label: str = ""
     canary: Path | None = None
+    only: Only | None = None
+    answers: Path | None = None
 
 
 def run_suite(options: Options) -> int:
@@ -77,12 +81,16 @@ def run_suite(options: Options) -> int:
     configure_logs("error", "console")
     check_paths(options.reports)
     check_path(options.canary)
+    if (options.only is None) != (options.answers is None):
+        raise Failure("--only and --answers go together: the file that answers go to, or come from")
     settings = load_settings({"configs": options.configs})
     try:
         suite = read_suite(options.suite, partial(dataset_cases, settings))
     except BadFile as error:
         raise Failure(str(error)) from error
-    registry = registry_of(settings, suite.file.vertical) if suite.file.judges else None
+    registry = (
+        registry_of(settings, suite.file.vertical) if suite.file.judges and options.only is not Only.GENERATE else None
+    )
     judges = judges_of(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     home = suite.folder / FOLDER
@@ -99,8 +107,20 @@ def run_suite(options: Options) -> int:
     try:
         if options.plan:
             return tell_plan(_head(options, suite) | run(session.plan), as_json=options.as_json)
+        if options.only is Only.GENERATE and options.answers is not None:
+            found = run(partial(session.generate, spend))
+            told = _head(options, suite) | answers_written(options.answers, suite.configuration, found, spend)
+            return tell_answers(told, as_json=options.as_json)
         baseline = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
-        samples = run(partial(session.run, spend))
+        try:
+            doing = (
+                partial(session.run, spend)
+                if options.answers is None
+                else partial(session.score, options.answers, spend)
+            )
+            samples = run(doing)
+        except BadFile as error:
+            raise Failure(str(error)) from error
         results = "".join(f"{orjson.dumps(_line(one, rubric)).decode()}\n" for one in samples)
         try:
             replace_file(out, results)

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agents.ports import Unavailable
 from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.golden import CandidateAnswer
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
-from rampgate.progress import progress
+from rampgate.progress import Progress, progress
 from rampgate.settings import Settings, revealed
 from rampgate.suite.candidates.configured import Asking, asking_candidate
-from rampgate.suite.generation import LARGEST_ANSWER, Generated, Generator, Known, Left, Wanted, dollars_of
+from rampgate.suite.generation import (
+    LARGEST_ANSWER,
+    Generated,
+    Generator,
+    Known,
+    Left,
+    Wanted,
+    dollars_of,
+    key_of,
+    trace_of,
+)
 from rampgate.suite.kept import KeptFile
+from rampgate.suite.runs.answer_files import read_answers
 from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
@@ -51,12 +63,47 @@ class Session:
     async def run(self, spend: Spend) -> list[ScoredSample]:
         """The samples with their scores, in the order of the cases for each sample."""
         async with self._asking() as (ask, scorer):
-            many = self.suite.file.samples * len(self._cases)
-            with progress(f"suite {self.suite.file.suite}", many, unit="answers", spend=None) as shown:
+            with self._progress() as shown:
                 paid = _paid(ask, spend, self.suite.file.candidate.at_once)
                 generator = self._generator(paid, lambda generated: shown.advance())
                 known = await self._known(generator)
                 asked = [(case, sample, partial(generator.one, one)) for case, sample, one in known]
+                return await self.rubric.score(asked, scorer, spend)
+
+    async def generate(self, spend: Spend) -> list[tuple[Known, Generated]]:
+        """Each sample with the candidate's answer. No judge is asked."""
+        async with self._candidate() as ask:
+            with self._progress() as shown:
+                paid = _paid(ask, spend, self.suite.file.candidate.at_once)
+                generator = self._generator(paid, lambda generated: shown.advance())
+                known = [one for _, _, one in await self._known(generator)]
+                async with asyncio.TaskGroup() as group:
+                    asked = [group.create_task(generator.one(one)) for one in known]
+        return [(one, task.result()) for one, task in zip(known, asked, strict=True)]
+
+    async def score(self, answers: Path, spend: Spend) -> list[ScoredSample]:
+        """The samples with their scores, of answers in a file. Runs nothing of the candidate's. Raises BadFile."""
+        wanted = [
+            (case, sample, Known(one, key_of(self.suite.configuration, one), None))
+            for case, sample in self._wanted()
+            for one in (_wanted(case, sample),)
+        ]
+        given = read_answers(answers, self.suite.configuration, [one for _, _, one in wanted])
+        traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
+        async with self._scorer() as scorer:
+            with self._progress() as shown:
+
+                async def generated(known: Known) -> Generated:
+                    found = given[known.key]
+                    if isinstance(found.answer, Mapping):
+                        name, trace = trace_of(known.wanted, found.answer, found.latency_ms)
+                        with suppress(Unavailable):
+                            await traces.put(name, trace)
+                        found = replace(found, trace=name)
+                    shown.advance()
+                    return found
+
+                asked = [(case, sample, partial(generated, one)) for case, sample, one in wanted]
                 return await self.rubric.score(asked, scorer, spend)
 
     async def judged_again(self, baseline: Path, spend: Spend) -> JudgedAgain:
@@ -71,12 +118,16 @@ class Session:
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[tuple[Asking, Scorer | None]]:
-        suite = self.suite
-        async with (
-            asking_candidate(self.settings, suite.file.candidate, suite.folder, suite.values) as ask,
-            self._scorer() as scorer,
-        ):
+        async with self._candidate() as ask, self._scorer() as scorer:
             yield ask, scorer
+
+    def _candidate(self) -> AbstractAsyncContextManager[Asking]:
+        suite = self.suite
+        return asking_candidate(self.settings, suite.file.candidate, suite.folder, suite.values)
+
+    def _progress(self) -> AbstractContextManager[Progress]:
+        many = self.suite.file.samples * len(self._cases)
+        return progress(f"suite {self.suite.file.suite}", many, unit="answers", spend=None)
 
     def _scorer(self) -> AbstractAsyncContextManager[Scorer | None]:
         settings, scores = self.settings, self.store.kind("scores", LARGEST)
@@ -88,6 +139,9 @@ class Session:
         traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
         room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once)
         return Generator(self.suite.configuration, ask, answers, traces, told=told, room=room)
+
+    def _wanted(self) -> list[tuple[SuiteCase, int]]:
+        return [(case, sample) for sample in range(1, self.suite.file.samples + 1) for case in self._cases]
 
     async def _known(self, generator: Generator) -> list[tuple[SuiteCase, int, Known]]:
         numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)

@@ -13,7 +13,7 @@ from rampgate.console import plain, print_json
 def show_run(told: Mapping[str, Any], spent: str) -> None:
     answers, console = told["answers"], Console(highlight=False, soft_wrap=True)
     _show_head(console, told)
-    console.print(f"answers: {answers['asked']:,} asked for, {answers['kept']:,} kept, {answers['failed']:,} failed")
+    _show_answers(console, answers)
     calls = ", ".join(filter(None, (f"{told['judge_calls']:,} calls", spent, f"{told['unscored']:,} scores missing")))
     console.print(f"judges: {calls}")
     console.print(f"results: {plain(told['results'], 500)}")
@@ -46,6 +46,27 @@ def tell_plan(told: Mapping[str, Any], *, as_json: bool) -> int:
         f"cost: about ${dollars:,.4f}" if dollars is not None else "cost: no earlier run tells what calls cost"
     )
     return 0
+
+
+def tell_answers(told: Mapping[str, Any], *, as_json: bool) -> int:
+    """Tell what `--only generate` wrote; returns the exit code, 1 where something is left."""
+    if as_json:
+        print_json(told)
+    else:
+        console, answers = Console(highlight=False, soft_wrap=True), told["answers"]
+        _show_head(console, told)
+        console.print(
+            f"answers: {answers['asked']:,} asked for, {answers['kept']:,} kept, {answers['failed']:,} failed"
+        )
+        console.print(f"{plain(told['file'], 500)}: sha256 {told['sha256']}")
+        if told["left"] is not None:
+            left = f"{told['left']['answers']:,} answers are left, the next run goes on with them"
+            console.print(f"[red]incomplete[/]: {plain(told['left']['why'])}; {left}")
+    return 1 if told["left"] is not None else 0
+
+
+def _show_answers(console: Console, many: Mapping[str, int]) -> None:
+    console.print(f"answers: {many['asked']:,} asked for, {many['kept']:,} kept, {many['failed']:,} failed")
 
 
 def _show_head(console: Console, told: Mapping[str, Any]) -> None:

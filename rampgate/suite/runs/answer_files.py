@@ -1,0 +1,116 @@
+"""Carries a candidate's answers from the job that runs its code to the job that has the judges' key.
+
+The file is the candidate's word, and believed as little: the reading job itself says which cases and samples it wants,
+of which configuration by the bytes of the parts that it has, and looks each answer up by the hash of these. An answer
+can so be nothing but what the candidate says to that case. What is not there is the agent's error, the worst value;
+what was not asked for, or stands there twice, refuses the file. Nothing of it becomes an answer that other runs reuse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evalcore.gates.golden import Failed
+from evalcore.scoring.calls import Spend
+from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.console import Failure
+from rampgate.registry.file_writer import replacing
+from rampgate.suite.generation import Generated, Known, Left
+
+NOT_THERE = "the file of answers has none to this case"
+
+
+class AnswerLine(BaseModel):
+    """One answer. `key` is the hash of configuration, case and sample; `error` says why there is no answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    case_id: str
+    sample: int
+    answer: dict[str, Any] | None = None
+    error: str | None = None
+    latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
+def answers_written(
+    path: Path, configuration: str, found: Sequence[tuple[Known, Generated]], spend: Spend
+) -> dict[str, Any]:
+    """Writes the file and tells what is in it. Raises Failure."""
+    given = [one for _, one in found]
+    left = sum(isinstance(one.answer, Left) for one in given)
+    return {
+        "answers": {
+            "asked": sum(not one.kept for one in given) - left,
+            "kept": sum(one.kept for one in given),
+            "failed": sum(isinstance(one.answer, Failed) for one in given) - left,
+        },
+        "left": {"why": spend.spent, "answers": left} if left else None,
+        "file": str(path),
+        "sha256": write_answers(path, configuration, found),
+    }
+
+
+def write_answers(path: Path, configuration: str, found: Iterable[tuple[Known, Generated]]) -> str:
+    """Write the file; returns its hash. What was not asked is left out. Raises Failure."""
+    hashed = hashlib.sha256()
+    try:
+        with replacing(path) as file:
+            for line in _lines(configuration, found):
+                hashed.update(line)
+                file.write(line)
+    except OSError as error:
+        raise Failure(f"{path}: can't be written: {error.strerror or error}") from error
+    return hashed.hexdigest()
+
+
+def _lines(configuration: str, found: Iterable[tuple[Known, Generated]]) -> Iterable[bytes]:
+    yield orjson.dumps({"configuration": configuration}, option=orjson.OPT_APPEND_NEWLINE)
+    for known, one in found:
+        if isinstance(one.answer, Left):
+            continue
+        said = {"error": one.answer.why} if isinstance(one.answer, Failed) else {"answer": one.answer}
+        told = {"key": known.key, "case_id": one.case_id, "sample": one.sample, "latency_ms": one.latency_ms, **said}
+        yield orjson.dumps(told, default=str, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def read_answers(path: Path, configuration: str, wanted: Iterable[Known]) -> dict[str, Generated]:
+    """Returns the answer to each that is wanted, by its key. Raises BadFile."""
+    known = {one.key: one.wanted for one in wanted}
+    found: dict[str, Generated] = {}
+    rows = iter(lines(path))
+    _, head = next(rows, (0, {}))
+    if head.get("configuration") != configuration:
+        raise BadFile(
+            f"{path}:1: configuration: the answers are of {str(head.get('configuration'))[:80]!r}, and the candidate's "
+            f"parts here make {configuration!r}; have this candidate answer with `--only generate`"
+        )
+    for number, row in rows:
+        line = _parsed(path, number, row)
+        one = known.get(line.key)
+        if one is None or (one.case_id, one.sample) != (line.case_id, line.sample):
+            raise BadFile(f"{path}:{number}: key: it is not that of sample {line.sample} of {line.case_id[:80]!r} here")
+        if line.key in found:
+            raise BadFile(f"{path}:{number}: key: sample {line.sample} of {line.case_id[:80]!r} stands there twice")
+        answer = line.answer if line.answer is not None else Failed(line.error or "no reason given")
+        found[line.key] = Generated(line.case_id, line.sample, answer, line.latency_ms)
+    absent = {key: Generated(one.case_id, one.sample, Failed(NOT_THERE)) for key, one in known.items()}
+    return absent | found
+
+
+def _parsed(path: Path, number: int, row: Mapping[str, Any]) -> AnswerLine:
+    try:
+        line = AnswerLine.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part)[:80] for part in first["loc"]) or "line"
+        raise BadFile(f"{path}:{number}: {field}: {first['msg']}") from error
+    if (line.answer is None) == (line.error is None) or (line.answer is not None and line.answer.get("output") is None):
+        raise BadFile(f"{path}:{number}: answer: a line has one with an output, or an error that says why not")
+    return line

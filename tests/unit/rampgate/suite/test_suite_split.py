@@ -1,0 +1,135 @@
+"""A run in two jobs: one runs the candidate's code and has no key, the other has the judges' and runs no such code.
+
+What the first says is the candidate's word: it can't pass for another configuration's or another case's answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_folders import asked, case, written
+
+JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness"}
+CASES = [case(number) for number in range(6)]
+
+
+@pytest.fixture
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        yield made
+
+
+def generated(path: Path) -> Path:
+    """The file of answers of the suite's candidate, made on a store that the other job does not have."""
+    file = path.with_name("answers.jsonl")
+    ran(path, "--only", "generate", "--answers", file, "--store", path.with_name("untrusted.db"))
+    return file
+
+
+def changed(file: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    change(rows)
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return file
+
+
+def test_one_job_answers_and_the_other_scores_without_the_candidates_code(folder: Path, model: Running) -> None:
+    path = written(folder, CASES, **JUDGED)
+    whole = ran(path, "--store", folder / "whole.db")
+    judged = model.model.requests.total()
+    file = generated(path)
+    assert model.model.requests.total() == judged, "who makes answers asks no judge"
+    answered = len(asked(folder))
+    (folder / "agent.py").unlink()
+    scored = ran(path, "--only", "score", "--answers", file)
+    assert len(asked(folder)) == answered
+    told = ("case_id", "sample", "scores", "output", "versions")
+    assert [[row[name] for name in told] for row in lines(scored)] == [
+        [row[name] for name in told] for row in lines(whole)
+    ]
+    assert all(len(row["trace"]["hash"]) == 64 for row in lines(scored))
+
+
+def test_answers_of_another_configuration_are_refused(folder: Path) -> None:
+    path = written(folder, CASES, **JUDGED)
+    file = generated(path)
+    (folder / "prompt.md").write_text("another one\n")
+    assert "answers.jsonl:1: configuration: the answers are of" in refused(path, "--only", "score", "--answers", file)
+    other = json.loads(file.read_text().splitlines()[0])["configuration"]
+
+    def claims(rows: list[dict[str, Any]]) -> None:
+        rows[0]["configuration"] = ran(path, "--plan")["configuration"]
+
+    assert other != ran(path, "--plan")["configuration"]
+    assert "answers.jsonl:2: key: it is not that of" in refused(
+        path, "--only", "score", "--answers", changed(file, claims)
+    )
+
+
+def swapped(rows: list[dict[str, Any]]) -> None:
+    rows[1]["case_id"], rows[2]["case_id"] = rows[2]["case_id"], rows[1]["case_id"]
+
+
+def unknown(rows: list[dict[str, Any]]) -> None:
+    rows[1]["key"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (swapped, ":2: key: it is not that of sample 1"),
+        (unknown, ":2: key: it is not that of sample 1"),
+        (lambda rows: rows.append(rows[1]), ":14: key: sample 1 of 'c0' stands there twice"),
+        (lambda rows: rows[1].update(score=5), ":2: score: "),
+        (lambda rows: rows[1].update(answer={"text": "x"}), ":2: answer: "),
+        (lambda rows: rows[1].update(latency_ms=-1), ":2: latency_ms: "),
+        (lambda rows: rows.clear(), ":1: configuration: "),
+    ],
+)
+def test_a_file_that_was_tampered_with_is_refused_by_its_line(
+    folder: Path, change: Callable[[list[dict[str, Any]]], object], told: str
+) -> None:
+    path = written(folder, CASES)
+    assert told in refused(path, "--only", "score", "--answers", changed(generated(path), change))
+
+
+def test_a_case_that_the_file_leaves_out_is_the_agents_error(folder: Path) -> None:
+    """Else a candidate would drop the cases that it fails."""
+    path = written(folder, CASES)
+    file = changed(generated(path), lambda rows: rows.pop(1))
+    found = ran(path, "--only", "score", "--answers", file)
+    assert found["answers"]["failed"] == 1
+    (row,) = [row for row in lines(found) if "error" in row]
+    assert (row["case_id"], row["sample"]) == ("c0", 1)
+
+
+def test_no_answer_of_a_file_is_reused_by_another_run(folder: Path) -> None:
+    """A branch's code may say anything under main's configuration."""
+    path = written(folder, CASES)
+    file = generated(path)
+    ran(
+        path, "--only", "score", "--answers", changed(file, lambda rows: rows[1]["answer"].update(output="bad")), code=0
+    )
+    before = len(asked(folder))
+    assert ran(path)["answers"] == {"asked": 12, "kept": 0, "failed": 0}
+    assert len(asked(folder)) == before + 12
+
+
+def test_a_half_needs_its_file(folder: Path) -> None:
+    path = written(folder, CASES)
+    assert "--only and --answers go together" in refused(path, "--only", "generate")
+    assert "--only and --answers go together" in refused(path, "--answers", folder / "x.jsonl")
