@@ -3,6 +3,7 @@ directory."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,11 +29,12 @@ from rampgate.optimisation import report
 from rampgate.optimisation.forks import Candidate
 from rampgate.optimisation.holding import HELD, Holding, week_of
 from rampgate.optimisation.inputs import read_agent, read_results, require_categories
-from rampgate.optimisation.kept import Kept, KeptScores
+from rampgate.optimisation.kept import Kept
 from rampgate.optimisation.loop import Run, Work, optimise
 from rampgate.progress import progress
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
+from rampgate.suite.kept import KeptFile
 from rampgate.worker.gates import call_limits
 
 FOLDER = "eval/drafts"
@@ -116,20 +118,12 @@ def _holding(options: Options, settings: Settings, agent: AgentDefinition) -> Ho
 
 def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> tuple[Run, dict[str, Any]]:
     name = _name(work)
-    kept = Kept(holding.answers(name))
-    spend = Spend(settings.gate_calls, settings.gate_tokens)
-    key = revealed(settings.candidate_key)
-    candidate = Candidate(options.candidate, key) if options.candidate is not None else None
-
-    async def loop() -> Run:
-        limits, model_key = call_limits(settings), revealed(settings.model_key)
-        async with scorer_for(cache=KeptScores(kept), limits=limits, url=settings.model_url, key=model_key) as scorer:
-            if scorer is None:
-                raise Failure(NO_MODEL)
-            with progress("optimising", unit="questions", spend=spend) as shown:
-                return await optimise(work, holding, kept, scorer, candidate, spend, shown.call)
-
-    made = run(loop)
+    file = holding.answers(name)
+    try:
+        with closing(KeptFile(file, (revealed(settings.seal_key) or "").encode())) as store:
+            made = _looped(options, settings, work, holding, Kept(store))
+    except Unavailable as error:
+        raise Failure(f"{file}: answers can't be kept: {error}; delete it, or make room") from error
     for one in made.proposals:
         if one.kept:
             holding.decide(one.hash, one.outcome, one.why, report.draft(work, one, holding.week))
@@ -141,6 +135,22 @@ def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> 
         holding.write(f"{start}.md", report.markdown(told))
         holding.write(f"{start}.html", report.page(told))
     return made, told
+
+
+def _looped(options: Options, settings: Settings, work: Work, holding: Holding, kept: Kept) -> Run:
+    spend = Spend(settings.gate_calls, settings.gate_tokens)
+    key = revealed(settings.candidate_key)
+    candidate = Candidate(options.candidate, key) if options.candidate is not None else None
+
+    async def loop() -> Run:
+        limits, model_key = call_limits(settings), revealed(settings.model_key)
+        async with scorer_for(cache=kept.scores, limits=limits, url=settings.model_url, key=model_key) as scorer:
+            if scorer is None:
+                raise Failure(NO_MODEL)
+            with progress("optimising", unit="questions", spend=spend) as shown:
+                return await optimise(work, holding, kept, scorer, candidate, spend, shown.call)
+
+    return run(loop)
 
 
 def _name(work: Work) -> str:

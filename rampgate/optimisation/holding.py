@@ -23,6 +23,7 @@ from rampgate.registry.file_writer import replace_file
 LEDGER = "ledger.jsonl"
 PLACE = ".answers"
 """Where answers are kept, which hold texts of users: git ignores it."""
+ANSWERS = "answers.db"
 MARK = 12
 HELD = (Outcome.DRAFT, Outcome.UNMEASURED)
 """Outcomes that a person sees."""
@@ -127,13 +128,14 @@ class Holding:
         return path
 
     def answers(self, run: str) -> Path:
-        """The folder for the answers of a run. Those of the vertical's other runs are removed: they hold texts of
+        """The file for the answers of a run. Those of the vertical's other runs are removed: they hold texts of
         users. Raises OSError; Failure for a name that a link leads elsewhere."""
         folder = self._inside(self.folder / PLACE / self._vertical)
         for other in folder.iterdir() if folder.is_dir() else ():
             if other.name != run and other.is_dir() and not other.is_symlink():
                 shutil.rmtree(other)
-        return self._inside(folder / run)
+        self._inside(folder / run).mkdir(parents=True, exist_ok=True)
+        return self._inside(folder / run / ANSWERS)
 
     def _inside(self, path: Path) -> Path:
         """The path, which is where it says. Raises Failure where a link leads elsewhere: nothing but the folder may

@@ -1,6 +1,5 @@
 """Keeps what was answered, so that a run that was killed asks nothing twice: the meta-LLM's answer, the candidate's and
-the judges'. Each answer is a file of its own.
-"""
+the judges'."""
 
 from __future__ import annotations
 
@@ -8,64 +7,40 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from evalcore.gates.golden import CandidateAnswer, Failed, Pending
-from evalcore.scoring.cache import LARGEST
+from evalcore.scoring.cache import LARGEST, ScoreCache
 from evalcore.scoring.items import identity
-from rampgate.registry.file_writer import replace_file
+from rampgate.suite.kept import KeptFile
 from streams.gates.candidate import Asking
 
 NO_PROMPT = "the candidate does not say that it used the prompt (prompt_sha256): it takes none"
+LONGEST: Final = 16 << 20
+"""Bytes of an answer of the meta-LLM or the candidate; a longer one is asked for again."""
 
 
 class Kept:
-    """Answers by the hash of their question. What can't be read is asked for again."""
+    """What `rampgate.suite.kept` keeps of one run. What can't be read is asked for again."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, file: KeptFile) -> None:
+        self.scores: ScoreCache = file.kind("scores", LARGEST)
+        """The judges' answers."""
+        self._said = file.kind("answers", LONGEST)
 
-    def get(self, *question: object) -> Any:
-        """The answer, None without one."""
-        try:
-            return json.loads(self._file(question).read_text())["answer"]
-        except (OSError, ValueError, TypeError, KeyError):
-            return None
+    async def get(self, *question: object) -> Any:
+        """The answer of the meta-LLM or the candidate, None without one. Raises Unavailable."""
+        (found,) = await self._said.get_many([_hashed(question)])
+        return None if found is None else json.loads(found)
 
-    def put(self, answer: Any, *question: object) -> None:
-        """Keep an answer that can be written as JSON. Raises OSError, also where a link leads out of the folder."""
-        file = self._file(question)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.resolve().is_relative_to(self._folder.resolve()):
-            raise PermissionError(None, "is a link that leads out of the holding directory", str(file))
-        replace_file(file, json.dumps({"answer": answer}))
-
-    def _file(self, question: Sequence[object]) -> Path:
-        text = json.dumps(question, sort_keys=True, default=str)
-        name = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-        return self._folder / name[:2] / f"{name}.json"
+    async def put(self, answer: Any, *question: object) -> None:
+        """Keep an answer that can be written as JSON. Raises Unavailable."""
+        await self._said.put(_hashed(question), json.dumps(answer).encode())
 
 
-class KeptScores:
-    """The judges' answers, as a cache of the one scoring path."""
-
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
-
-    async def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        return [self._get(key) for key in keys]
-
-    async def put(self, key: str, value: bytes) -> bytes | None:
-        if len(value) > LARGEST:
-            return None
-        if (earlier := self._get(key)) is None:
-            self._kept.put(value.decode("latin-1"), "score", key)
-        return earlier
-
-    def _get(self, key: str) -> bytes | None:
-        found = self._kept.get("score", key)
-        return found.encode("latin-1") if isinstance(found, str) else None
+def _hashed(question: Sequence[object]) -> str:
+    text = json.dumps(question, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 class ForkAnswers:
@@ -87,7 +62,7 @@ class ForkAnswers:
         for number, row in enumerate(rows):
             item = identity(row, number)
             about = (self._where, row.get("input"), row.get("metadata"))
-            if isinstance(kept := self._kept.get("candidate", *about), dict):
+            if isinstance(kept := await self._kept.get("candidate", *about), dict):
                 found[item] = kept
                 continue
             to_come = pending[item]
@@ -107,5 +82,5 @@ class ForkAnswers:
         if answer.get("prompt_sha256") != self._prompt:
             return Failed(NO_PROMPT)
         given = {name: value for name, value in answer.items() if name != "prompt_sha256"}
-        self._kept.put(given, "candidate", *about)
+        await self._kept.put(given, "candidate", *about)
         return given

@@ -97,7 +97,7 @@ async def optimise(
     tell: Callable[[str], None],
 ) -> Run:  # fmt: skip
     """Run the loop; nothing is written but answers. `tell` is told what it does. Raises Failure where the meta-LLM or
-    the candidate is out of reach, and OSError."""
+    the candidate is out of reach, and Unavailable where answers can't be kept."""
     rows = work.golden.items
     found = standings(rows, work.said, work.registry, work.vertical, AT)
     made = Run([one for one in found if not work.only or one.category in work.only], split(rows, work.held_out), spend)
@@ -156,7 +156,7 @@ async def _proposed(
     judges = {judge.id: judge for own in made.targets.values() for judge in own}
     asked, made.shown = question(work.agent, failing, list(judges.values()), work.model, work.most)
     about = ("meta", scorer.source, asked.model, asked.rubric, asked.turn)
-    reply = kept.get(*about)
+    reply = await kept.get(*about)
     if not isinstance(reply, str):
 
         def read(text: str) -> str:
@@ -164,7 +164,7 @@ async def _proposed(
             return text
 
         reply = await scorer.ask("optimise", asked, read, made.spend)
-        kept.put(reply, *about)
+        await kept.put(reply, *about)
     return read_variants(reply, work.most)
 
 
