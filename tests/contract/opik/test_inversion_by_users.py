@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from rampgate.settings import Settings
 from rampgate.user_turns import read_turns
 from streams.opik import traces as opik_traces
 from streams.opik.traces import limit_of
+from streams.queries.turn_pages import SLICE
 from tests.contract.opik.scripted_opik import ScriptedOpik, trace_id_at
 from tests.contract.opik.sync_rig import Rig
 from tests.contract.opik.traces_rig import iso
@@ -131,6 +133,29 @@ async def test_a_response_with_two_scored_traces_is_one_turn_and_a_forged_signat
     async for turns_read in read_turns(settings, owner, UserSignal.THUMBS, *window, limit_of(60_000)):
         picks.add(turns_read)
     assert len(picks.by_vertical()["receipts"]) == 20 + 10 + 1
+
+
+async def test_the_loop_goes_on_between_slices_of_a_page(rig: Rig) -> None:
+    """A worker reads beside the join; a page of 2,000 turns is made of it in a fifth of a second."""
+    await Turns(rig.opik).add(WEEK, users(2, -0.6, 220))
+    settings, owner = Settings(opik=rig.opik.url, configs=rig.configs), load_verticals(rig.configs)["receipts"]
+    reading = read_turns(settings, owner, UserSignal.THUMBS, WEEK.since_ms, WEEK.until_ms, limit_of(60_000))
+    went_on, sizes, seen = 0, [], []
+
+    async def other() -> None:
+        nonlocal went_on
+        while True:
+            went_on += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    async for page in reading:
+        sizes.append(len(page))
+        seen.append(went_on)
+    beside.cancel()
+    await asyncio.gather(beside, return_exceptions=True)
+    assert sizes == [SLICE, SLICE, 20]
+    assert seen == sorted(set(seen))
 
 
 async def test_a_signed_call_of_our_own_judges_is_passed_over(rig: Rig, opik: ScriptedOpik) -> None:
