@@ -6,6 +6,7 @@ from typing import Any
 
 from evalcore.suite.comparison import Difference
 from evalcore.suite.flipped import Flip, flipped
+from evalcore.suite.power import Power
 from evalcore.suite.results import Gone, Sample
 from evalcore.suite.sides import facts_of
 from rampgate.suite.compared import Compared
@@ -17,6 +18,7 @@ def document(compared: Compared) -> dict[str, Any]:
     best = judged.best
     slices = {name: best.slices[name] for name in paired.slices} if best is not None else {}
     headline = judged.comparison.headline
+    whole, power = compared.power
     return {
         "score": paired.score,
         "verdict": str(judged.verdict),
@@ -28,9 +30,15 @@ def document(compared: Compared) -> dict[str, Any]:
             **_difference(headline, best.headline if best is not None else None),
             "significant": judged.headline_significant,
             "worse": judged.headline_worse,
+            "power": _power(whole),
         },
         "slices": [
-            {"slice": name, **_difference(one, slices.get(name)), "worse": one.worse}
+            {
+                "slice": name,
+                **_difference(one, slices.get(name)),
+                "worse": one.worse,
+                "power": _power(power.get(name)),
+            }
             for name, one in judged.comparison.slices.items()
         ],
         "cases": {
@@ -86,6 +94,21 @@ def _difference(one: Difference, best: Difference | None) -> dict[str, Any]:
             if one.wins is not None
             else None
         ),
+    }
+
+
+def _power(one: Power | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    return {
+        "smallest_drop": one.smallest,
+        "confirmed_smallest_drop": one.confirmed_smallest,
+        "drop": one.drop,
+        "found": one.found,
+        "confirmed_found": one.confirmed_found,
+        "cases_needed": one.cases,
+        "samples_needed": one.samples,
+        "samples_never_suffice": one.never,
     }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from evalcore.stats.bootstrap import RESAMPLES
 from evalcore.suite.gates import Judged
 from evalcore.suite.pairing import Paired
+from evalcore.suite.power import Power, powers
 from evalcore.suite.results import Run
 
 
@@ -18,3 +20,8 @@ class Compared:
     judged: Judged
     seed: int
     resamples: int = RESAMPLES
+
+    @cached_property
+    def power(self) -> tuple[Power | None, dict[str, Power]]:
+        """How small a drop of all cases, and of each slice, is found."""
+        return powers(self.paired, self.judged.comparison, self.seed)

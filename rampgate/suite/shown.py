@@ -6,6 +6,7 @@ from rich.console import Console
 
 from evalcore.suite.comparison import Difference
 from evalcore.suite.flipped import Flip, flipped
+from evalcore.suite.power import Power
 from evalcore.suite.results import Sample
 from rampgate.ci_gate.report_texts import COLOURS, WIDE
 from rampgate.console import plain
@@ -22,14 +23,16 @@ def show(compared: Compared) -> None:
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
     judged, paired = compared.judged, compared.paired
-    heads = (">Cases", ">Baseline", ">Candidate", ">Delta", "95 %", ">p", ">Holm's p", "Notes")
+    heads = (">Cases", ">Baseline", ">Candidate", ">Delta", "95 %", ">p", ">Holm's p", ">Finds", "Notes")
     table = make_table(f"{plain(paired.score)}, candidate against baseline", "Slice", *heads)
     headline = judged.comparison.headline
-    whole = _row(headline, worse=judged.headline_worse, significant=judged.headline_significant)
+    power, of_slices = compared.power
+    whole = _row(headline, power, worse=judged.headline_worse, significant=judged.headline_significant)
     table.add_row("[bold]all cases[/]", *whole)
     for name, one in judged.comparison.slices.items():
-        table.add_row(plain(name), *_row(one, worse=one.worse, significant=one.excludes_zero))
+        table.add_row(plain(name), *_row(one, of_slices.get(name), worse=one.worse, significant=one.excludes_zero))
     console.print(table)
+    console.print("[dim]Finds: the drop that is found 8 times in 10[/]")
     for reason in judged.reasons:
         console.print(f"  {plain(reason.message, LONGEST)}")
     fell = flipped(paired, judged.reasons, compared.baseline, compared.candidate)
@@ -41,7 +44,7 @@ def show(compared: Compared) -> None:
     console.print(f"[{COLOURS[word]}]{word}[/]: {len(paired.pairs):,} cases compared")
 
 
-def _row(one: Difference, *, worse: bool, significant: bool) -> tuple[str, ...]:
+def _row(one: Difference, power: Power | None, *, worse: bool, significant: bool) -> tuple[str, ...]:
     ends = "" if one.ci95 is None else f"{one.ci95[0]:+.3f} to {one.ci95[1]:+.3f}"
     notes = [
         word
@@ -57,7 +60,8 @@ def _row(one: Difference, *, worse: bool, significant: bool) -> tuple[str, ...]:
         notes.append(f"wins {one.wins.rate:.0%}")
     return (
         f"{one.n:,}", _figure(one.baseline), _figure(one.candidate), _figure(one.delta, "+.3f"), ends,
-        _figure(one.p_value), _figure(one.holm_p), ", ".join(notes),
+        _figure(one.p_value), _figure(one.holm_p), _figure(power.confirmed_smallest if power else None),
+        ", ".join(notes),
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ def comparison_report(
             *fell[:OPEN],
             _slices(told),
             *_spread(told),
+            *_power(told),
             _cost(told),
             *_not_compared(told),
             *((canary_section(plan),) if plan else ()),
@@ -141,6 +142,30 @@ def _notes(one: Told) -> str:
     if (wins := one["win_rate"]) is not None:
         words.append(f"wins {wins['rate']:.0%}")
     return ", ".join(words)
+
+
+def _power(told: Told) -> Iterator[Section]:
+    """How small a drop is found: what this comparison can't have seen."""
+    named = [("all cases", told["headline"]), *((one["slice"], one) for one in told["slices"])]
+    found = [(name, one["power"]) for name, one in named if one["power"] is not None]
+    if found:
+        drop = found[0][1]["drop"]
+        heads = ("", "Found 8 times in 10", f"A drop of {drop:.3g} is found", "Cases for that", "Samples for that")
+        rows: list[list[Value]] = [
+            [
+                name, one["confirmed_smallest_drop"], f"{one['confirmed_found']:.0%}",
+                one["cases_needed"] or "there are enough", _samples_needed(one),
+            ]
+            for name, one in found
+        ]  # fmt: skip
+        yield Section("How small a drop is found", heads, rows)
+
+
+def _samples_needed(one: Told) -> Value:
+    if one["samples_never_suffice"]:
+        return "more samples alone never suffice"
+    needed: int | None = one["samples_needed"]
+    return needed or "there are enough"
 
 
 def _spread(told: Told) -> Iterator[Section]:

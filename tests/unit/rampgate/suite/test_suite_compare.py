@@ -163,3 +163,23 @@ def test_one_of_several_scores_is_chosen_and_its_scale_named(
     assert told["headline"]["delta"] == pytest.approx(-70.5 / 90)
     assert told["headline"]["delta_at_best"] == pytest.approx(29.5 / 90)
     assert ran(capsys, monkeypatch, *COMPARE, "--score", "ok", "--json")[0] == 1
+
+
+def test_it_tells_how_small_a_drop_is_found_and_what_a_smaller_one_needs(
+    write: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        "branch.jsonl",
+        [line(f"c{n}", sample, float((n + 2 * sample) % 7 > 2)) for n in range(30) for sample in range(3)],
+    )
+    code, found, _ = ran(capsys, monkeypatch, *COMPARE, "--json", "--report", "page.md")
+    assert code in (0, 1)
+    for one in (found["headline"], *found["slices"]):
+        power = one["power"]
+        assert power["drop"] == 0.05
+        assert 0 < power["smallest_drop"] <= power["confirmed_smallest_drop"] or one is found["headline"]
+        assert 0 <= power["found"] <= 1
+        assert power["cases_needed"] is None or power["cases_needed"] > 30
+    assert "How small a drop is found" in Path("page.md").read_text()
+    write("branch.jsonl", lines())
+    assert ran(capsys, monkeypatch, *COMPARE, "--json")[1]["headline"]["power"] is None, "nothing varied"
