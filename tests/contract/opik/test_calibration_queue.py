@@ -59,6 +59,7 @@ async def test_pf9_fr14_each_authors_scores_are_read_apart_and_the_round_goes_on
 
 
 async def test_a_queue_waits_for_a_second_person_for_each_turn(shop_round: Rig) -> None:
+    """PF-9 FR-14: how far people agree is told of turns that two or more scored."""
     await begun(shop_round)
     drawn = [*shop_round.drawn()]
     await shop_round.agree(drawn, ("ann",))
@@ -86,6 +87,7 @@ async def test_a_refused_round_reads_the_queue_again(shop_round: Rig) -> None:
 
 @pytest.mark.parametrize("value", [6, 3.5, 0])
 async def test_a_score_off_the_scale_is_told_with_item_and_author(shop_round: Rig, value: float) -> None:
+    """PF-9 FR-14: such a score takes no part in the agreement."""
     await begun(shop_round)
     item = next(iter(shop_round.drawn()))
     await shop_round.score(item, "ann", value)
