@@ -1,0 +1,47 @@
+"""A store that is full costs the next run its calls, and this one nothing: results, verdict and a word about it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rampgate.local.model.server import Running
+from rampgate.suite.kept import KeptFile
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import asked, written
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        yield made
+
+
+def test_a_full_store_loses_no_answer_of_this_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = KeptFile._opened
+
+    def full(store: KeptFile) -> sqlite3.Connection:
+        database = opened(store)
+        database.execute("PRAGMA max_page_count = 4")
+        return database
+
+    path = written(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptFile, "_opened", full)
+        found = ran(path)
+    assert found["verdict"] == "pass"
+    assert "disk is full" in found["store_failures"][0]
+    assert [row["scores"] for row in lines(found)] == [{"is_good": 1.0}] * 20
+    again = ran(path)
+    assert again["store_failures"] == []
+    assert len(asked(folder)) == 20 + again["answers"]["asked"]
