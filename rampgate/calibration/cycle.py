@@ -209,4 +209,4 @@ def _tell(options: Options, folder: Folder, cycle: Cycle, took: float | None) ->
         if took is not None:
             kept = "under the 4 hours of PF-9 NFR-3" if took < LONGEST_SECONDS else "over the 4 hours of PF-9 NFR-3"
             sys.stdout.write(f"{took:,.0f} s without the time of people, {kept}\n")
-        sys.stdout.write(f"{folder.path}: report.md, limits.diff\n")
+        sys.stdout.write(f"{folder.path}: report.md, report.html, limits.diff\n")

@@ -1,86 +1,112 @@
-"""Writes the report of a calibration round: what was found, and what a reviewer has to decide (PF-9 FR-3, FR-14)."""
+"""Says what the report of a calibration round has: what was found, what changed since the round before, and what a
+reviewer has to decide (PF-9 FR-3, FR-14)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
+from rampgate.report.page import Cell, Report, Section, Value, html, markdown
 from schemas.calibration_cycle import Cycle
 
-REPORT = "report.md"
-RESULTS = {True: "**inverted**", False: "not inverted", None: "nobody can tell"}
+REPORT, PAGE = "report.md", "report.html"
+RESULTS = {True: Cell("inverted", "fail"), False: Cell("not inverted", "pass"), None: Cell("nobody can tell", "warn")}
 
 
-def report_files(cycle: Cycle) -> dict[str, str]:
-    """Returns the report's files by name: the same round, the same bytes."""
-    return {REPORT: "\n".join(_lines(cycle))}
+def report_files(cycle: Cycle, before: Cycle | None = None) -> dict[str, str]:
+    """Returns the report's files by name: the same rounds, the same bytes. `before` is the vertical's last round."""
+    made = report_of(cycle, before)
+    return {REPORT: markdown(made), PAGE: html(made)}
 
 
-def _lines(cycle: Cycle) -> Iterable[str]:
-    yield f"# Calibration of {_cell(cycle.vertical)}, {_cell(cycle.round)}\n"
+def report_of(cycle: Cycle, before: Cycle | None = None) -> Report:
+    decide = [f"{one.judge_id}: {one.reason}" for one in cycle.inversion if one.inverted is not False]
+    decide += [f"{one.judge_id}: no floor: {one.reason}" for one in cycle.floors if not one.proposed]
+    inverted = any(one.inverted for one in cycle.inversion)
+    result = f"{len(decide)} to decide" if decide else "limits to review"
+    return Report(
+        f"Calibration of {cycle.vertical}, {cycle.round}",
+        result,
+        "fail" if inverted else "warn" if decide else "pass",
+        [
+            _about(cycle),
+            _agreement(cycle),
+            _inversion(cycle),
+            _floors(cycle),
+            _drift(cycle),
+            *([_since(cycle, before)] if before is not None else []),
+            Section("To decide", notes=decide or ["Whether the limits in limits.diff are to hold."]),
+        ],
+    )
+
+
+def _about(cycle: Cycle) -> Section:
     drawn = sum(one.drawn for one in cycle.draw)
-    yield f"{drawn} turns of {cycle.day}; ticket {_cell(cycle.ticket)}. Reference set {cycle.reference_version}.\n"
-    yield "## Draw\n"
-    yield from _table(
-        ("Category", "Turns", "Drawn", "Thumbs and judges disagree", "Drawn of these"),
-        [(one.category, one.turns, one.drawn, one.disagreeing, one.disagreeing_drawn) for one in cycle.draw],
-    )
-    yield "## Do people agree with one another\n"
-    yield from _table(
-        ("Category", "Judge", "Alpha", "95 %", "Items", "Pairs that agree", "Threshold", "Source", "Result"),
-        [
-            (one.category, one.judge_id, one.alpha, one.alpha_ci95, one.n_items, one.pairwise_agreement, one.threshold,
-             one.baseline_source, "clears" if one.passed else f"quarantined: {one.reason}")
-            for one in cycle.agreement
-        ],
-    )  # fmt: skip
-    yield "## Judges against people\n"
-    yield from _table(
-        ("Judge", "n", "Pearson", "95 %", "Spearman", "Detectable", "Result"),
-        [
-            (one.judge_id, one.n, one.pearson, one.pearson_ci95, one.spearman, one.detectable, RESULTS[one.inverted])
-            for one in cycle.inversion
-        ],
-    )
-    yield "## Floors\n"
-    yield from _table(
-        ("Judge", "Now", "New", "Acceptable from", "Accepted", "Unchanged breaches", "Sees a fall of", "Why not"),
-        [
-            (one.judge_id, one.old, one.floor, one.acceptable, one.n, one.breach_probability, one.detectable_drop,
-             "" if one.proposed else one.reason)
-            for one in cycle.floors
-        ],
-    )  # fmt: skip
-    yield "## Limits of drift\n"
-    yield from _table(
-        ("Judge", "Version", "Turns", "Unscored", "Now", "New", "Why not"),
-        [
-            (one.judge_id, one.judge_version, one.items, one.unscored, one.old, one.kl_limit, one.reason)
-            for one in cycle.drift
-        ],
-    )
-    yield "## To decide\n"
-    decide = [f"- {_cell(one.judge_id)}: {_cell(one.reason)}" for one in cycle.inversion if one.inverted is not False]
-    decide += [f"- {_cell(one.judge_id)}: no floor: {_cell(one.reason)}" for one in cycle.floors if not one.proposed]
-    yield from decide or ["- Whether the limits in `limits.diff` are to hold."]
-    yield ""
+    notes = [f"{drawn} turns of {cycle.day}; ticket {cycle.ticket}. Reference set {cycle.reference_version}."]
+    heads = ("Category", "Turns", "Drawn", "Thumbs and judges disagree", "Drawn of these")
+    rows = [(one.category, one.turns, one.drawn, one.disagreeing, one.disagreeing_drawn) for one in cycle.draw]
+    return Section("Draw", heads, rows, notes)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterable[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{' --- |' * len(heads)}"
-    for row in rows:
-        yield f"| {' | '.join(map(_cell, row))} |"
-    yield ""
+def _agreement(cycle: Cycle) -> Section:
+    heads = ("Category", "Judge", "Result", "Alpha", "95 %", "Threshold", "Items", "Pairs that agree", "Source")
+    results = {True: Cell("clears", "pass"), False: Cell("quarantined", "fail")}
+    rows = [
+        (
+            one.category, one.judge_id, results[one.passed], one.alpha, one.alpha_ci95, one.threshold, one.n_items,
+            one.pairwise_agreement, str(one.baseline_source),
+        )
+        for one in cycle.agreement
+    ]  # fmt: skip
+    notes = [f"{one.category}, {one.judge_id}: {one.reason}" for one in cycle.agreement if not one.passed]
+    return Section("Do people agree with one another", heads, rows, notes)
 
 
-def _cell(value: object) -> str:
-    """A value that begins no markup of its own."""
-    if value is None:
-        return ""
-    if isinstance(value, tuple):
-        return " to ".join(map(_cell, value))
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    text = " ".join(str(value).split())
-    return text if text.startswith("**") else re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", text)
+def _inversion(cycle: Cycle) -> Section:
+    heads = ("Judge", "n", "Pearson", "95 %", "Spearman", "Result", "Detectable")
+    rows = [
+        (one.judge_id, one.n, one.pearson, one.pearson_ci95, one.spearman, RESULTS[one.inverted], one.detectable)
+        for one in cycle.inversion
+    ]
+    return Section("Judges against people", heads, rows)
+
+
+def _floors(cycle: Cycle) -> Section:
+    heads = ("Judge", "Now", "New", "Acceptable from", "Accepted", "Unchanged breaches", "Sees a fall of", "Why not")
+    rows = [
+        (
+            one.judge_id, one.old, one.floor, one.acceptable, one.n, one.breach_probability, one.detectable_drop,
+            "" if one.proposed else one.reason,
+        )
+        for one in cycle.floors
+    ]  # fmt: skip
+    return Section("Floors", heads, rows)
+
+
+def _drift(cycle: Cycle) -> Section:
+    heads = ("Judge", "Version", "Turns", "Unscored", "Now", "New", "Why not")
+    rows = [
+        (one.judge_id, one.judge_version, one.items, one.unscored, one.old, one.kl_limit, one.reason)
+        for one in cycle.drift
+    ]
+    return Section("Limits of drift", heads, rows)
+
+
+def _since(cycle: Cycle, before: Cycle) -> Section:
+    """What either round has, beside the other's."""
+    then, now = dict(_numbers(before)), dict(_numbers(cycle))
+    rows: list[Sequence[Value]] = []
+    for name in dict.fromkeys([*now, *then]):
+        old, new = then.get(name), now.get(name)
+        rows.append((*name, old, new, new - old if new is not None and old is not None else None))
+    return Section(f"Since {before.round}", ("What", "Of", "Then", "Now", "Difference"), rows)
+
+
+def _numbers(cycle: Cycle) -> Iterator[tuple[tuple[str, str], float | None]]:
+    for rated in cycle.agreement:
+        yield ("Alpha", f"{rated.category}, {rated.judge_id}"), rated.alpha
+    for held in cycle.inversion:
+        yield ("Pearson with people", held.judge_id), held.pearson
+    for floor in cycle.floors:
+        yield ("Floor", floor.judge_id), floor.floor
+    for drift in cycle.drift:
+        yield ("Limit of drift", drift.judge_id), drift.kl_limit

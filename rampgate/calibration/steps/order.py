@@ -7,7 +7,7 @@ from typing import Any
 
 from evalcore.registry.files import AGREEMENT
 from evalcore.registry.judge import digest
-from rampgate.calibration.folder import sha256
+from rampgate.calibration.folder import Folder, sha256
 from rampgate.calibration.report import report_files
 from rampgate.calibration.steps.answers import ask, limit_drift
 from rampgate.calibration.steps.draw import draw_turns
@@ -27,7 +27,20 @@ from schemas.calibration_cycle import Cycle, State, Step
 
 
 def report(given: Given, cycle: Cycle) -> Outcome:
-    return Outcome(files=report_files(cycle))
+    return Outcome(files=report_files(cycle, _round_before(given, cycle)))
+
+
+def _round_before(given: Given, cycle: Cycle) -> Cycle | None:
+    """The vertical's last round that was reported before this one began."""
+    others = [Folder(path).document() for path in given.folder.path.parent.iterdir() if path != given.folder.path]
+    earlier = [
+        one
+        for one in others
+        if one is not None
+        and (one.day, one.round) < (cycle.day, cycle.round)
+        and one.step(Step.REPORT).state is State.DONE
+    ]
+    return max(earlier, key=lambda one: (one.day, one.round), default=None)
 
 
 def _of_draw(given: Given, cycle: Cycle) -> dict[str, str]:

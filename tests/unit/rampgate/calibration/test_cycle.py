@@ -50,7 +50,7 @@ def test_pf9_5_3_a_round_goes_from_the_draw_to_the_rule_files_of_its_vertical_al
     eval_ = "specs/verticals/shop/eval"
     own = {f"configs/{OWN}", "configs/rules/shop/brevity.yaml"}
     names = ("cycle.json", "draw.jsonl", "ratings.jsonl", "pairs.jsonl", "pairs-on-scale.jsonl", "answers.jsonl")
-    of_round = {f"{ROUND}/{name}" for name in (*names, "report.md", "limits.diff")}
+    of_round = {f"{ROUND}/{name}" for name in (*names, "report.md", "report.html", "limits.diff")}
     assert changed - work == {*own, f"{eval_}/reference-set.jsonl", f"{eval_}/drift-baseline.jsonl", *of_round}
     stated = yaml.safe_load((configs / OWN).read_text())
     assert (stated["floor"], stated["baseline_source"], stated["threshold"]) == (4, "jade_calibration", 4.5)
