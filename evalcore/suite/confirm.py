@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from evalcore.suite.comparison import SEED, Difference, difference
 from evalcore.suite.gates import Judged, SuiteCode, SuiteReason, verdict_of
 from evalcore.suite.pairing import Pair, Paired
+from evalcore.suite.results import Gone, Run
 
 FRESH = 6
 """Fresh samples of a case on each side."""
@@ -88,6 +89,21 @@ def confirmed(
     return replace(first, verdict=verdict_of(reasons), reasons=tuple(reasons)), (*found, *suspects)
 
 
+def excused(baseline: Run, score: str) -> Run:
+    """Returns the baseline's fresh samples, those without an answer as ones that nobody could score: a baseline that
+    can't be run must not look worse than the candidate for it."""
+    return {
+        name: replace(
+            case,
+            samples=[
+                replace(one, error="", scores={**one.scores, score: Gone.UNSCORED}) if one.error else one
+                for one in case.samples
+            ],
+        )
+        for name, case in baseline.items()
+    }
+
+
 def _slice(name: str, cases: Sequence[str], fresh: Paired, then: Paired, seed: int) -> Confirmation:
     again, before = _of(fresh, cases), _of(then, cases)
     missing = {*cases} - {pair.case_id for pair in again} - {*fresh.not_applicable}
@@ -96,7 +112,7 @@ def _slice(name: str, cases: Sequence[str], fresh: Paired, then: Paired, seed: i
         return Confirmation(said, True, name)
     found = difference(again, seed)
     at_best = difference(again, seed, best=True) if fresh.unscored else found
-    since = difference(before, seed)
+    since = difference(before, seed, best=True)
     moved = since.delta if _worse(since, MOVED) else None
     if stands_in_fresh(at_best):
         said = f"the slice {name!r} is worse in fresh samples alone, too, by {_by(found)} (p = {_p(found):.2g})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,14 @@ import typer
 from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
 from rampgate.console import Format
 from rampgate.suite.runs.only import Only
+
+
+class Confirm(StrEnum):
+    """Who decides of what tripped."""
+
+    FRESH = "fresh"
+    NONE = "none"
+
 
 LetGoOption = Annotated[
     list[str] | None,
@@ -102,6 +111,13 @@ def run_command(
     canary: Annotated[
         Path | None, typer.Option(help="where the ramp-step requests of a full run that passed go, JSON Lines")
     ] = None,
+    confirm: Annotated[
+        Confirm, typer.Option(help="`fresh`: what tripped gets fresh samples of both sides; `none`: the plain rule")
+    ] = Confirm.FRESH,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="the commit that the baseline is of; default: the stored run's"),
+    ] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -116,7 +132,7 @@ def run_command(
 
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
-        format, plan, max_cost, label, canary, only, answers,
+        format, plan, max_cost, label, canary, only, answers, confirm is Confirm.FRESH, base,
     )  # fmt: skip
     raise typer.Exit(run_suite(options))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evalcore.suite.comparison import Difference
+from evalcore.suite.confirm import FRESH, Confirmation
 from evalcore.suite.flipped import Flip, flipped
 from evalcore.suite.power import Power
 from evalcore.suite.results import Gone, Sample
@@ -56,6 +57,11 @@ def document(compared: Compared) -> dict[str, Any]:
             for one in flipped(paired, judged.reasons, compared.baseline, compared.candidate)
         ],
         "sides": _sides(compared),
+        "confirmation": {
+            "samples": FRESH,
+            "found": [_confirmation(one) for one in compared.confirmations],
+            "why_not": compared.unconfirmed or None,
+        },
         "scale": [paired.scale.low, paired.scale.high],
         "seed": compared.seed,
         "resamples": compared.resamples,
@@ -109,6 +115,18 @@ def _power(one: Power | None) -> dict[str, Any] | None:
         "cases_needed": one.cases,
         "samples_needed": one.samples,
         "samples_never_suffice": one.never,
+    }
+
+
+def _confirmation(one: Confirmation) -> dict[str, Any]:
+    return {
+        "slice": one.slice,
+        "case": one.case,
+        "stands": one.stands,
+        "message": one.message,
+        "fresh": _difference(one.fresh, None) if one.fresh is not None else None,
+        "failing": {"baseline": one.failing[0], "candidate": one.failing[1]} if one.failing is not None else None,
+        "moved": one.moved,
     }
 
 

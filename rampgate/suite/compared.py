@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from evalcore.stats.bootstrap import RESAMPLES
+from evalcore.suite.confirm import Confirmation
 from evalcore.suite.gates import Judged
 from evalcore.suite.pairing import Paired
 from evalcore.suite.power import Power, powers
@@ -20,6 +22,10 @@ class Compared:
     judged: Judged
     seed: int
     resamples: int = RESAMPLES
+    confirmations: Sequence[Confirmation] = ()
+    """What fresh samples said of what tripped."""
+    unconfirmed: str = ""
+    """Why there are none, where something tripped."""
 
     @cached_property
     def power(self) -> tuple[Power | None, dict[str, Power]]:

@@ -41,6 +41,7 @@ from rampgate.suite.report.files import check_paths
 from rampgate.suite.report.runs import name_of, write_run_reports
 from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of
+from rampgate.suite.runs.confirmation import Confirming, confirm
 from rampgate.suite.runs.only import Only
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
@@ -74,6 +75,8 @@ class Options:
     canary: Path | None = None
     only: Only | None = None
     answers: Path | None = None
+    confirm: bool = True
+    base: str | None = None
 
 
 def run_suite(options: Options) -> int:
@@ -133,7 +136,16 @@ def run_suite(options: Options) -> int:
         compared = None
         if baseline is not None:
             options = replace(options, baseline=baseline.file)
-            compared = compared_files(_comparison(options, suite, judges, out))
+            how = _comparison(options, suite, judges, out)
+            compared = compared_files(how)
+            if options.confirm:
+                reading = partial(read_suite, fetched=partial(dataset_cases, settings))
+                made = Confirming(
+                    options.suite, session, baseline, options.base, out, reading, partial(_line, rubric=rubric),
+                    answers_given=options.answers is not None,
+                )  # fmt: skip
+                compared = confirm(made, compared, how, spend)
+                told |= _found(samples, spend, baseline.left)
         told |= {
             "baseline": baseline.told(now) if baseline is not None else None,
             "comparison": document(compared) if compared is not None else None,

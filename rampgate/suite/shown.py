@@ -35,6 +35,10 @@ def show(compared: Compared) -> None:
     console.print("[dim]Finds: the drop that is found 8 times in 10[/]")
     for reason in judged.reasons:
         console.print(f"  {plain(reason.message, LONGEST)}")
+    for confirmation in compared.confirmations:
+        console.print(f"  asked again: {plain(confirmation.message, LONGEST)}")
+    if compared.unconfirmed:
+        console.print(f"  not asked again: {plain(compared.unconfirmed, LONGEST)}")
     fell = flipped(paired, judged.reasons, compared.baseline, compared.candidate)
     for flip in fell[:SHOWN]:
         _show_flip(console, flip, paired.score)

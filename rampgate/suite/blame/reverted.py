@@ -3,9 +3,7 @@ files as they are in the baseline's commit, and its values as they were there.""
 
 from __future__ import annotations
 
-import io
 import shutil
-import tarfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Final
 
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure
-from rampgate.registry.rule_history import NoHistory, commit_of, git, git_bytes
+from rampgate.suite.runs.base_folder import NoBase, suite_at, with_interpreter
 from rampgate.suite.suite_files import Suite
 from schemas.checks.suite import Part
 
@@ -37,19 +35,12 @@ class Sides:
 
 def sides(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Sides:
     """Read both; the baseline's folder is written into `into`. Raises Failure where there is nothing to revert."""
-    candidate = _read(file, read)
-    folder = file.absolute().parent
     try:
-        commit = commit_of(folder, ref)
-        prefix = git(folder, "rev-parse", "--show-prefix").strip()
-        archive = git_bytes(folder, None, "archive", "--format=tar", f"{commit}:{prefix.rstrip('/')}")
-    except NoHistory as error:
+        found = Sides(read(file), suite_at(file, ref, into, read))
+    except NoBase as error:
         raise Failure(f"--base {ref}: {error}") from error
-    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-        opened.extractall(into, filter="data")
-    if not (into / file.name).is_file():
-        raise Failure(f"--base {ref}: there {file} is not; name the commit that the baseline's results are of")
-    found = Sides(candidate, _read(into / file.name, read))
+    except BadFile as error:
+        raise Failure(str(error)) from error
     _check(file, found, ref)
     return found
 
@@ -72,13 +63,8 @@ def with_reverted(both: Sides, names: Collection[str], folder: Path) -> Suite:
             target = folder / path.relative_to(then.folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
-    python = suite.file.candidate.python
-    if "/" in python:
-        python = str((suite.folder / python).absolute())
-    candidate = suite.file.candidate.model_copy(update={"python": python})
-    return replace(
-        suite, folder=folder, parts=parts, values=values, file=suite.file.model_copy(update={"candidate": candidate})
-    )
+    home = with_interpreter(replace(suite, folder=folder), suite.folder)
+    return replace(home, parts=parts, values=values)
 
 
 def _check(file: Path, both: Sides, ref: str) -> None:
@@ -108,10 +94,3 @@ def _of_files(both: Sides, name: str) -> bool:
 def _files(part: Part | None, folder: Path) -> Sequence[Path]:
     patterns = part.files or () if part is not None else ()
     return [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
-
-
-def _read(file: Path, read: Callable[[Path], Suite]) -> Suite:
-    try:
-        return read(file)
-    except BadFile as error:
-        raise Failure(str(error)) from error

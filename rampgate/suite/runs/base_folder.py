@@ -1,0 +1,44 @@
+"""Writes a suite's folder as it is in a commit, so that the candidate of that time can be asked again."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rampgate.registry.rule_history import NoHistory, commit_of, git, git_bytes
+from rampgate.suite.suite_files import Suite
+
+
+class NoBase(Exception):
+    """The suite can't be had as it was; the text says why."""
+
+
+def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) -> Suite:
+    """Returns the suite as it is in the commit, its folder written into `into`. Raises NoBase, and what `read` raises.
+
+    What git does not keep, such as an interpreter of its own, is used where it stands today.
+    """
+    folder = file.absolute().parent
+    try:
+        commit = commit_of(folder, ref)
+        prefix = git(folder, "rev-parse", "--show-prefix").strip()
+        archive = git_bytes(folder, None, "archive", "--format=tar", f"{commit}:{prefix.rstrip('/')}")
+    except NoHistory as error:
+        raise NoBase(str(error)) from error
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        opened.extractall(into, filter="data")
+    if not (into / file.name).is_file():
+        raise NoBase(f"there {file} is not; name the commit that the baseline's results are of")
+    return with_interpreter(read(into / file.name), folder)
+
+
+def with_interpreter(suite: Suite, home: Path) -> Suite:
+    """Returns the suite with the interpreter that stands in `home`, where its own folder has none."""
+    told = suite.file.candidate
+    if "/" not in told.python or (suite.folder / told.python).exists():
+        return suite
+    candidate = told.model_copy(update={"python": str((home / told.python).absolute())})
+    return replace(suite, file=suite.file.model_copy(update={"candidate": candidate}))

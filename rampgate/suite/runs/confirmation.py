@@ -1,0 +1,123 @@
+"""Has both sides of a comparison answer anew what tripped by the plain rule, and decides by the fresh samples.
+
+Fresh samples bear numbers that come from both runs' results: the same results get the same fresh samples, so that
+running again is no second chance, and other results get others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+
+from evalcore.scoring.calls import Spend
+from evalcore.suite.confirm import FRESH, confirmed, doubt, excused
+from evalcore.suite.pairing import paired
+from evalcore.suite.results import SAFETY, Run
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure, run
+from rampgate.registry.file_writer import replace_file
+from rampgate.suite.compare import Options as Comparison
+from rampgate.suite.compared import Compared
+from rampgate.suite.generation import Left
+from rampgate.suite.result_files import read_run
+from rampgate.suite.runs.base_folder import NoBase, suite_at
+from rampgate.suite.runs.baseline import Baseline
+from rampgate.suite.runs.session import Session
+from rampgate.suite.scoring import ScoredSample
+from rampgate.suite.suite_files import Suite
+
+Reading = Callable[[Path], Suite]
+Writing = Callable[[ScoredSample], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Confirming:
+    """`file` is the candidate's suite, `base` the commit of the baseline; without one it is the stored run's. `line`
+    makes a sample a line of results; `out` names the files of the fresh ones. `answers_given`: nothing that is the
+    candidate's may run here."""
+
+    file: Path
+    session: Session
+    baseline: Baseline
+    base: str | None
+    out: Path
+    read: Reading
+    line: Writing
+    answers_given: bool = False
+
+
+def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend) -> Compared:
+    """Returns the comparison after fresh samples, or as it is with the reason why there are none. Raises Failure where
+    a file can't be written."""
+    doubted = doubt(compared.judged, compared.paired)
+    if not doubted.cases:
+        return compared
+    if made.answers_given:
+        return replace(compared, unconfirmed="the answers are given, and nothing of the candidate's runs here")
+    stored = made.baseline.stored
+    base = made.base or (stored.commit if stored is not None else "")
+    if not base:
+        return replace(compared, unconfirmed="nobody says of which commit the baseline is: --base names it")
+    suite = made.session.suite
+    if suite.file.candidate.url is not None:
+        return replace(compared, unconfirmed="what an address was made of can't be asked again from here")
+    after = _after(made)
+    with TemporaryDirectory(prefix="rampgate-confirm-") as folder:
+        try:
+            then = suite_at(made.file, base, Path(folder, "base"), made.read)
+        except (NoBase, BadFile) as error:
+            return replace(compared, unconfirmed=f"the baseline can't be asked again: {base}: {error}")
+        if stored is not None and then.configuration != stored.configuration:
+            return replace(compared, unconfirmed=f"in {base[:12]} the candidate is another one than the baseline's")
+        wanted = set(doubted.cases)
+        cases = [case for case in suite.cases if case.id in wanted]
+        found: dict[str, list[ScoredSample]] = {}
+        for name, one in (("baseline", then), ("candidate", suite)):
+            asked = replace(one, cases=cases, file=one.file.model_copy(update={"samples": FRESH}))
+            session = replace(made.session, suite=asked, smoke=False, after=after)
+            try:
+                found[name] = run(partial(session.run, spend))
+            except Failure as error:
+                return replace(compared, unconfirmed=f"the {name} can't be asked again: {error}")
+    if any(isinstance(sample.generated.answer, Left) for samples in found.values() for sample in samples):
+        return replace(compared, unconfirmed=f"fresh samples cost too much: {spend.spent}")
+    runs = {name: _kept(made, name, samples, after) for name, samples in found.items()}
+    score, safety = compared.paired.score, how.safety or SAFETY
+    pair = partial(paired, score=score, scale=compared.paired.scale, safety=safety, safe_at=how.safe_at)
+    fresh_baseline = excused(runs["baseline"], score)
+    judged, said = confirmed(
+        compared.judged,
+        doubted,
+        pair(fresh_baseline, runs["candidate"]),
+        pair(_of(compared.baseline, wanted), fresh_baseline),
+        compared.seed,
+    )
+    return replace(compared, judged=judged, confirmations=said)
+
+
+def _after(made: Confirming) -> int:
+    """The number after which fresh samples come, below 2^52 so that JSON keeps it."""
+    both = b"".join(hashlib.sha256(file.read_bytes()).digest() for file in (made.baseline.file, made.out))
+    return int(hashlib.sha256(both).hexdigest()[:12], 16) + 1_000
+
+
+def _kept(made: Confirming, name: str, samples: Sequence[ScoredSample], after: int) -> Run:
+    """The samples as a file of results, numbered from 1, read again as any other."""
+    file = made.out.with_name(f"{made.out.stem}-fresh-{name}.jsonl")
+    lines = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
+    try:
+        replace_file(file, "".join(f"{orjson.dumps(line).decode()}\n" for line in lines))
+        return read_run(file)
+    except (OSError, BadFile) as error:
+        raise Failure(f"{file}: can't be written: {error}") from error
+
+
+def _of(whole: Run, wanted: set[str]) -> Run:
+    return {name: case for name, case in whole.items() if name in wanted}

@@ -1,0 +1,150 @@
+"""`rampgate suite run` asks both sides again about what tripped, the baseline as it is in its commit; the fresh samples
+alone decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+AGENT = """
+from pathlib import Path
+
+HERE, STATE = Path(__file__).parent, Path("STATE_FOLDER")
+
+
+def answer(case):
+    kind, name = (HERE / "prompt.md").read_text().strip(), case["input"]
+    asked = STATE / f"{kind} {name}"
+    with asked.open("a") as log:
+        log.write(".")
+    number = len(asked.read_text())
+    if (STATE / "broken").exists() and kind == "old":
+        raise RuntimeError("no such model any more")
+    return {"output": "good" if RULE else "bad"}
+"""
+
+
+def two_slices(each: int) -> list[dict[str, Any]]:
+    """One slice that falls, and one that rises, so that all cases together are as they were."""
+    return [
+        case(number, input=f"{'a' if number < each else 'b'}{number}", tags=["falls" if number < each else "rises"])
+        for number in range(2 * each)
+    ]
+
+
+ALWAYS = "kind == 'new'"
+"""Of the slice that rises."""
+Branch = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as folder:
+        yield folder
+
+
+@pytest.fixture
+def branch(tmp_path: Path, folder: Path) -> Branch:
+    """Runs a branch, whose prompt alone is another one, against main: `rule` says when a case that falls is good."""
+    state = tmp_path / "state"
+
+    def made(
+        rule: str, *more: object, code: int, cases: list[dict[str, Any]] | None = None, again: bool = False,
+        base: tuple[object, ...] = ("--base", "main"), broken: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        main, path = tmp_path / "main.jsonl", folder / "suite.yaml"
+        if not again:
+            state.mkdir()
+            candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
+            safety = [tag for tag in ("safety",) if cases and cases[0]["tags"] == [tag]]
+            folder.mkdir(exist_ok=True)
+            (folder / "prompt.md").write_text("old")
+            written(folder, cases or two_slices(6), candidate=candidate, samples=2, safety=safety)
+            whole = AGENT.replace("STATE_FOLDER", str(state))
+            (folder / "agent.py").write_text(whole.replace("RULE", f"(({rule}) if name[0] == 'a' else {ALWAYS})"))
+            (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
+            for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
+                git(folder, *words)
+            ran(path, "--out", main)
+            (folder / "prompt.md").write_text("new")
+        if broken:
+            (state / "broken").touch()
+        return ran(path, "--baseline", main, *base, *more, "--out", tmp_path / "branch.jsonl", code=code)
+
+    return made
+
+
+def codes(found: dict[str, Any]) -> list[str]:
+    return [reason["code"] for reason in found["comparison"]["reasons"]]
+
+
+def test_a_slice_that_tripped_by_chance_does_not_block(branch: Branch) -> None:
+    found = branch("kind == 'old' or number > 2", code=0)
+    (said,) = found["comparison"]["confirmation"]["found"]
+    assert (said["slice"], said["stands"], said["fresh"]["delta"]) == ("falls", False, 0.0)
+    assert (found["verdict"], codes(found)) == ("pass", [])
+
+
+def test_a_slice_that_is_worse_again_blocks(branch: Branch) -> None:
+    found = branch("kind == 'old'", code=1)
+    (said,) = found["comparison"]["confirmation"]["found"]
+    assert (said["stands"], said["fresh"]["delta"], said["moved"]) == (True, -1.0, None)
+    assert codes(found) == ["slice_regressed"]
+
+
+def test_a_baseline_that_fell_meanwhile_says_that_the_world_moved(branch: Branch) -> None:
+    found = branch("kind == 'old' and number <= 2", cases=two_slices(10), code=0)
+    assert (found["verdict"], codes(found)) == ("warn", ["world_moved"])
+
+
+def test_the_plain_rule_decides_where_nobody_is_to_be_asked_again(branch: Branch) -> None:
+    found = branch("kind == 'old' or number > 2", "--confirm", "none", code=1)
+    assert codes(found) == ["slice_regressed"]
+    found = branch("", again=True, base=(), code=1)
+    assert "--base names it" in found["comparison"]["confirmation"]["why_not"]
+    found = branch("", again=True, base=("--base", "no-such-branch"), code=1)
+    assert "can't be asked again" in found["comparison"]["confirmation"]["why_not"]
+
+
+def test_a_second_run_asks_nobody_and_finds_the_same(branch: Branch, tmp_path: Path) -> None:
+    first = branch("kind == 'old' or number > 2", code=0)
+    asked = {one.name: one.read_text() for one in (tmp_path / "state").iterdir()}
+    second = branch("", again=True, code=0)
+    assert second["comparison"] == first["comparison"]
+    assert {one.name: one.read_text() for one in (tmp_path / "state").iterdir()} == asked
+
+
+def test_a_baseline_that_fails_when_it_is_asked_again_frees_nobody(branch: Branch) -> None:
+    found = branch("kind == 'old'", broken=True, code=1)
+    assert codes(found) == ["slice_regressed"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "told"),
+    [
+        ("kind == 'old' or number != 2 or name != 'a0'", 0, ["safety_suspect"]),
+        ("kind == 'old' or number not in (2, 4, 6) or name != 'a0'", 1, ["safety_regressed"]),
+    ],
+)
+def test_a_case_of_safety_that_failed_once_is_asked_again(
+    branch: Branch, rule: str, code: int, told: list[str]
+) -> None:
+    cases = [case(number, input=f"a{number}", tags=["safety"]) for number in range(4)]
+    found = branch(rule, cases=cases, code=code)
+    assert codes(found) == told
+    assert found["comparison"]["confirmation"]["found"][0]["case"] == "c0"
