@@ -72,7 +72,7 @@ def test_a_run_killed_at_twenty_random_points_repeats_only_calls_in_flight(tmp_p
             now = kept(folder)
             assert doom.calls["candidate"] - before["candidate"] <= now["answers"] - held["answers"] + UNKEPT
             assert doom.calls["model"] - before["model"] <= now["scores"] - held["scores"] + UNKEPT
-        assert now["scores"] > CASES * SAMPLES / 4, "each run goes on where the last one was"
+        assert now["scores"] > UNKEPT, "each run goes on where the last one was"
         before = Counter(doom.calls)
         assert run_to_its_end(doom, environment, path, None) == 0
         asked = doom.calls - before
