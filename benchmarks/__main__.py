@@ -18,6 +18,7 @@ from benchmarks import (
     report,
     restart,
     scaling,
+    scores,
     start,
     throughput,
     verdicts,
@@ -32,6 +33,7 @@ ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "judges": judges.run,
     "candidate": candidate.run,
     "verdicts": verdicts.run,
+    "scores": scores.run,
     "live": memory.live,
     "flat": flat.run,
 }

@@ -286,6 +286,29 @@ def start(found: Found) -> list[str]:
     return [*table(["", "time", "CPU", "goal"], rows), "", f"Medians of {found['rounds']} rounds."]
 
 
+def scores(found: Found) -> list[str]:
+    goals, taken = found["goals"], found["arrays"]
+    rows = [
+        ["inversion: 12 judges × 100,000 pairs", f"**{taken['inversion']:.2f} s**", "", f"{goals['inversion']:g} s"],
+        ["drift: 50 judges × 100,000 scores", f"**{taken['drift']:.2f} s**", "", f"{goals['drift']:g} s"],
+        ["suite: 2,000 cases, 20 slices, 10,000 resamples", f"**{taken['suite']:.2f} s**", "", f"{goals['suite']:g} s"],
+    ]
+    for name, seconds in taken.items():
+        if name.startswith("alpha"):
+            _, level, values = name.split(", ")
+            many = "5 values" if values == "coarse" else "about 10,000 values"
+            what = f"alpha with its interval, {level}: 10,000 items × 5, {many}"
+            rows.append([what, f"**{seconds:.2f} s**", "", f"{goals['alpha']:g} s"])
+    for name, one in found["files"].items():
+        limit = f"{goals['lines']:g} s, {goals['lines_mib'] / 1024:g} GiB"
+        what = f"`check {name}`, {found['lines']:,} lines"
+        rows.append(
+            [what, f"**{one['seconds']:.1f} s** ({one['cpu_seconds']:.1f} s CPU)", f"{one['mib']:,.0f} MiB", limit]
+        )
+    head = ["", "time", "memory", "goal"]
+    return [*table(head, rows), "", f"Medians of {found['rounds']} rounds; of memory the most."]
+
+
 TABLES: dict[str, Callable[[Found], list[str]]] = {
     "throughput": throughput,
     "profile": profile,
@@ -300,6 +323,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "judges": judges,
     "candidate": candidate,
     "verdicts": verdicts,
+    "scores": scores,
 }
 TITLES = {
     "throughput": "Events a second, side by side",
@@ -315,4 +339,5 @@ TITLES = {
     "judges": "Judges",
     "candidate": "Candidate and judges side by side",
     "verdicts": "Verdicts",
+    "scores": "Checks of score files",
 }

@@ -148,18 +148,24 @@ def _statistic(of: Ratings, level: Level) -> Callable[[Numbers], Numbers]:
 
 
 def _ordinal(of: Ratings) -> Callable[[Numbers], Numbers]:
-    """Ranks are those of the sample at hand, so that they are made for each."""
-    per_item, columns = of.per_item, of.table.T.tocsr()
+    """Ranks are those of the sample at hand, so that they are made for each. A sample is a column here, which suits
+    sparse products better."""
+    import numpy as np
+
+    columns = of.table.T.tocsr()
+    often, spread = of.per_item / (of.per_item - 1), 1 / (of.per_item - 1)
 
     def statistic(weights: Numbers) -> Numbers:
-        counts = (columns @ weights.T).T
-        total = counts.sum(axis=1)
+        drawn = np.ascontiguousarray(weights.T)
+        counts = columns @ drawn
+        total = counts.sum(axis=0)
         # Ranks from -1/2 to 1/2, whose squares lose no digits.
-        ranks = _midranks(counts) / total[:, None] - 0.5
-        sums, squares = of.table @ ranks.T, of.table @ (ranks.T**2)
-        each = 2 * (per_item[:, None] * squares - sums**2) / (per_item[:, None] - 1)
-        expected = 2 * (total * (counts * ranks**2).sum(axis=1) - (counts * ranks).sum(axis=1) ** 2)
-        return _alpha((weights * each.T).sum(axis=1), expected, total)
+        ranks = _midranks(counts) / total - 0.5
+        squares = ranks**2
+        apart = np.einsum("vs,vs->s", columns @ (drawn * often[:, None]), squares)
+        observed = 2 * (apart - np.einsum("is,is->s", drawn * spread[:, None], (of.table @ ranks) ** 2))
+        expected = 2 * (total * np.einsum("vs,vs->s", counts, squares) - np.einsum("vs,vs->s", counts, ranks) ** 2)
+        return _alpha(observed, expected, total)
 
     return statistic
 
@@ -177,7 +183,7 @@ def _alpha(observed: Numbers, expected: Numbers, total: Numbers) -> Numbers:
 def _midranks(counts: Numbers) -> Numbers:
     import numpy as np
 
-    out: Numbers = np.cumsum(counts, axis=1) - counts / 2
+    out: Numbers = np.cumsum(counts, axis=0) - counts / 2
     return out
 
 
@@ -187,7 +193,7 @@ def _scale(of: Ratings, level: Level) -> Numbers:
     if level is Level.INTERVAL:
         return _scaled(of.values)
     counts: Numbers = np.asarray(of.table.sum(axis=0), dtype=np.float64).ravel()
-    ranks: Numbers = _midranks(counts[None, :])[0] / max(float(counts.sum()), 1.0)
+    ranks: Numbers = _midranks(counts) / max(float(counts.sum()), 1.0)
     return ranks
 
 

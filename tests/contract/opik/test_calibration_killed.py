@@ -9,8 +9,7 @@ import shutil
 import pytest
 
 from tests.contract.opik.calibration_rig import BEGUN, Rig
-from tests.unit.rampgate.calibration.round_rig import TURNS, contents
-from tests.unit.rampgate.calibration.test_cycle_killed import killed
+from tests.unit.rampgate.calibration.round_rig import TURNS, contents, killed
 
 QUEUES = "/v1/private/annotation-queues"
 KILLS = 14

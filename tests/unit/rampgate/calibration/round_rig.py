@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from evalcore.registry.disk import today
+from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import written
 from tests.unit.rampgate.ci_gate.gate_rig import MANIFEST, jsonl
 
@@ -71,3 +75,14 @@ def agreeing(row: Row, person: str) -> int:
     """What people say who mostly agree with one another and with the judges."""
     number = int(row["item_id"].removeprefix("r"))
     return max(1, quality(number) - (person == "ben" and number % 10 == 1))
+
+
+def killed(words: list[str], folder: Path, step: str = "write") -> str:
+    """What the command said on stderr that was killed again and again in that folder until the step was done."""
+    program = (sys.executable, "-m", "tests.unit.rampgate.calibration.killed")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*program, step, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.root import ROOT
-from tests.unit.rampgate.calibration.round_rig import agreeing, contents, filled, turn
+from tests.unit.rampgate.calibration.round_rig import agreeing, contents, filled, killed, turn
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
 BEGUN = ("--ticket", "PLT-700", "--acceptable", "4", "--runs", "2", "--turns", "turns.jsonl")
@@ -44,14 +40,3 @@ def test_pf9_5_3_a_round_killed_before_and_after_each_write_ends_with_the_same_b
     told = killed([*own, *words], tree)
     assert int(re.findall(r"killed (\d+) times", told)[-1]) >= 2 * RENAMES, told
     assert contents(tree) == contents(tmp_path)
-
-
-def killed(words: list[str], folder: Path, step: str = "write") -> str:
-    """What the command said on stderr that was killed again and again in that folder until the step was done."""
-    program = (sys.executable, "-m", "tests.unit.rampgate.calibration.killed")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*program, step, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
