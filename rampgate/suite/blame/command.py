@@ -25,7 +25,8 @@ from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compare import compared_files
 from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.kept import STORE, KeptFile
-from rampgate.suite.run import FOLDER, judges_of, results_file, score_of
+from rampgate.suite.run import FOLDER, judges_of, results_file
+from rampgate.suite.runs.run_document import score_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, read_suite
