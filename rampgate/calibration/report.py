@@ -3,9 +3,8 @@ reviewer has to decide (PF-9 FR-3, FR-14)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from rampgate.report.page import Cell, Report, Section, Value, html, markdown
+from rampgate.calibration.difference import difference, told
+from rampgate.report.page import Cell, Report, Section, html, markdown
 from schemas.calibration_cycle import Cycle
 
 REPORT, PAGE = "report.md", "report.html"
@@ -93,20 +92,6 @@ def _drift(cycle: Cycle) -> Section:
 
 def _since(cycle: Cycle, before: Cycle) -> Section:
     """What either round has, beside the other's."""
-    then, now = dict(_numbers(before)), dict(_numbers(cycle))
-    rows: list[Sequence[Value]] = []
-    for name in dict.fromkeys([*now, *then]):
-        old, new = then.get(name), now.get(name)
-        rows.append((*name, old, new, new - old if new is not None and old is not None else None))
-    return Section(f"Since {before.round}", ("What", "Of", "Then", "Now", "Difference"), rows)
-
-
-def _numbers(cycle: Cycle) -> Iterator[tuple[tuple[str, str], float | None]]:
-    for rated in cycle.agreement:
-        yield ("Alpha", f"{rated.category}, {rated.judge_id}"), rated.alpha
-    for held in cycle.inversion:
-        yield ("Pearson with people", held.judge_id), held.pearson
-    for floor in cycle.floors:
-        yield ("Floor", floor.judge_id), floor.floor
-    for drift in cycle.drift:
-        yield ("Limit of drift", drift.judge_id), drift.kl_limit
+    found = difference(before, cycle)
+    rows = [(one.what, one.of, one.then, one.now, one.difference) for one in found.figures]
+    return Section(f"Since {before.round}", ("What", "Of", "Then", "Now", "Difference"), rows, told(found))

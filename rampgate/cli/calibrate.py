@@ -1,4 +1,5 @@
-"""`rampgate calibrate jade / production / seed`: limits of judges from single scores (contracts §5; PF-9 §5.3)."""
+"""`rampgate calibrate jade / production / seed / diff`: limits of judges from single scores, and what changed between
+two rounds (contracts §5; PF-9 §5.3)."""
 
 from __future__ import annotations
 
@@ -157,3 +158,23 @@ def seed_command(
     source = BaselineSource.PROVISIONAL_SEED
     of = (file, None, None, at_gate, vertical)
     raise typer.Exit(calibrate(Options(source, *of, configs, as_json, write, ticket)))
+
+
+@group.command("diff")
+def diff_command(
+    then: Annotated[str, typer.Argument(metavar="ROUND", help="the earlier round's name")],
+    now: Annotated[str, typer.Argument(metavar="ROUND", help="the later one's")],
+    vertical: Annotated[str, typer.Option("--vertical", help="whose rounds")],
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what changed between two rounds of a vertical.
+
+    Floors, alphas, limits of drift, judges' versions and correlation with people, whether they are inverted, and the
+    judges that one round alone has. Both rounds have their reports.
+
+    Example: rampgate calibrate diff 2026-06 2026-12 --vertical receipts
+    """
+    from rampgate.calibration.difference import Options, show_difference
+
+    raise typer.Exit(show_difference(Options(then, now, vertical, configs, as_json)))
