@@ -19,6 +19,7 @@ FIELDS_OF_ITEMS: Final = frozenset({"id", "input", "expected_output", "reference
 """Fields of an item that no answer of a candidate replaces."""
 FIELDS_OF_ANSWERS: Final = frozenset({"output", "tool_calls"})
 """Fields that only an answer has; those of the dataset are dropped."""
+TRACEPARENT: Final = "traceparent"
 UNANSWERED: Final = "the candidate gave no output for it"
 
 
@@ -34,8 +35,10 @@ CandidateAnswer = Mapping[str, Any] | Failed
 
 
 def question(item: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a candidate is asked of an item, never what was expected of it. `beside` goes with every item."""
-    return {"input": item.get("input"), "metadata": item.get("metadata") or {}, **beside}
+    """Returns what a candidate is asked of an item, never what was expected of it. `beside` goes with every item, and
+    its `traceparent` (W3C) where the caller takes the candidate's spans."""
+    traced = {TRACEPARENT: item[TRACEPARENT]} if TRACEPARENT in item else {}
+    return {"input": item.get("input"), "metadata": item.get("metadata") or {}, **beside, **traced}
 
 
 @dataclass

@@ -17,15 +17,23 @@ from typing import Any, Final, Protocol
 import orjson
 
 from agents.ports import Unavailable
-from evalcore.gates.golden import CandidateAnswer, Failed
+from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed
 
 LARGEST_ANSWER: Final = 4 << 20
-TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace")
+TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace", "spans", "spans_dropped")
 """Fields of an answer that tell how the candidate came to it."""
 
 
 class Left(Failed):
     """The candidate was not asked: the run has spent what it may."""
+
+
+class Tracing(Protocol):
+    """See `rampgate.suite.tracing.receiver.SpanReceiver`."""
+
+    def begin(self) -> str: ...
+    def drop(self, traceparent: str) -> None: ...
+    async def told(self, traceparent: str, answer: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 class KeptValues(Protocol):
@@ -77,6 +85,7 @@ class Generator:
     clock: Callable[[], float] = time.monotonic
     told: Callable[[Generated], None] = lambda generated: None
     room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(128))
+    tracing: Tracing | None = None
 
     async def known(self, wanted: Sequence[Wanted]) -> list[Known]:
         """What is kept of these, in one look. A store that can't be used costs calls, and no answer."""
@@ -92,14 +101,30 @@ class Generator:
         found = known.held
         if found is None:
             async with self.room:
-                began = self.clock()
-                answer = await self.ask(known.wanted.case)
-                latency = round((self.clock() - began) * 1000, 1) if not isinstance(answer, Left) else None
+                answer, latency = await self._asked(known.wanted.case)
                 found = Generated(known.wanted.case_id, known.wanted.sample, answer, latency)
                 if not isinstance(answer, Failed):
                     found = await self._keep(known.wanted, known.key, found, answer)
         self.told(found)
         return found
+
+    async def _asked(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
+        """The answer, with what its spans tell of it, and how long it took without waiting for those."""
+        if self.tracing is None:
+            return await self._timed(case)
+        traceparent = self.tracing.begin()
+        try:
+            answer, latency = await self._timed({**case, TRACEPARENT: traceparent})
+            if not isinstance(answer, Failed):
+                answer = await self.tracing.told(traceparent, answer)
+        finally:
+            self.tracing.drop(traceparent)
+        return answer, latency
+
+    async def _timed(self, case: Mapping[str, Any]) -> tuple[CandidateAnswer, float | None]:
+        began = self.clock()
+        answer = await self.ask(case)
+        return answer, round((self.clock() - began) * 1000, 1) if not isinstance(answer, Left) else None
 
     async def _keep(self, wanted: Wanted, key: str, found: Generated, answer: Mapping[str, Any]) -> Generated:
         """Keep the answer and its trace, the trace first; returns what another run kept before, where it did."""

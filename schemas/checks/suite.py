@@ -10,6 +10,7 @@ from schemas.files import FileModel, Number, Path, Text
 from schemas.manifests import Endpoint
 
 FileName = Annotated[StrictStr, Field(min_length=1, max_length=1_000, pattern=r"^\S(.*\S)?$")]
+Address = Annotated[StrictStr, Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$", max_length=300)]
 Names = Annotated[tuple[Text, ...], Field(max_length=100)]
 
 
@@ -49,6 +50,12 @@ class Candidate(FileModel):
     """One answer may take so long."""
     memory_mb: Annotated[StrictInt, Field(ge=0, le=1_000_000)] = 4_096
     """Address space of one process of `entry`; 0: no limit."""
+    otlp: (
+        Annotated[StrictStr, Field(pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$", max_length=300)] | None
+    ) = None
+    """`host:port` on which the run takes its OpenTelemetry spans (OTLP over HTTP); port 0: any free one."""
+    otlp_seconds: Annotated[Number, Field(gt=0, le=60)] = 6.0
+    """An answer's spans may be so late."""
     parts: Annotated[dict[Text, Part], Field(min_length=1, max_length=50)]
     """What it is made of: prompt, model, retriever revision, tool schemas. Each is hashed; a change asks it anew."""
 
@@ -56,6 +63,8 @@ class Candidate(FileModel):
     def one_way(self) -> Self:
         if sum(way is not None for way in (self.url, self.command, self.entry)) != 1:
             raise ValueError("exactly one of `url`, `command` and `entry` is required")
+        if self.url is not None and self.otlp is not None and self.otlp.endswith(":0"):
+            raise ValueError("`otlp`: name a port: one that answers at an address isn't told any")
         return self
 
 

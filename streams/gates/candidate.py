@@ -22,7 +22,7 @@ import orjson
 from agents.keys import CANDIDATE_ANSWER, Key
 from agents.policy import Policy
 from agents.ports import Change, Clock, Store, Unavailable
-from evalcore.gates.golden import CandidateAnswer, Failed, Pending, question
+from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed, Pending, question
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER, BoundedClient, TooLong
 from evalcore.scoring.chat_model import Client, retry_after
 from evalcore.scoring.items import identity
@@ -71,9 +71,10 @@ class CandidateClient:
             body = orjson.dumps(question(item, self._beside), default=str)
         except orjson.JSONEncodeError as error:
             return Failed(f"the item can't be sent to the candidate: {error}")
+        headers = self._headers | ({TRACEPARENT: str(item[TRACEPARENT])} if TRACEPARENT in item else {})
         retry = Retry(self._limits.first_pause, LONGEST_PAUSE, LONGEST_PAUSE, self._limits.tries)
         try:
-            answer = await retry.call(lambda: self._ask(body), TryAgain)
+            answer = await retry.call(lambda: self._ask(body, headers), TryAgain)
         except TryAgain as error:
             answer = Failed(str(error))
         if isinstance(answer, Failed):
@@ -82,11 +83,11 @@ class CandidateClient:
             self._answered += 1
         return answer
 
-    async def _ask(self, body: bytes) -> CandidateAnswer:
+    async def _ask(self, body: bytes, headers: Mapping[str, str]) -> CandidateAnswer:
         """Raises TryAgain where another try may mend it."""
         try:
             async with asyncio.timeout(self._limits.seconds):
-                response = await self._client.post(self._url, content=body, headers=self._headers)
+                response = await self._client.post(self._url, content=body, headers=headers)
         except TooLong:
             return Failed(f"the candidate's answer has more than {LONGEST_ANSWER >> 20} MB")
         except (TimeoutError, httpx.TimeoutException) as error:

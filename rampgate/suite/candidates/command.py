@@ -22,7 +22,7 @@ from rampgate.suite.candidates.processes import Started, environment, start
 @dataclass(frozen=True)
 class Command:
     """What to run in `folder`; `variables` are names of the environment that it gets beside the usual ones. `beside`
-    goes with each case."""
+    goes with each case; `told_variables` are variables with their values."""
 
     words: Sequence[str]
     folder: Path
@@ -30,6 +30,7 @@ class Command:
     at_once: int = 2
     seconds: float = 60.0
     beside: Mapping[str, Any] = field(default_factory=dict)
+    told_variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class CommandCandidate:
@@ -37,7 +38,7 @@ class CommandCandidate:
 
     def __init__(self, command: Command) -> None:
         """Raises ValueError for a variable that a candidate may not have."""
-        self._command, self._environment = command, environment(command.variables)
+        self._command, self._environment = command, environment(command.variables) | dict(command.told_variables)
         self._room = asyncio.Semaphore(command.at_once)
 
     async def answer(self, item: Mapping[str, Any]) -> CandidateAnswer:

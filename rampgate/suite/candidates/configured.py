@@ -22,10 +22,10 @@ Asking = Callable[[Mapping[str, Any]], Awaitable[CandidateAnswer]]
 
 @asynccontextmanager
 async def asking_candidate(
-    settings: Settings, told: Candidate, home: Path, values: Mapping[str, str]
+    settings: Settings, told: Candidate, home: Path, values: Mapping[str, str], told_variables: Mapping[str, str]
 ) -> AsyncIterator[Asking]:
-    """Yields what asks the candidate; its paths are from `home` on, and `values` go with each case. Raises Failure
-    where it can't be asked as such."""
+    """Yields what asks the candidate; its paths are from `home` on, `values` go with each case, and its processes get
+    `told_variables`. Raises Failure where it can't be asked as such."""
     folder, beside, seconds = home / told.folder, {"configuration": dict(values)}, float(told.seconds)
     if told.url is not None:
         key = revealed(settings.candidate_key)
@@ -40,7 +40,7 @@ async def asking_candidate(
             await client.aclose()
         return
     try:
-        made = _made(told, home, folder, beside)
+        made = _made(told, home, folder, beside, told_variables)
     except ValueError as error:
         raise Failure(f"candidate.environment: {error}") from error
     try:
@@ -50,16 +50,18 @@ async def asking_candidate(
 
 
 def _made(
-    told: Candidate, home: Path, folder: Path, beside: Mapping[str, Any]
+    told: Candidate, home: Path, folder: Path, beside: Mapping[str, Any], told_variables: Mapping[str, str]
 ) -> CommandCandidate | EntryPointCandidate:
     seconds = float(told.seconds)
     if told.command is not None:
-        return CommandCandidate(Command(told.command, folder, told.environment, told.at_once, seconds, beside))
+        return CommandCandidate(
+            Command(told.command, folder, told.environment, told.at_once, seconds, beside, told_variables)
+        )
     # A name is looked for on PATH; a path must hold wherever the process starts.
     python = str(home.absolute() / told.python) if "/" in told.python else told.python
     return EntryPointCandidate(
         EntryPoint(
             str(told.entry), folder, python, told.environment, told.at_once, seconds,
-            memory=told.memory_mb << 20, beside=beside,
+            memory=told.memory_mb << 20, beside=beside, told_variables=told_variables,
         )
     )  # fmt: skip

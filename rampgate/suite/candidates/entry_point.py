@@ -30,7 +30,7 @@ GIB: Final = 1 << 30
 class EntryPoint:
     """What to run. `entry` is `module:function` in `folder`, `python` its interpreter; `variables` are names of the
     environment that it gets beside the usual ones; `memory` bytes of address space a process may have, 0 without a
-    limit; `beside` goes with each case."""
+    limit; `beside` goes with each case; `told_variables` are variables with their values."""
 
     entry: str
     folder: Path
@@ -41,6 +41,7 @@ class EntryPoint:
     start_seconds: float = 60.0
     memory: int = 4 * GIB
     beside: Mapping[str, Any] = field(default_factory=dict)
+    told_variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -63,7 +64,7 @@ class EntryPointCandidate:
 
     def __init__(self, point: EntryPoint) -> None:
         """Raises ValueError for a variable that a candidate may not have."""
-        self._point, self._environment = point, environment(point.variables)
+        self._point, self._environment = point, environment(point.variables) | dict(point.told_variables)
         self._room = asyncio.Semaphore(point.at_once)
         self._idle: list[_Runner] = []
 

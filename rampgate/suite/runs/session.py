@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agents.ports import Unavailable
 from evalcore.gates.evaluate import scorer_for
@@ -25,6 +25,7 @@ from rampgate.suite.generation import (
     Generator,
     Known,
     Left,
+    Tracing,
     Wanted,
     dollars_of,
     key_of,
@@ -37,7 +38,11 @@ from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, SuiteCase
+from rampgate.suite.tracing.receiver import SpanReceiver, taking_spans
 from rampgate.worker.gates import call_limits
+
+WAITING_FOR_SPANS: Final = 256
+"""Answers whose spans may be waited for at once."""
 
 
 @dataclass(frozen=True)
@@ -54,28 +59,28 @@ class Session:
 
     async def plan(self) -> dict[str, Any]:
         """What `run` will ask and cost. Asks nobody."""
-        async with self._asking() as (ask, scorer):
-            known = await self._known(self._generator(ask))
+        async with self._scorer() as scorer:
+            known = await self._known(self._generator(_nobody))
             before = await StoredRuns(self.store).of(self.suite.file.suite)
             scores = self.store.kind("scores", LARGEST)
             return await planned([(case, one) for case, _, one in known], self.rubric, scorer, scores, before)
 
     async def run(self, spend: Spend) -> list[ScoredSample]:
         """The samples with their scores, in the order of the cases for each sample."""
-        async with self._asking() as (ask, scorer):
+        async with self._candidate() as (ask, tracing), self._scorer() as scorer:
             with self._progress() as shown:
                 paid = _paid(ask, spend, self.suite.file.candidate.at_once)
-                generator = self._generator(paid, lambda generated: shown.advance())
+                generator = self._generator(paid, lambda generated: shown.advance(), tracing)
                 known = await self._known(generator)
                 asked = [(case, sample, partial(generator.one, one)) for case, sample, one in known]
                 return await self.rubric.score(asked, scorer, spend)
 
     async def generate(self, spend: Spend) -> list[tuple[Known, Generated]]:
         """Each sample with the candidate's answer. No judge is asked."""
-        async with self._candidate() as ask:
+        async with self._candidate() as (ask, tracing):
             with self._progress() as shown:
                 paid = _paid(ask, spend, self.suite.file.candidate.at_once)
-                generator = self._generator(paid, lambda generated: shown.advance())
+                generator = self._generator(paid, lambda generated: shown.advance(), tracing)
                 known = [one for _, _, one in await self._known(generator)]
                 async with asyncio.TaskGroup() as group:
                     asked = [group.create_task(generator.one(one)) for one in known]
@@ -117,13 +122,13 @@ class Session:
         return self.suite.drawn(smoke=self.smoke)
 
     @asynccontextmanager
-    async def _asking(self) -> AsyncIterator[tuple[Asking, Scorer | None]]:
-        async with self._candidate() as ask, self._scorer() as scorer:
-            yield ask, scorer
-
-    def _candidate(self) -> AbstractAsyncContextManager[Asking]:
-        suite = self.suite
-        return asking_candidate(self.settings, suite.file.candidate, suite.folder, suite.values)
+    async def _candidate(self) -> AsyncIterator[tuple[Asking, SpanReceiver | None]]:
+        """What asks the candidate, and what takes its spans where the suite wants them."""
+        told, suite = self.suite.file.candidate, self.suite
+        async with taking_spans(told) as tracing:
+            variables = tracing.environment if tracing is not None else {}
+            async with asking_candidate(self.settings, told, suite.folder, suite.values, variables) as ask:
+                yield ask, tracing
 
     def _progress(self) -> AbstractContextManager[Progress]:
         many = self.suite.file.samples * len(self._cases)
@@ -134,11 +139,14 @@ class Session:
         key, limits = revealed(settings.model_key), call_limits(settings)
         return scorer_for(cache=scores, limits=limits, url=settings.model_url, key=key, words=True)
 
-    def _generator(self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None) -> Generator:
+    def _generator(
+        self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None
+    ) -> Generator:
         answers = self.store.kind("answers", LARGEST_ANSWER)
         traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
-        room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once)
-        return Generator(self.suite.configuration, ask, answers, traces, told=told, room=room)
+        # Late spans are waited for without keeping others from being asked.
+        room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once + (WAITING_FOR_SPANS if tracing else 0))
+        return Generator(self.suite.configuration, ask, answers, traces, told=told, room=room, tracing=tracing)
 
     def _wanted(self) -> list[tuple[SuiteCase, int]]:
         return [(case, sample) for sample in range(1, self.suite.file.samples + 1) for case in self._cases]
@@ -148,6 +156,11 @@ class Session:
         wanted = [(case, sample) for sample in numbers for case in self._cases]
         held = await generator.known([_wanted(case, sample) for case, sample in wanted])
         return [(case, sample, one) for (case, sample), one in zip(wanted, held, strict=True)]
+
+
+async def _nobody(case: Mapping[str, Any]) -> CandidateAnswer:
+    """Asks nobody."""
+    return Left("a plan asks nobody")
 
 
 def _paid(ask: Asking, spend: Spend, at_once: int) -> Asking:

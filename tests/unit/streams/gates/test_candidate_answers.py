@@ -97,6 +97,17 @@ async def test_answers_come_in_the_order_of_the_items_and_nobody_sees_an_expecte
     assert "hidden" not in json.dumps([body for _, body, _ in agent.asked])
 
 
+async def test_a_traced_case_tells_its_traceparent_in_the_body_and_as_a_header() -> None:
+    agent, traceparent = Agent(), f"00-{'ab' * 16}-{'cd' * 8}-01"
+    client = candidate.CandidateClient(agent, "http://agents/", "key")
+    for item in (ITEMS[0], {**ITEMS[1], "traceparent": traceparent}):
+        await client.answer(item)
+    (_, plain, plain_headers), (_, traced, headers) = agent.asked
+    assert "traceparent" not in plain | dict(plain_headers)
+    assert traced["traceparent"] == headers["traceparent"] == traceparent
+    assert headers["authorization"] == "Bearer key"
+
+
 async def test_a_gate_that_is_resumed_asks_only_for_what_is_missing() -> None:
     clock = ManualClock()
     store, agent = MemoryStore(clock), Agent()

@@ -1,0 +1,1 @@
+"""Takes the spans that a candidate sends while it answers."""
