@@ -24,6 +24,10 @@ LetGoOption = Annotated[
     list[str] | None,
     typer.Option(metavar="CASE", help="a case of safety that may be missing or changed; once or more"),
 ]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db"),
+]
 group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
 
 
@@ -93,9 +97,7 @@ def run_command(
         typer.Option(help="results to hold the candidate against; default: main's last run in the store that passed"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="where the results go; default: .rampgate beside the suite")] = None,
-    store: Annotated[
-        Path | None, typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db")
-    ] = None,
+    store: StoreOption = None,
     seed: Annotated[int, typer.Option(min=0, help="of resamples and flips; the same, the same digits")] = 20_260_101,
     let_go: LetGoOption = None,
     report: ReportsOption = None,
@@ -166,9 +168,7 @@ def blame_command(
         Path | None, typer.Option(help="the candidate's results; default: where `suite run` left them")
     ] = None,
     cases: Annotated[int, typer.Option(min=1, max=50, help="cases to ask again, the worst first")] = 10,
-    store: Annotated[
-        Path | None, typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db")
-    ] = None,
+    store: StoreOption = None,
     seed: Annotated[int, typer.Option(min=0, help="of the test; the same, the same digits")] = 20_260_101,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,

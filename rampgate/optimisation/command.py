@@ -34,7 +34,7 @@ from rampgate.optimisation.loop import Run, Work, optimise
 from rampgate.progress import progress
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
-from rampgate.suite.kept import KeptFile
+from rampgate.store.place import place_of
 from rampgate.worker.gates import call_limits
 
 FOLDER = "eval/drafts"
@@ -120,7 +120,7 @@ def _ran(options: Options, settings: Settings, work: Work, holding: Holding) -> 
     name = _name(work)
     file = holding.answers(name)
     try:
-        with closing(KeptFile(file, (revealed(settings.seal_key) or "").encode())) as store:
+        with closing(place_of(str(file), file, settings).opened()) as store:
             made = _looped(options, settings, work, holding, Kept(store))
     except Unavailable as error:
         raise Failure(f"{file}: answers can't be kept: {error}; delete it, or make room") from error

@@ -12,7 +12,7 @@ from typing import Any, Final
 from evalcore.gates.golden import CandidateAnswer, Failed, Pending
 from evalcore.scoring.cache import LARGEST, ScoreCache
 from evalcore.scoring.items import identity
-from rampgate.suite.kept import KeptFile
+from rampgate.store.sealed import SealedStore
 from streams.gates.candidate import Asking
 
 NO_PROMPT = "the candidate does not say that it used the prompt (prompt_sha256): it takes none"
@@ -21,12 +21,12 @@ LONGEST: Final = 16 << 20
 
 
 class Kept:
-    """What `rampgate.suite.kept` keeps of one run. What can't be read is asked for again."""
+    """What `rampgate.store` keeps of one run. What can't be read is asked for again."""
 
-    def __init__(self, file: KeptFile) -> None:
-        self.scores: ScoreCache = file.kind("scores", LARGEST)
+    def __init__(self, store: SealedStore) -> None:
+        self.scores: ScoreCache = store.kind("scores", LARGEST)
         """The judges' answers."""
-        self._said = file.kind("answers", LONGEST)
+        self._said = store.kind("answers", LONGEST)
 
     async def get(self, *question: object) -> Any:
         """The answer of the meta-LLM or the candidate, None without one. Raises Unavailable."""

@@ -13,11 +13,11 @@ from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, NoScore, Run, chosen, scale_of, versions_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json
-from rampgate.settings import revealed
 from rampgate.settings_sources import load_settings
+from rampgate.store.place import place_of
+from rampgate.store.sqlite_file import STORE
 from rampgate.suite.answer import document
 from rampgate.suite.compared import Compared
-from rampgate.suite.kept import STORE
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.files import check_paths, write_reports
 from rampgate.suite.result_files import read_run
@@ -52,8 +52,8 @@ def compare_files(options: Options) -> int:
     compared = compared_files(options)
     told, name = document(compared), f"{options.candidate.name} against {options.baseline.name}"
     if options.reports:
-        secret = (revealed(load_settings({}).seal_key) or "").encode()
-        write_reports(options.reports, told, name, (options.candidate.parent / STORE, secret))
+        place = place_of(None, options.candidate.parent / STORE, load_settings({}))
+        write_reports(options.reports, told, name, place)
     tell(compared, told, name, options.format, as_json=options.as_json)
     return 1 if compared.judged.verdict is VerdictLevel.FAIL else 0
 

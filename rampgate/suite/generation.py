@@ -37,7 +37,7 @@ class Tracing(Protocol):
 
 
 class KeptValues(Protocol):
-    """See `rampgate.suite.kept.Kept`."""
+    """See `rampgate.store.sealed.Kept`."""
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
     async def put(self, key: str, value: bytes) -> bytes | None: ...

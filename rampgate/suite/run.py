@@ -26,13 +26,13 @@ from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
 from rampgate.registry.file_writer import replace_file
-from rampgate.settings import revealed
 from rampgate.settings_sources import load_settings
+from rampgate.store.place import place_of
+from rampgate.store.sqlite_file import STORE
 from rampgate.suite.answer import document
 from rampgate.suite.compare import compared_files
 from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.kept import STORE, KeptFile
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.files import check_paths
@@ -60,7 +60,7 @@ class Options:
     suite: Path
     smoke: bool
     out: Path | None
-    store: Path | None
+    store: str | None
     baseline: Path | None
     seed: int
     let_go: tuple[str, ...]
@@ -95,12 +95,11 @@ def run_suite(options: Options) -> int:
     )
     judges = judges_of(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
-    home = suite.folder / FOLDER
     out = options.out or results_file(suite, smoke=options.smoke)
+    place = place_of(options.store, suite.folder / FOLDER / STORE, settings)
     try:
-        for folder in (out.parent, (options.store or home / STORE).parent):
-            folder.mkdir(parents=True, exist_ok=True)
-        store = KeptFile(options.store or home / STORE, (revealed(settings.seal_key) or "").encode())
+        out.parent.mkdir(parents=True, exist_ok=True)
+        store = place.opened()
     except (OSError, Unavailable) as error:
         raise Failure(str(error)) from error
     session = Session(settings, suite, options.smoke, rubric, store)
@@ -156,9 +155,8 @@ def run_suite(options: Options) -> int:
         store.close()
     write_plan(options.canary, told["canary_plan"])
     if options.reports:
-        kept_in = (options.store or home / STORE, (revealed(settings.seal_key) or "").encode())
         score, _, _ = score_of(suite, judges)
-        write_run_reports(options.reports, told, out, kept_in, score)
+        write_run_reports(options.reports, told, out, place, score)
     return _tell(told, compared, options, spend)
 
 

@@ -18,13 +18,14 @@ from evalcore.suite.flipped import flipped
 from rampgate.ci_gate.asked import registry_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
+from rampgate.store.place import place_of
+from rampgate.store.sqlite_file import STORE
 from rampgate.suite.blame.reverted import Sides, sides, with_reverted
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compare import compared_files
 from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.kept import STORE, KeptFile
 from rampgate.suite.run import FOLDER, judges_of, results_file
 from rampgate.suite.runs.run_document import score_of
 from rampgate.suite.runs.session import Session
@@ -47,7 +48,7 @@ class Options:
     candidate: Path | None
     base: str
     cases: int
-    store: Path | None
+    store: str | None
     seed: int
     configs: Path | None
     as_json: bool
@@ -97,7 +98,7 @@ def _blame(options: Options, settings: Settings, both: Sides, made: Path) -> dic
     spend, both = Spend(settings.gate_calls, settings.gate_tokens), Sides(asked, both.baseline)
     arms = _arms(both, made)
     try:
-        store = KeptFile(options.store or suite.folder / FOLDER / STORE, (revealed(settings.seal_key) or "").encode())
+        store = place_of(options.store, suite.folder / FOLDER / STORE, settings).opened()
     except Unavailable as error:
         raise Failure(str(error)) from error
     try:

@@ -13,8 +13,8 @@ from agents.ports import Unavailable
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replacing
 from rampgate.report.page import PAGES, check_path, write
+from rampgate.store.place import Place
 from rampgate.suite.generation import LARGEST_ANSWER
-from rampgate.suite.kept import KeptFile
 from rampgate.suite.report.ci import comparison_junit
 from rampgate.suite.report.comparison import Told, comparison_report
 
@@ -25,10 +25,9 @@ def check_paths(paths: Sequence[Path]) -> None:
         check_path(path)
 
 
-def write_reports(paths: Sequence[Path], told: Told, name: str, store: tuple[Path, bytes], whole: Any = None) -> None:
+def write_reports(paths: Sequence[Path], told: Told, name: str, place: Place, whole: Any = None) -> None:
     """Write each: .json is the command's document, `whole`, .xml JUnit, .html a page, any other name Markdown at the
-    file's end, as to a job's summary. `store` is where traces are kept, with the secret of its seals. Raises
-    Failure."""
+    file's end, as to a job's summary. `place` is the store in which traces are. Raises Failure."""
     for path in paths:
         kind = path.suffix.lower()
         if kind == ".json":
@@ -36,19 +35,19 @@ def write_reports(paths: Sequence[Path], told: Told, name: str, store: tuple[Pat
         elif kind == ".xml":
             replace_report(path, comparison_junit(told, name))
         else:
-            held = stored_traces(told, *store) if kind in PAGES else {}
+            held = stored_traces(told, place) if kind in PAGES else {}
             write(path, comparison_report(told, name, held, (whole or {}).get("canary_plan")))
 
 
-def stored_traces(told: Told, file: Path, secret: bytes) -> dict[str, str]:
+def stored_traces(told: Told, place: Place) -> dict[str, str]:
     """The traces of the cases that fell, by their hashes: those that the store has, where there is one."""
     both = ("baseline_sample", "candidate_sample")
     named = list(dict.fromkeys(one[side]["trace"] for one in told["flipped"] for side in both if one[side]["trace"]))
     hashes = [one for one in named if len(one) == 64 and one.isalnum()]
-    if not hashes or not file.is_file():
+    if not hashes or not place.exists:
         return {}
     try:
-        store = KeptFile(file, secret)
+        store = place.opened()
         try:
             found = run(partial(store.kind("traces", 2 * LARGEST_ANSWER).get_many, hashes))
         finally:

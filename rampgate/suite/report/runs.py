@@ -19,6 +19,7 @@ from rampgate.console import Failure, Format, plain, print_json
 from rampgate.report.drawing import Course
 from rampgate.report.junit import Tested, junit
 from rampgate.report.page import Report, Section, write
+from rampgate.store.place import Place
 from rampgate.suite.report.files import check_paths, replace_report, write_reports
 from rampgate.suite.result_files import read_run
 from rampgate.tables import make_table
@@ -75,11 +76,11 @@ def name_of(told: Mapping[str, Any]) -> str:
 
 
 def write_run_reports(
-    paths: Sequence[Path], told: Mapping[str, Any], results: Path, store: tuple[Path, bytes], score: str | None
+    paths: Sequence[Path], told: Mapping[str, Any], results: Path, place: Place, score: str | None
 ) -> None:
     """Write the reports of `suite run`: of its comparison, or without a baseline of the run itself. Raises Failure."""
     if told["comparison"] is not None:
-        write_reports(paths, told["comparison"], name_of(told), store, told)
+        write_reports(paths, told["comparison"], name_of(told), place, told)
     else:
         write_trend(paths, runs_document([results], score), name_of(told), told)
 

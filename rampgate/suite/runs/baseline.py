@@ -18,7 +18,7 @@ from evalcore.scoring.calls import Spend
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replace_file
-from rampgate.suite.kept import KeptFile
+from rampgate.store.sealed import SealedStore
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
 from rampgate.suite.scoring import ScoredSample
@@ -50,7 +50,7 @@ class Baseline:
         }
 
 
-def baseline_of(named: Path | None, store: KeptFile, suite: str, home: Path, *, smoke: bool) -> Baseline | None:
+def baseline_of(named: Path | None, store: SealedStore, suite: str, home: Path, *, smoke: bool) -> Baseline | None:
     """The file named, else main's last run in the store that passed, written into `home`; None where there is none.
     Raises Failure."""
     if named is not None:
@@ -100,7 +100,7 @@ def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: 
 
 
 def keep_run(
-    store: KeptFile, told: Mapping[str, Any], judges: Sequence[Judge], results: bytes, label: str, now: datetime
+    store: SealedStore, told: Mapping[str, Any], judges: Sequence[Judge], results: bytes, label: str, now: datetime
 ) -> None:
     """Keep the run. A store that can't be used leaves its verdict as it is; `store.failures` has why."""
     dollars = told["answers_cost_usd"]

@@ -25,7 +25,7 @@ from rampgate.suite.suite_files import SuiteCase
 
 
 class Traces(Protocol):
-    """See `rampgate.suite.kept.Kept`."""
+    """See `rampgate.store.sealed.Kept`."""
 
     async def get_many(self, keys: Sequence[str]) -> list[bytes | None]: ...
 

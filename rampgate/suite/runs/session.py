@@ -18,6 +18,7 @@ from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
 from rampgate.progress import Progress, progress
 from rampgate.settings import Settings, revealed
+from rampgate.store.sealed import SealedStore
 from rampgate.suite.candidates.configured import Asking, asking_candidate
 from rampgate.suite.generation import (
     LARGEST_ANSWER,
@@ -31,7 +32,6 @@ from rampgate.suite.generation import (
     key_of,
     trace_of,
 )
-from rampgate.suite.kept import KeptFile
 from rampgate.suite.runs.answer_files import read_answers
 from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.plan import planned
@@ -54,7 +54,7 @@ class Session:
     suite: Suite
     smoke: bool
     rubric: Rubric
-    store: KeptFile
+    store: SealedStore
     after: int = 0
 
     async def plan(self) -> dict[str, Any]:

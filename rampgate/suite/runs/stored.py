@@ -16,7 +16,7 @@ from typing import Final
 import orjson
 
 from rampgate.progress import duration
-from rampgate.suite.kept import KeptFile
+from rampgate.store.sealed import SealedStore
 
 MAIN: Final = "main"
 PASSED: Final = ("pass", "warn")
@@ -62,9 +62,9 @@ KNOWN: Final = tuple(one.name for one in fields(StoredRun))
 class StoredRuns:
     """The runs of one store. Its methods raise Unavailable."""
 
-    def __init__(self, store: KeptFile) -> None:
-        self._runs = store.kind("runs", LARGEST_RECORD)
-        self._results = store.kind("results", LARGEST_RESULTS)
+    def __init__(self, store: SealedStore) -> None:
+        self._runs = store.kind("runs", LARGEST_RECORD, lasting=True)
+        self._results = store.kind("results", LARGEST_RESULTS, lasting=True)
 
     async def add(self, run: StoredRun, results: bytes) -> None:
         """Keep the run, its results first."""

@@ -12,8 +12,9 @@ import pytest
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import CandidateAnswer, Failed
+from rampgate.store.sealed import SealedStore
+from rampgate.store.sqlite_file import FileShelf
 from rampgate.suite.generation import Generated, Generator, Wanted, configuration_of
-from rampgate.suite.kept import KeptFile
 
 CASES = [(f"case-{number}", {"input": f"question {number}", "metadata": {"category": "sports"}}) for number in range(4)]
 
@@ -45,13 +46,13 @@ class Away:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[KeptFile]:
-    held = KeptFile(tmp_path / "suite.db")
+def store(tmp_path: Path) -> Iterator[SealedStore]:
+    held = SealedStore(FileShelf(tmp_path / "suite.db"))
     yield held
     held.close()
 
 
-def generator(store: KeptFile, candidate: Candidate, prompt: str = "one") -> Generator:
+def generator(store: SealedStore, candidate: Candidate, prompt: str = "one") -> Generator:
     answers, traces = store.kind("answers", 1 << 20), store.kind("traces", 1 << 20)
     return Generator(configuration_of({"prompt": prompt, "model": "m-1"}), candidate, answers, traces)
 
@@ -69,7 +70,7 @@ def outputs(found: list[Generated]) -> list[Any]:
     return [one.answer["output"] for one in found if not isinstance(one.answer, Failed)]
 
 
-def test_each_sample_is_an_answer_of_its_own(store: KeptFile) -> None:
+def test_each_sample_is_an_answer_of_its_own(store: SealedStore) -> None:
     candidate = Candidate()
     found = run(generator(store, candidate))
     assert len(candidate.asked) == 12
@@ -79,7 +80,7 @@ def test_each_sample_is_an_answer_of_its_own(store: KeptFile) -> None:
     ]  # fmt: skip
 
 
-def test_a_second_run_asks_nothing_and_finds_the_same(store: KeptFile) -> None:
+def test_a_second_run_asks_nothing_and_finds_the_same(store: SealedStore) -> None:
     first, again = run(generator(store, Candidate())), Candidate()
     second = run(generator(store, again))
     assert again.asked == []
@@ -88,14 +89,14 @@ def test_a_second_run_asks_nothing_and_finds_the_same(store: KeptFile) -> None:
     assert [one.trace for one in second] == [one.trace for one in first]
 
 
-def test_more_samples_ask_for_these_alone(store: KeptFile) -> None:
+def test_more_samples_ask_for_these_alone(store: SealedStore) -> None:
     run(generator(store, Candidate()))
     more = Candidate()
     run(generator(store, more), samples=5)
     assert len(more.asked) == 8
 
 
-def test_another_configuration_or_case_is_asked(store: KeptFile) -> None:
+def test_another_configuration_or_case_is_asked(store: SealedStore) -> None:
     run(generator(store, Candidate()))
     changed, other = Candidate(), Candidate()
     run(generator(store, changed, "two"))
@@ -104,14 +105,14 @@ def test_another_configuration_or_case_is_asked(store: KeptFile) -> None:
     assert len(other.asked) == 3
 
 
-def test_a_case_under_another_name_is_the_same_case(store: KeptFile) -> None:
+def test_a_case_under_another_name_is_the_same_case(store: SealedStore) -> None:
     run(generator(store, Candidate()))
     renamed = Candidate()
     run(generator(store, renamed), cases=[("renamed", CASES[0][1])])
     assert renamed.asked == []
 
 
-def test_a_failure_is_not_kept(store: KeptFile) -> None:
+def test_a_failure_is_not_kept(store: SealedStore) -> None:
     found = run(generator(store, Candidate(fails=True)))
     assert all(isinstance(one.answer, Failed) for one in found)
     later = Candidate()
@@ -119,7 +120,7 @@ def test_a_failure_is_not_kept(store: KeptFile) -> None:
     assert len(later.asked) == 12
 
 
-def test_a_trace_is_kept_by_the_hash_of_its_content(store: KeptFile) -> None:
+def test_a_trace_is_kept_by_the_hash_of_its_content(store: SealedStore) -> None:
     (found, *_) = run(generator(store, Candidate()), samples=1)
     (kept,) = asyncio.run(store.kind("traces", 1 << 20).get_many([str(found.trace)]))
     assert kept is not None

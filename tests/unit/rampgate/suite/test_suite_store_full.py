@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rampgate.local.model.server import Running
-from rampgate.suite.kept import KeptFile
+from rampgate.store.sqlite_file import FileShelf
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
 from tests.unit.rampgate.suite.suite_folders import asked, written
@@ -28,16 +28,16 @@ def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def test_a_full_store_loses_no_answer_of_this_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = KeptFile._opened
+    opened = FileShelf._opened
 
-    def full(store: KeptFile) -> sqlite3.Connection:
+    def full(store: FileShelf) -> sqlite3.Connection:
         database = opened(store)
         database.execute("PRAGMA max_page_count = 4")
         return database
 
     path = written(folder)
     with monkeypatch.context() as patched:
-        patched.setattr(KeptFile, "_opened", full)
+        patched.setattr(FileShelf, "_opened", full)
         found = ran(path)
     assert found["verdict"] == "pass"
     assert "disk is full" in found["store_failures"][0]

@@ -1,4 +1,4 @@
-"""A suite's store: what was put is there after a kill, the first value stands, what was tampered with is missing."""
+"""A store in a file: what was put is there after a kill, the first value stands, what was tampered with is missing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ import pytest
 
 from agents.ports import Unavailable
 from evalcore.scoring.cache import LARGEST
-from rampgate.suite.kept import Kept, KeptFile
+from rampgate.store.sealed import Kept, SealedStore
+from rampgate.store.sqlite_file import FileShelf
+
+
+def opened(file: Path, secret: bytes = b"") -> SealedStore:
+    return SealedStore(FileShelf(file), secret)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[KeptFile]:
-    held = KeptFile(tmp_path / "suite.db", b"secret")
+def store(tmp_path: Path) -> Iterator[SealedStore]:
+    held = opened(tmp_path / "suite.db", b"secret")
     yield held
     held.close()
 
@@ -31,25 +36,25 @@ def put(kept: Kept, key: str, value: bytes) -> bytes | None:
     return asyncio.run(kept.put(key, value))
 
 
-def test_the_first_value_stands(store: KeptFile) -> None:
+def test_the_first_value_stands(store: SealedStore) -> None:
     scores = store.kind("scores", LARGEST)
     assert put(scores, "a", b"one") is None
     assert put(scores, "a", b"two") == b"one"
     assert get(scores, "a", "b", "a") == [b"one", None, b"one"]
 
 
-def test_kinds_are_apart(store: KeptFile) -> None:
+def test_kinds_are_apart(store: SealedStore) -> None:
     put(store.kind("scores", 100), "a", b"one")
     assert get(store.kind("traces", 100), "a") == [None]
 
 
-def test_more_than_the_kind_may_have_is_not_kept(store: KeptFile) -> None:
+def test_more_than_the_kind_may_have_is_not_kept(store: SealedStore) -> None:
     few = store.kind("scores", 3)
     assert put(few, "a", b"four") is None
     assert get(few, "a") == [None]
 
 
-def test_a_thousand_keys_are_found_at_once(store: KeptFile) -> None:
+def test_a_thousand_keys_are_found_at_once(store: SealedStore) -> None:
     scores = store.kind("scores", 100)
 
     async def both() -> list[bytes | None]:
@@ -60,10 +65,12 @@ def test_a_thousand_keys_are_found_at_once(store: KeptFile) -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"", b"garbage", b"x" * 16 + b"five", "a text", 5])
-def test_what_has_no_valid_seal_is_missing_counted_and_replaced(store: KeptFile, wrong: object) -> None:
+def test_what_has_no_valid_seal_is_missing_counted_and_replaced(
+    store: SealedStore, tmp_path: Path, wrong: object
+) -> None:
     scores = store.kind("scores", 100)
     put(scores, "a", b"one")
-    with sqlite3.connect(store.file) as other:
+    with sqlite3.connect(tmp_path / "suite.db") as other:
         other.execute("UPDATE kept SET value = ?", (wrong,))
     other.close()
     assert get(scores, "a") == [None]
@@ -72,12 +79,12 @@ def test_what_has_no_valid_seal_is_missing_counted_and_replaced(store: KeptFile,
     assert get(scores, "a") == [b"two"]
 
 
-def test_a_value_that_has_become_a_text_that_is_none_is_missing_and_replaced(store: KeptFile) -> None:
+def test_a_value_that_became_a_text_that_is_none_is_missing_and_replaced(store: SealedStore, tmp_path: Path) -> None:
     """SQLite tells such a column as an error, which must not take the values beside it along."""
     scores = store.kind("scores", 100)
     put(scores, "a", b"\xff\xfe")
     put(scores, "b", b"two")
-    with sqlite3.connect(store.file) as other:
+    with sqlite3.connect(tmp_path / "suite.db") as other:
         other.execute("UPDATE kept SET value = 'x' || value WHERE key = 'scores:a'")
     other.close()
     assert get(scores, "a", "b") == [None, b"two"]
@@ -85,20 +92,20 @@ def test_a_value_that_has_become_a_text_that_is_none_is_missing_and_replaced(sto
     assert get(scores, "a") == [b"one"]
 
 
-def test_a_value_moved_to_another_key_is_missing(store: KeptFile) -> None:
+def test_a_value_moved_to_another_key_is_missing(store: SealedStore, tmp_path: Path) -> None:
     scores = store.kind("scores", 100)
     put(scores, "good", b"1")
-    with sqlite3.connect(store.file) as other:
+    with sqlite3.connect(tmp_path / "suite.db") as other:
         other.execute("INSERT INTO kept SELECT 'scores:bad', value FROM kept")
     other.close()
     assert get(scores, "bad") == [None]
 
 
 def test_what_a_job_without_the_secret_put_is_missing_to_one_that_has_it(tmp_path: Path) -> None:
-    untrusted = KeptFile(tmp_path / "suite.db")
+    untrusted = opened(tmp_path / "suite.db")
     put(untrusted.kind("scores", 100), "a", b"forged")
     untrusted.close()
-    trusted = KeptFile(tmp_path / "suite.db", b"secret")
+    trusted = opened(tmp_path / "suite.db", b"secret")
     assert get(trusted.kind("scores", 100), "a") == [None]
     trusted.close()
 
@@ -107,10 +114,11 @@ def test_what_was_put_is_there_after_a_kill(tmp_path: Path) -> None:
     program = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from rampgate.suite.kept import KeptFile
+from rampgate.store.sealed import SealedStore
+from rampgate.store.sqlite_file import FileShelf
 
 async def main():
-    kept = KeptFile(Path(sys.argv[1])).kind("scores", 100)
+    kept = SealedStore(FileShelf(Path(sys.argv[1]))).kind("scores", 100)
     for number in range(50):
         await kept.put(f"{number}", b"value")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -118,13 +126,13 @@ async def main():
 asyncio.run(main())
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "suite.db")], check=False)
-    store = KeptFile(tmp_path / "suite.db")
+    store = opened(tmp_path / "suite.db")
     assert get(store.kind("scores", 100), *(f"{number}" for number in range(50))) == [b"value"] * 50
     store.close()
 
 
 def test_two_runs_at_once_agree_on_one_value_for_each_key(tmp_path: Path) -> None:
-    first, second = KeptFile(tmp_path / "suite.db"), KeptFile(tmp_path / "suite.db")
+    first, second = opened(tmp_path / "suite.db"), opened(tmp_path / "suite.db")
 
     async def both() -> None:
         for number in range(50):
@@ -142,9 +150,9 @@ def test_two_runs_at_once_agree_on_one_value_for_each_key(tmp_path: Path) -> Non
 def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "suite.db").write_text("something else, and long enough to be read as a header of a database " * 20)
     with pytest.raises(Unavailable, match=r"suite\.db can't be used: file is not a database"):
-        KeptFile(tmp_path / "suite.db")
+        opened(tmp_path / "suite.db")
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="unable to open database file"):
-        KeptFile(tmp_path / "none" / "suite.db")
+        opened(tmp_path / "none" / "suite.db")

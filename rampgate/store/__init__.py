@@ -1,0 +1,1 @@
+"""Keeps what must not be paid for twice, each value sealed."""

@@ -1,0 +1,39 @@
+"""What a store keeps its values on: a file, keys in Redis, or objects in S3.
+
+A value is bytes here; seals are not known. Names are `<kind>:<key>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Shelf(Protocol):
+    """Its methods raise Unavailable. They may be called from one event loop after another."""
+
+    @property
+    def shown(self) -> str:
+        """Where it is, without a password."""
+        ...
+
+    async def read(self, names: Sequence[str]) -> list[bytes | None]:
+        """The values in the order of the names, None for what is not there."""
+        ...
+
+    async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
+        """Puts the value there unless the name has another one than `wrong`; returns the one that it has, None where
+        ours was put. What is `lasting` stays the longest, and is listed."""
+        ...
+
+    async def beginning(self, start: str) -> list[tuple[str, bytes]]:
+        """Lasting values whose name begins so, in the order of the names' bytes."""
+        ...
+
+    def close(self) -> None:
+        """Returns once all that was put is there."""
+        ...
+
+
+def unusable(shown: str, error: BaseException) -> str:
+    return f"the store {shown} can't be used: {error}"

@@ -1,0 +1,90 @@
+"""Keeps a store's values in one SQLite file, which several runs may use at once."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+import orjson
+
+from agents.ports import Unavailable
+from rampgate.store.shelf import unusable
+
+T = TypeVar("T")
+FIND: Final = "SELECT key, CAST(value AS BLOB) FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+BEGINNING: Final = "SELECT key, CAST(value AS BLOB) FROM kept WHERE key >= ? AND key < ? ORDER BY key"
+HELD: Final = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
+BUSY_SECONDS: Final = 30.0
+"""How long another run may hold the file."""
+STORE: Final = "store.db"
+"""The file's name beside results."""
+
+
+class FileShelf:
+    """One SQLite file (see `Shelf`), read and written by a thread of its own.
+
+    Raises Unavailable where it can't be opened. A value is there for good once `put` has returned, also if the process
+    is killed right after.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._thread = ThreadPoolExecutor(1, "store")
+        with self._told():
+            self._database = self._thread.submit(self._opened).result()
+
+    @property
+    def shown(self) -> str:
+        return str(self.file)
+
+    def _opened(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.file, timeout=BUSY_SECONDS, isolation_level=None)
+        # A write-ahead log without a sync at each commit: a killed process loses nothing, a power cut the last values.
+        for word in ("journal_mode = WAL", "synchronous = NORMAL"):
+            database.execute(f"PRAGMA {word}")
+        database.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
+        return database
+
+    async def read(self, names: Sequence[str]) -> list[bytes | None]:
+        asked = orjson.dumps(list(names)).decode()
+        held = await self._do(lambda database: dict(database.execute(FIND, (asked,)).fetchall()))
+        return [held.get(name) for name in names]
+
+    async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
+        """All stays as long as the file."""
+
+        def write(database: sqlite3.Connection) -> bytes | None:
+            while database.execute("INSERT OR IGNORE INTO kept VALUES (?, ?)", (name, value)).rowcount == 0:
+                row = database.execute(HELD, (name,)).fetchone()
+                if row is None:
+                    continue  # another run has taken it away meanwhile
+                if row[0] != wrong:
+                    return bytes(row[0])
+                database.execute("DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) = ?", (name, wrong))
+            return None
+
+        return await self._do(write)
+
+    async def beginning(self, start: str) -> list[tuple[str, bytes]]:
+        return await self._do(lambda database: database.execute(BEGINNING, (start, f"{start}\U0010ffff")).fetchall())
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._told():
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._database)
+
+    def close(self) -> None:
+        with self._told():
+            self._thread.submit(self._database.close).result()
+        self._thread.shutdown()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise Unavailable(unusable(self.shown, error)) from error
