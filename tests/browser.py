@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.giving_up import missing
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SECONDS = 240
 
@@ -25,7 +27,8 @@ class Opened:
 def opened(page: Path, folder: Path, anchor: str = "") -> Opened:
     """Opens the page; `folder` is for what the browser leaves, a picture of the page, `page.png`, among it."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
-    assert program is not None, f"no browser: install one of {', '.join(NAMES)}"
+    if program is None:
+        missing("browser", f"no browser: install one of {', '.join(NAMES)}")
     log = folder / "net.json"
     command = [
         program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
