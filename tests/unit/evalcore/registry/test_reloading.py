@@ -156,3 +156,39 @@ def test_an_override_that_has_ended_ends_in_a_running_process_too(root: Path) ->
     assert registry.refresh() == result
     fresh = alive(root, today=lambda: day[0])
     assert fresh.current().judge("helpfulness").enforcement[Milestone.PRE_RAMP] is Enforcement.BLOCK
+
+
+COMPONENT = "../prompts/components/returns.xml"
+RETURNS = """<component id="returns" version="1.0">
+  <capability category="shop_returns" archetype="conversation"><description>Returns.</description></capability>
+  <prompt><role>You take things back.</role></prompt>
+</component>
+"""
+
+
+def _naming_a_component(root: Path) -> None:
+    (root / COMPONENT).parent.mkdir(parents=True)
+    (root / COMPONENT).resolve().write_text(RETURNS)
+    rewritten(root / "rules/brevity.yaml", "threshold: 4", "threshold: 4\ncomponents: [returns]")
+
+
+@pytest.mark.parametrize("how", ["the judge names another one", "the component is renamed"])
+def test_pf9_fr13_a_component_that_is_not_there_is_a_finding_and_the_last_good_version_serves(
+    root: Path, how: str
+) -> None:
+    _naming_a_component(root)
+    registry = alive(root)
+    served = registry.current()
+    if how == "the component is renamed":
+        (root / COMPONENT).resolve().rename((root / COMPONENT).resolve().with_name("refunds.xml"))
+        rewritten((root / COMPONENT).resolve().with_name("refunds.xml"), 'id="returns"', 'id="refunds"')
+    else:
+        rewritten(root / "rules/brevity.yaml", "[returns]", "[retruns]")
+    result = registry.refresh()
+    (found,) = result.errors
+    assert (found.check, Path(found.file).name, found.field) == ("component-exists", "brevity.yaml", "components[0]")
+    assert found.line > 1
+    assert "prompts/components" in found.fix
+    assert registry.current() is served
+    with pytest.raises(BrokenRegistry, match=r"brevity\.yaml:\d+:\d+: .*components\[0\]"):
+        alive(root).current()
