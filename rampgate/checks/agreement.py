@@ -19,7 +19,7 @@ from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.file_writer import replace_file
 from rampgate.report.checks import agreement_report
-from rampgate.report.page import check_path, write
+from rampgate.report.page import check_paths, write_all
 from rampgate.tables import make_table
 from schemas.checks.agreement import AgreementFile, Level
 
@@ -37,7 +37,7 @@ class Options:
     reference: Path | None
     round: str | None
     as_json: bool
-    report: Path | None = None
+    reports: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Entered:
 
 def check_agreement(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
-    check_path(options.report)
+    check_paths(options.reports)
     if options.level is not None and options.thresholds is not None:
         raise Failure("--level: the file of thresholds says each category's level")
     if (options.reference is None) is not (options.round is None):
@@ -70,7 +70,7 @@ def check_agreement(options: Options) -> int:
     found = check(rounds, stated, otherwise)
     entered = _enter(options, rounds, found, entries) if options.reference is not None else None
     document: dict[str, Any] = {"categories": [_document(one) for one in found]}
-    write(options.report, agreement_report(document))
+    write_all(options.reports, agreement_report(document))
     if options.as_json:
         if entered is not None:
             document["reference"] = {

@@ -19,7 +19,7 @@ from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
 from rampgate.report.checks import drift_report
-from rampgate.report.page import check_path, write
+from rampgate.report.page import check_paths, write_all
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.judges import judge_id
@@ -44,7 +44,7 @@ class Options:
     vertical: str | None = None
     configs: Path | None = None
     as_json: bool = False
-    report: Path | None = None
+    reports: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Checked:
 def check_drift(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
     configure_logs("error", "console")
-    check_path(options.report)
+    check_paths(options.reports)
     if options.baseline is None or options.current is None:
         raise Failure(
             "give two files of scores, BASELINE CURRENT, or outputs for the judges: --outputs FILE, --seed WORD"
@@ -115,7 +115,7 @@ def report(checked: Sequence[Checked], options: Options, registry: Registry | No
     drifted = sum(one.found.passed is False for one in checked)
     told = {"config_hash": registry.config_hash if registry else None, "drifted_count": drifted}
     document = {"judges": [one.document() for one in checked], **about, "vertical": options.vertical, **told}
-    write(options.report, drift_report(document))
+    write_all(options.reports, drift_report(document))
     if options.as_json:
         print_json(document)
     else:

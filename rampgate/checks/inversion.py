@@ -28,7 +28,7 @@ from rampgate.checks.standing import append_standings, known_by_file, known_by_t
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.report.checks import inversion_report
-from rampgate.report.page import check_path, write
+from rampgate.report.page import check_paths, write_all
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.standing import CheckedFor, CheckVerdict, StandingRecord
@@ -67,12 +67,12 @@ class Options:
     kafka: str | None
     configs: Path | None
     as_json: bool
-    report: Path | None = None
+    reports: tuple[Path, ...] = ()
 
 
 def check_inversion(options: Options) -> int:
     """Check, report, and return the exit code. Raises Failure."""
-    check_path(options.report)
+    check_paths(options.reports)
     try:
         judges = read_pairs(options.file)
     except BadFile as error:
@@ -83,7 +83,7 @@ def check_inversion(options: Options) -> int:
     if options.publish or options.standing is not None:
         _tell(options, records(judges, done.judges, registry))
     document = done.document()
-    write(options.report, inversion_report(document))
+    write_all(options.reports, inversion_report(document))
     print_json(document) if options.as_json else _show(done)
     return 0 if all(one.inverted is False for one in (*done.judges, *done.composites)) else 1
 

@@ -13,8 +13,8 @@ StandingOption = Annotated[
     Path | None, typer.Option("--standing", help="append the results to this file, JSON Lines, for gate run")
 ]
 ReportOption = Annotated[
-    Path | None,
-    typer.Option("--report", help="also write a page, FILE.html, or Markdown at the end of a file of another name"),
+    list[Path] | None,
+    typer.Option("--report", help="also write a page, FILE.html, or Markdown at the end of any other; repeatable"),
 ]
 group = typer.Typer(help="Checks of the judges themselves.", no_args_is_help=True)
 
@@ -136,7 +136,7 @@ def drift_command(
     from rampgate.cli.jobs.drift_again import ask_again
 
     asking = (outputs, seed, items, base, tuple(judge or ()), capture, baselines, model)
-    options = Options(baseline, current, *asking, vertical, configs, as_json, report)
+    options = Options(baseline, current, *asking, vertical, configs, as_json, tuple(report or ()))
     raise typer.Exit(check_drift(options) if outputs is None and seed is None else ask_again(options))
 
 
@@ -195,13 +195,13 @@ def inversion_command(
     if vertical is not None and file is None and week is None:
         from rampgate.inversion.reference import ReferenceAsked, check_reference
 
-        of = (vertical, tuple(judge or ()), scores, outputs, model)
-        raise typer.Exit(check_reference(ReferenceAsked(*of, publish, standing, kafka, configs, as_json, report)))
+        of = (vertical, tuple(judge or ()), scores, outputs, model, publish, standing, kafka, configs, as_json)
+        raise typer.Exit(check_reference(ReferenceAsked(*of, tuple(report or ()))))
     if file is None or vertical is not None or week is not None or judge or scores or outputs or model:
         raise Failure(
             "give a file of people's scores, --vertical for its reference set, or --users (--week goes with it)"
         )
-    raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json, report)))
+    raise typer.Exit(check_inversion(Options(file, publish, standing, kafka, configs, as_json, tuple(report or ()))))
 
 
 @group.command("agreement")
@@ -230,7 +230,8 @@ def agreement_command(
     """
     from rampgate.checks.agreement import Options, check_agreement
 
-    raise typer.Exit(check_agreement(Options(file, level, thresholds, reference, round_name, as_json, report)))
+    options = Options(file, level, thresholds, reference, round_name, as_json, tuple(report or ()))
+    raise typer.Exit(check_agreement(options))
 
 
 @group.command("cadence")
@@ -242,6 +243,7 @@ def cadence_command(
     within_days: Annotated[int, typer.Option(min=0, help="what is due so soon is told as well")] = 30,
     metrics_file: MetricsOption = None,
     configs: ConfigsOption = None,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show by which day each limit has to be derived again, and which verticals' limits of a judge lie far apart.
@@ -253,5 +255,5 @@ def cadence_command(
     """
     from rampgate.limits.cadence import Options, check_cadence
 
-    options = Options(tuple(only or ()), vertical, within_days, metrics_file, configs, as_json)
+    options = Options(tuple(only or ()), vertical, within_days, metrics_file, configs, as_json, tuple(report or ()))
     raise typer.Exit(check_cadence(options))

@@ -42,7 +42,7 @@ from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_o
 from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
 from rampgate.report.checks import inversion_report
-from rampgate.report.page import check_path, write
+from rampgate.report.page import check_paths, write_all
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
@@ -66,7 +66,7 @@ class ReferenceAsked:
     kafka: str | None
     configs: Path | None
     as_json: bool
-    report: Path | None
+    reports: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class _Store:
 
 def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int:
     """Check, report, and return the exit code. Raises Failure."""
-    check_path(options.report)
+    check_paths(options.reports)
     configure_logs("error", "console")
     settings = load_settings({"configs": options.configs, "kafka": options.kafka, "model_url": options.model})
     registry = registry_or_none(options.configs)
@@ -148,7 +148,7 @@ def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int
     composites = check_composites(*composites_of(paired, registry.composites))
     document = _document(options.vertical, found, composites, check_slices(paired))
     document["reference"] = {"file": str(folder / REFERENCE_SET), "version": set_version(entries)}
-    write(options.report, inversion_report(document))
+    write_all(options.reports, inversion_report(document))
     print_json(document) if options.as_json else _show(found, composites)
     sound = all(one.found.inverted is False and not one.overdue for one in found)
     return 0 if found and sound and all(one.inverted is False for one in composites) else 1

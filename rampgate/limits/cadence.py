@@ -16,6 +16,8 @@ from evalcore.yaml.findings import Severity
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.metrics import overdue_judges
+from rampgate.report.checks import cadence_report
+from rampgate.report.page import check_paths, write_all
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from streams.metrics import Metrics
@@ -34,11 +36,13 @@ class Options:
     metrics_file: Path | None
     configs: Path | None
     as_json: bool
+    reports: tuple[Path, ...] = ()
 
 
 def check_cadence(options: Options) -> int:
     """Check, report, and return the exit code: 1 where something is overdue. Raises Failure for a file that can't be
     read: nobody knows what is due in it."""
+    check_paths(options.reports)
     kinds = _kinds(options.only)
     root = load_settings({"configs": options.configs}).configs
     try:
@@ -65,8 +69,10 @@ def check_cadence(options: Options) -> int:
         for judge, late in overdue_judges(registry, files.today).items():
             metrics.recalibration_overdue.labels(judge).set(late)
         leave(metrics, options.metrics_file, GAUGE)
+    document = _document(found, lying, files.today.isoformat(), options)
+    write_all(options.reports, cadence_report(document))
     if options.as_json:
-        print_json(_document(found, lying, files.today.isoformat(), options))
+        print_json(document)
     else:
         _show(found, lying, options)
     return 1 if any(one.status is Status.OVERDUE for one in found) else 0

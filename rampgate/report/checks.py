@@ -1,6 +1,6 @@
-"""Says what the reports of `check inversion`, `drift` and `agreement` have, from the documents of `--json`. Pure.
+"""Says what the reports of `check inversion`, `drift`, `agreement` and `cadence` have, from the documents of `--json`.
 
-A report so can't tell other numbers than the document.
+Pure. A report so can't tell other numbers than the document.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def inversion_report(told: Told) -> Report:
     if overdue := told.get("overdue_count"):
         result, tone = f"{result}, {overdue} overdue", "fail" if tone == "fail" else "warn"
     return Report(
-        "Judges against people",
+        f"Judges against people{_of(told)}",
         result,
         tone,
         [
@@ -65,7 +65,9 @@ def drift_report(told: Told) -> Report:
     if any(one["passed"] is False for one in told["judges"]):
         notes.append("A judge that has drifted stays in its gates: revise its prompt, or calibrate again.")
     whole = [one["passed"] for one in told["judges"]]
-    return Report("Drift of judges", *_result(whole, False, "drifted"), [Section("Judges", heads, rows, notes)])
+    return Report(
+        f"Drift of judges{_of(told)}", *_result(whole, False, "drifted"), [Section("Judges", heads, rows, notes)]
+    )
 
 
 def agreement_report(told: Told) -> Report:
@@ -86,6 +88,41 @@ def agreement_report(told: Told) -> Report:
         *_result(whole, False, "quarantined"),
         [Section("Categories", heads, rows, notes), *(part for one in apart for part in _talk_about(one))],
     )
+
+
+def cadence_report(told: Told) -> Report:
+    tones = {"overdue": Cell("overdue", "fail"), "due_soon": Cell("due soon", "warn"), "holds": Cell("holds", "pass")}
+    rows = [
+        [
+            one["recalibration_due"], one["days_left"], tones[str(one["status"])], str(one["kind"]),
+            one["vertical"] or "platform", one.get("judge_id") or one["category"], str(one["baseline_source"]),
+        ]
+        for one in told["due"]
+    ]  # fmt: skip
+    heads = ("Due", "Days left", "Status", "Of", "Vertical", "Judge or category", "Source")
+    far = [
+        [
+            one["judge_id"], one["limit"], str(one["milestone"] or ""), one["spread"], one["share_of_scale"],
+            ", ".join(f"{own['vertical'] or 'platform'} {own['value']:.4g}" for own in one["limits"]),
+        ]
+        for one in told["apart"] if one["diverges"]
+    ]  # fmt: skip
+    late, soon = told["overdue_count"], told["due_soon_count"]
+    result = (
+        f"{late} overdue" if late else f"{soon} due within {told['within_days']} days" if soon else "nothing is due"
+    )
+    apart = ("Judge", "Limit", "Milestone", "Spread", "Share of the scale", "Limits")
+    return Report(
+        f"Cadence of calibrations{_of(told)}",
+        f"{result}, {len(far)} far apart" if far else result,
+        "fail" if late else "warn" if soon or far else "pass",
+        [Section("Limits", heads, rows), *_if_any(Section("Verticals that lie far apart", apart, far))],
+    )
+
+
+def _of(told: Told) -> str:
+    """Whose judges these are: a job's summary has the reports of several verticals."""
+    return f" of {told['vertical']}" if told.get("vertical") else ""
 
 
 def _held(one: Told) -> Cell | str:

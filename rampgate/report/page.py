@@ -1,6 +1,7 @@
 """Writes a report as Markdown and as one HTML page that loads nothing: sections of a table, a drawing, a list, a text.
 
-What stands in it is escaped for the form at hand: ids come from files, and reasons quote them. Pure but for `write`.
+What stands in it is escaped for the form at hand: ids come from files, and reasons quote them. Pure but for
+what touches files: `check_paths`, `write` and `write_all`.
 """
 
 from __future__ import annotations
@@ -86,17 +87,22 @@ class Report:
     sections: Sequence[Section]
 
 
-def check_path(path: Path | None) -> None:
-    """Raises Failure before the check costs anything."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise Failure(f"--report {path}: name a file in a folder that exists")
+def check_paths(paths: Sequence[Path]) -> None:
+    """Raises Failure before anything costs."""
+    for path in paths:
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise Failure(f"--report {path}: name a file in a folder that exists")
 
 
-def write(path: Path | None, report: Report) -> None:
+def write_all(paths: Sequence[Path], report: Report) -> None:
+    """Write the report to each file. Raises Failure."""
+    for path in paths:
+        write(path, report)
+
+
+def write(path: Path, report: Report) -> None:
     """Write the report, a page to a file that is called so, else Markdown at the file's end, as to a job's summary.
     Raises Failure."""
-    if path is None:
-        return
     try:
         if path.suffix.lower() in PAGES:
             replace_file(path, html(report))

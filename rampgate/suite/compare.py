@@ -13,13 +13,14 @@ from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, NoScore, Run, chosen, scale_of, versions_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json
+from rampgate.report.page import check_paths
 from rampgate.settings_sources import load_settings
 from rampgate.store.place import place_of
 from rampgate.store.sqlite_file import STORE
 from rampgate.suite.answer import document
 from rampgate.suite.compared import Compared
 from rampgate.suite.report.ci import commands
-from rampgate.suite.report.files import check_paths, write_reports
+from rampgate.suite.report.files import write_reports
 from rampgate.suite.result_files import read_run
 from rampgate.suite.shown import show
 from schemas.verdicts import VerdictLevel

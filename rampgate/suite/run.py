@@ -26,6 +26,7 @@ from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
 from rampgate.registry.file_writer import replace_file
+from rampgate.report.page import check_paths
 from rampgate.settings_sources import load_settings
 from rampgate.store.place import place_of
 from rampgate.store.sqlite_file import STORE
@@ -35,7 +36,6 @@ from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
 from rampgate.suite.report.ci import commands
-from rampgate.suite.report.files import check_paths
 from rampgate.suite.report.runs import name_of, write_run_reports
 from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of

@@ -28,7 +28,7 @@ from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
-from rampgate.report.page import check_path
+from rampgate.report.page import check_paths
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 
@@ -37,7 +37,7 @@ NOW, BEFORE = Path("now"), Path("before")
 
 def ask_again(options: Options) -> int:
     """Ask, report, and return the exit code. Raises Failure, and NoHistory for a version that git has not."""
-    check_path(options.report)
+    check_paths(options.reports)
     if options.baseline is not None:
         raise Failure("give files of scores, or outputs for the judges, not both")
     settings = load_settings({"configs": options.configs, "model_url": options.model})

@@ -12,17 +12,11 @@ import orjson
 from agents.ports import Unavailable
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replacing
-from rampgate.report.page import PAGES, check_path, write
+from rampgate.report.page import PAGES, write
 from rampgate.store.place import Place
 from rampgate.suite.generation import LARGEST_ANSWER
 from rampgate.suite.report.ci import comparison_junit
 from rampgate.suite.report.comparison import Told, comparison_report
-
-
-def check_paths(paths: Sequence[Path]) -> None:
-    """Raises Failure before anything costs."""
-    for path in paths:
-        check_path(path)
 
 
 def write_reports(paths: Sequence[Path], told: Told, name: str, place: Place, whole: Any = None) -> None:

@@ -18,9 +18,9 @@ from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, plain, print_json
 from rampgate.report.drawing import Course
 from rampgate.report.junit import Tested, junit
-from rampgate.report.page import Report, Section, write
+from rampgate.report.page import Report, Section, check_paths, write
 from rampgate.store.place import Place
-from rampgate.suite.report.files import check_paths, replace_report, write_reports
+from rampgate.suite.report.files import replace_report, write_reports
 from rampgate.suite.result_files import read_run
 from rampgate.tables import make_table
 

@@ -200,7 +200,8 @@ def inversion(
         (folder / "specs" / "verticals" / name / "eval" / "human-scores.jsonl").write_text(scores[status])
     (folder / ".venv" / "bin" / "python").symlink_to(sys.executable)
     return subprocess.run(
-        [".ci/check_inversion", *words], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
+        [".ci/check_inversion", *words],
+        cwd=folder, env={**os.environ, "GITHUB_STEP_SUMMARY": "", **environment}, capture_output=True, text=True,
         timeout=120, check=False,
     )  # fmt: skip
 
@@ -244,13 +245,16 @@ def test_pf9_fr10_the_scheduled_run_holds_judges_against_every_verticals_referen
     shop.people(says=turned)
     shop.round(shop.judge())
     told = environment(shop.root, "http://127.0.0.1:9")
-    done = inversion(tmp_path, {}, "--standing", "found.jsonl", INVERSION_REPORTS=str(tmp_path / "reports"), **told)
+    reports, summary = tmp_path / "reports", tmp_path / "summary"
+    told |= {"INVERSION_REPORTS": str(reports), "GITHUB_STEP_SUMMARY": str(summary)}
+    done = inversion(tmp_path, {}, "--standing", "found.jsonl", **told)
     assert done.returncode == 1, done.stderr
     (found,) = map(json.loads, (tmp_path / "found.jsonl").read_text().splitlines())
     assert (found["judge_id"], found["verdict"], found["vertical"]) == ("helpfulness", "suspended", "shop")
-    page = (tmp_path / "reports" / "shop-reference-set.html").read_text()
-    assert "1 inverted" in page
-    assert "people scored none of its turns" in page
+    for text in ((reports / "shop-reference-set.html").read_text(), summary.read_text()):
+        assert "1 inverted" in text
+        assert "Judges against people of shop" in text
+        assert "people scored none of its turns" in text
 
 
 def test_a_run_that_can_not_publish_fails_and_leaves_no_password(tmp_path: Path) -> None:
@@ -273,7 +277,8 @@ def cadence(repository: Repository, workflow: str, job: str) -> subprocess.Compl
     (command,) = (step["run"] for step in steps if "check cadence" in step.get("run", ""))
     return subprocess.run(
         ["bash", "-eo", "pipefail", "-c", command],
-        cwd=repository.path, env=os.environ, capture_output=True, text=True, timeout=120, check=False,
+        cwd=repository.path, env={**os.environ, "GITHUB_STEP_SUMMARY": str(repository.path.parent / "summary")},
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 
@@ -290,6 +295,9 @@ def test_pf9_fr4_ac14_the_weekly_run_and_that_of_pull_requests_fail_for_what_is_
     weekly, asked = cadence(repository, "cadence", "cadence"), cadence(repository, "registry", "validate")
     assert (weekly.returncode, asked.returncode) == (1, 0), weekly.stderr + asked.stderr
     assert "threshold of ux_quality is overdue" in " ".join(weekly.stdout.split())
+    summary = (repository.path.parent / "summary").read_text()
+    assert "Cadence of calibrations: 1 overdue" in summary
+    assert re.search(r"❌ overdue \| threshold \| receipts \| ux_quality", summary.replace("\\", ""))
     repository.change("specs/verticals/receipts/eval/agreement.yaml", f"recalibration_due: {due}", late)
     asked = cadence(repository, "registry", "validate")
     assert asked.returncode == 1, asked.stderr

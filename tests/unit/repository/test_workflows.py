@@ -114,7 +114,7 @@ def test_pf9_fr4_ac14_what_is_overdue_is_looked_for_every_week_and_agreement_on_
     _, _, day, month, weekday = workflow["on"]["schedule"][0]["cron"].split()
     assert (day, month, weekday) == ("*", "*", "1")
     steps = workflow["jobs"]["cadence"]["steps"]
-    assert steps[-2]["run"] == ".venv/bin/rampgate check cadence --within-days 30"
+    assert steps[-2]["run"] == '.venv/bin/rampgate check cadence --within-days 30 --report "$GITHUB_STEP_SUMMARY"'
     assert steps[-1]["if"] == "failure()"
     assert "gh issue create" in steps[-1]["run"]
     asked = load(ROOT / ".github" / "workflows" / "registry.yml")

@@ -194,7 +194,7 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
     (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
 
     def script(*words: str) -> subprocess.CompletedProcess[str]:
-        settings = {**os.environ, "DRIFT_SEED": "words"}
+        settings = {**os.environ, "DRIFT_SEED": "words", "GITHUB_STEP_SUMMARY": str(folder / "summary")}
         return subprocess.run(
             [".ci/check_drift", *words],
             cwd=folder,
@@ -219,6 +219,9 @@ def test_the_weekly_script_runs_the_real_command_for_the_platform_and_each_verti
     assert done.returncode == 1, "of three judges of the vertical nobody can tell"
     assert calls(model) - before == 2 * 4 * 120, "each is asked, the platform's and the vertical's"
     assert done.stdout.count("Drift") == 2
+    summary = (folder / "summary").read_text()
+    assert summary.count("Drift of judges") == 3
+    assert summary.count("Drift of judges of shop") == 2
     done = script(str(root), "HEAD")
     assert done.returncode == 0, done.stderr
 
