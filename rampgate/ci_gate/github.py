@@ -7,8 +7,9 @@ are read when they decide.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import orjson
@@ -99,15 +100,10 @@ class GitHub:
         """Return what GitHub says now. Raises Unavailable, also where there is no such pull request, and
         Unauthorized."""
         owner, _, name = repository.partition("/")
-        asked = {"query": QUERY, "variables": {"owner": owner, "name": name, "number": number}}
+        answer = await self.ask(QUERY, {"owner": owner, "name": name, "number": number})
         try:
-            content = await self._retry.call(lambda: self._post(orjson.dumps(asked)), TryAgain)
-        except TryAgain as error:
-            raise Unavailable(f"GitHub: {error}") from error
-        try:
-            data = orjson.loads(content)["data"]["repository"]["pullRequest"]
-            pull = _Pull.model_validate(data)
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
+            pull = _Pull.model_validate(answer["data"]["repository"]["pullRequest"])
+        except (KeyError, TypeError, ValidationError) as error:
             message = f"GitHub: does not tell of pull request {number} of {repository}, or not to this token"
             raise Unavailable(message) from error
         reviews = pull.reviews.nodes if pull.reviews is not None else []
@@ -121,6 +117,19 @@ class GitHub:
                 if one.state == "APPROVED" and one.author and one.commit and one.submitted_at
             ),
         )  # fmt: skip
+
+    async def ask(self, query: str, variables: Mapping[str, Any]) -> Any:
+        """Return the answer to a query or mutation, of any shape. A mutation may be carried out more than once, where
+        an answer got lost. Raises Unavailable and Unauthorized."""
+        asked = orjson.dumps({"query": query, "variables": dict(variables)})
+        try:
+            content = await self._retry.call(lambda: self._post(asked), TryAgain)
+        except TryAgain as error:
+            raise Unavailable(f"GitHub: {error}") from error
+        try:
+            return orjson.loads(content)
+        except orjson.JSONDecodeError as error:
+            raise Unavailable("GitHub: its answer is no JSON") from error
 
     async def _post(self, body: bytes) -> bytes:
         """Raises TryAgain where another try may help, Unavailable and Unauthorized."""

@@ -76,6 +76,7 @@ class Options:
     answers: Path | None = None
     confirm: bool = True
     base: str | None = None
+    commit: str = ""
 
 
 def run_suite(options: Options) -> int:
@@ -104,7 +105,7 @@ def run_suite(options: Options) -> int:
         raise Failure(str(error)) from error
     session = Session(settings, suite, options.smoke, rubric, store)
     spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
-    now, head = datetime.now(UTC), head_of(suite, smoke=options.smoke)
+    now, head = datetime.now(UTC), head_of(suite, smoke=options.smoke) | {"commit": options.commit}
     try:
         if options.plan:
             return tell_plan(head | run(session.plan), as_json=options.as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -106,7 +105,7 @@ def keep_run(
     dollars = told["answers_cost_usd"]
     made = StoredRun(
         told["suite"], now.isoformat(timespec="milliseconds"), label, told["verdict"], told["set"],
-        told["configuration"], hash_of(results), os.environ.get("GITHUB_SHA", ""),
+        told["configuration"], hash_of(results), told["commit"],
         {judge.id: judge.version for judge in judges}, told["parts"],
         told["judge_calls"], told["tokens"], told["priced_calls"], (told["cost_usd"] or 0.0) - dollars,
         told["answers"]["asked"], dollars,

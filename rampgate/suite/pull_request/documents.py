@@ -1,0 +1,79 @@
+"""Reads the document that `suite run --json` tells, where another command goes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rampgate.console import Failure
+
+LARGEST = 256 << 20
+
+
+class SuiteReason(BaseModel):
+    """Why a run blocks, or warns."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    code: str
+    message: str
+    slice: str | None = None
+    cases: list[str] = []
+
+
+class SuiteComparison(BaseModel):
+    """How the run stands to its baseline."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    score: str
+    verdict: Literal["pass", "warn", "fail"]
+    reasons: list[SuiteReason]
+
+
+class SuiteLeft(BaseModel):
+    """What an incomplete run did not ask."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    why: str
+    answers: int
+    scores: int
+
+
+class SuiteDocument(BaseModel):
+    """What other commands go by. `commit` is the one that was judged, empty where nobody named it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    suite: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=63)]
+    agent: str
+    configuration: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    commit: Annotated[str, Field(max_length=64)]
+    set: Literal["smoke", "full"]
+    verdict: Literal["pass", "warn", "fail", "incomplete", "unscored"]
+    left: SuiteLeft | None
+    comparison: SuiteComparison | None
+
+
+def read_document(path: Path) -> tuple[SuiteDocument, Mapping[str, Any]]:
+    """Returns what is gone by, and all that the file tells. Raises Failure."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise Failure(f"{path}: longer than any document of `suite run --json`")
+        told = orjson.loads(content)
+        return SuiteDocument.model_validate(told), told
+    except OSError as error:
+        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
+    except orjson.JSONDecodeError as error:
+        raise Failure(f"{path}: is no JSON ({error}); give the document of `suite run --json`") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part)[:80] for part in first["loc"]) or "the document"
+        raise Failure(f"{path}: {field}: {first['msg']}; give the document of `suite run --json`") from error
