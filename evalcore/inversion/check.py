@@ -39,7 +39,7 @@ class Pairs:
     version: str = ""
     """The version of the judge that gave the scores; empty where nobody said."""
     weights: Series | None = None
-    """The inverse of each pair's chance to be drawn; None where all had the same."""
+    """The inverse of each pair's chance to be drawn; None, or all alike, where all had the same."""
     lines: Sequence[int] = ()
     """The line of each pair in its file."""
     people: str = ""
@@ -116,11 +116,12 @@ def check(judges: Mapping[str, Pairs]) -> list[Standing]:
 
 
 def correlated(pairs: Pairs) -> Correlation:
-    """Correlates a judge's scores with people's, by their weights where they have some; Spearman's is of the pairs as
+    """Correlates a judge's scores with people's, by their weights where these differ; Spearman's is of the pairs as
     they are."""
-    found = correlation(pairs.judge, pairs.human, pairs.weights)
-    if pairs.weights is None:
-        return found
+    weights = pairs.weights
+    if weights is None or not (weights != weights[:1]).any():
+        return correlation(pairs.judge, pairs.human)
+    found = correlation(pairs.judge, pairs.human, weights)
     return replace(found, spearman=correlation(pairs.judge, pairs.human).spearman)
 
 

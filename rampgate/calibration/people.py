@@ -12,10 +12,9 @@ import numpy as np
 
 from evalcore.agreement.check import Agreement, Bound, Rated, agreement
 from evalcore.agreement.reference import Entry, bounds, extended, version
-from evalcore.inversion.check import standing
+from evalcore.inversion.check import Pairs, check
 from evalcore.registry.files import REFERENCE_SET
 from evalcore.registry.judge import Judge
-from evalcore.stats.correlation import correlation
 from rampgate.calibration.folder import write_whole
 from rampgate.calibration.sheets import Rating
 from rampgate.checks.agreement import read_reference
@@ -114,20 +113,19 @@ def against_people(lines: Sequence[Mapping[str, Any]]) -> list[AgainstPeople]:
     by_judge: dict[str, list[Mapping[str, Any]]] = {}
     for one in lines:
         by_judge.setdefault(str(one["judge_id"]), []).append(one)
-    out = []
+    fields = ("judge_score", "human_score", "weight")
+    found = []
     for name, of in by_judge.items():
-        fields = ("judge_score", "human_score", "weight")
         own, people, weights = (np.array([one[field] for one in of], dtype=np.float64) for field in fields)
-        uniform = bool((weights == weights[0]).all())
-        found = standing(name, correlation(own, people, None if uniform else weights))
-        out.append(
-            AgainstPeople(
-                judge_id=name, n=len(of), effective_n=found.found.n, pearson=found.found.pearson,
-                pearson_ci95=found.found.ci95, spearman=correlation(own, people).spearman, inverted=found.inverted,
-                detectable=found.detectable, reason=found.reason,
-            )
-        )  # fmt: skip
-    return out
+        found += check({name: Pairs([str(one["item_id"]) for one in of], own, people, weights=weights)})
+    return [
+        AgainstPeople(
+            judge_id=one.name, n=len(by_judge[one.name]), effective_n=one.found.n, pearson=one.found.pearson,
+            pearson_ci95=one.found.ci95, spearman=one.found.spearman, inverted=one.inverted,
+            detectable=one.detectable, reason=one.reason,
+        )
+        for one in found
+    ]  # fmt: skip
 
 
 def _rated(ratings: Sequence[Rating], *, with_judge: bool = False) -> Rated:

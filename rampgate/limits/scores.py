@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from evalcore.calibration.floors import LEAST_TRACES, Values
-from evalcore.inversion.check import Pairs, standing
+from evalcore.inversion.check import Pairs, check
 from evalcore.lint.provenance import LEAST_WINDOW_DAYS
-from evalcore.stats.correlation import correlation
 from rampgate.checks.score_files import read_pairs
 from rampgate.checks.score_lines import ScoreColumn, read_scores
 from schemas.judges import BaselineSource, judge_id
@@ -57,9 +56,7 @@ def scored_in(file: Path, asked: Asked) -> Iterator[Scored]:
         yield from of_columns(read_scores(file, sample=True), asked)
         return
     rounds = read_pairs(file, sample=True)
-    inverted = {
-        name: standing(name, correlation(of.judge, of.human, of.weights)).inverted for name, of in rounds.items()
-    }
+    inverted = {one.name: one.inverted for one in check(rounds)}
     called = [name for name, found in inverted.items() if found]
     told = f"Inverted: {', '.join(called)}." if called else f"None of {len(rounds)} judges."
     for name, pairs in rounds.items():

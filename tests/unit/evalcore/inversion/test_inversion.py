@@ -56,6 +56,16 @@ def test_few_pairs_and_series_that_say_nothing_are_undecidable_and_not_fine() ->
     assert "no pairing" in nearly.reason
 
 
+def test_weights_that_are_all_alike_are_none_and_others_count() -> None:
+    one = next(scores(1, [0.2]))
+    alike = Pairs(one.items, one.judge, one.human, weights=np.full(ITEMS, 2.5))
+    assert check({"a": alike}) == check({"a": one})
+    rare = Pairs(one.items, one.judge, one.human, weights=np.where(np.arange(ITEMS) < 30, 10.0, 1.0))
+    (weighted,) = check({"a": rare})
+    assert weighted.found.n < ITEMS / 2, "Kish's number of pairs"
+    assert weighted.found.spearman == check({"a": one})[0].found.spearman, "of the pairs as they are"
+
+
 def test_inversion_is_declared_when_the_whole_interval_lies_below_zero() -> None:
     """PF-9 AC-10."""
     for n, pairs in enumerate(scores(3, [-0.05, -0.1, -0.15, -0.2])):
