@@ -99,7 +99,7 @@ async def score_assignments(
     scored = (
         await scoring.ended(scorable, within)
         if scoring is not None and scorable
-        else [_without_model(task) for task in scorable]
+        else [without_model(task) for task in scorable]
     )
     for place, made in zip(remaining, scored, strict=True):
         found[place] = made
@@ -111,7 +111,8 @@ def _unscorable(task: Task, item: Item) -> Judgement | None:
     return judgement(task, CallFailed(Failure.UNBOUND, why)) if why else None
 
 
-def _without_model(task: Task) -> Judgement:
+def without_model(task: Task) -> Judgement:
+    """Returns what becomes of a task where no model is configured."""
     missing = CallFailed(Failure.UNBOUND, NO_MODEL)
     found = missing if evaluator_of(task.judge) is LLM_JUDGE else evaluate(task)
     return judgement(task, missing if isinstance(found, Prompt) else found, cached=True)

@@ -6,7 +6,7 @@ With a baseline it says whether the candidate regresses, by the same rule as `su
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from agents.ports import Unavailable
 from evalcore.registry.judge import Judge
 from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
+from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
 from evalcore.yaml.suggestions import UnknownJudge
 from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import BadFile
@@ -41,10 +42,11 @@ from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of
 from rampgate.suite.runs.confirmation import Confirming, confirm
 from rampgate.suite.runs.only import Only
+from rampgate.suite.runs.pairs import OF_ANSWERS, JudgePairs
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of, score_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
-from rampgate.suite.scoring import Rubric
+from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.shown import show
 from rampgate.suite.suite_files import Suite, read_suite
 from schemas.checks.suite import SuiteFile
@@ -92,9 +94,11 @@ def run_suite(options: Options) -> int:
     except BadFile as error:
         raise Failure(str(error)) from error
     registry = (
-        registry_of(settings, suite.file.vertical) if suite.file.judges and options.only is not Only.GENERATE else None
+        registry_of(settings, suite.file.vertical)
+        if (suite.file.judges or suite.file.pairwise) and options.only is not Only.GENERATE
+        else None
     )
-    judges = judges_of(suite.file, registry)
+    judges, comparing = judges_of(suite.file, registry), comparing_of(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
     out = options.out or results_file(suite, smoke=options.smoke)
     place = place_of(options.store, suite.folder / FOLDER / STORE, settings)
@@ -103,12 +107,17 @@ def run_suite(options: Options) -> int:
         store = place.opened()
     except (OSError, Unavailable) as error:
         raise Failure(str(error)) from error
-    session = Session(settings, suite, options.smoke, rubric, store)
+    session = Session(settings, suite, options.smoke, rubric, store, comparing=comparing)
     spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
     now, head = datetime.now(UTC), head_of(suite, smoke=options.smoke) | {"commit": options.commit}
     try:
         if options.plan:
-            return tell_plan(head | run(session.plan), as_json=options.as_json)
+            held = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
+            try:
+                told = run(partial(session.plan, held.file if held is not None and comparing else None))
+            except BadFile as error:
+                raise Failure(str(error)) from error
+            return tell_plan(head | told, as_json=options.as_json)
         if options.only is Only.GENERATE and options.answers is not None:
             found = run(partial(session.generate, spend))
             told = head | answers_written(options.answers, suite.configuration, found, spend)
@@ -123,15 +132,16 @@ def run_suite(options: Options) -> int:
             samples = run(doing)
         except BadFile as error:
             raise Failure(str(error)) from error
-        results = "".join(f"{orjson.dumps(line_of(one, rubric)).decode()}\n" for one in samples)
-        try:
-            replace_file(out, results)
-        except OSError as error:
-            raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
+        results = unpaired = _written(out, samples, rubric)
+        pairs: dict[str, JudgePairs] = {}
         if baseline is not None:
             baseline = by_same_judges(baseline, session, spend, out.parent)
-        told = head | found_of(samples, spend, baseline.left if baseline is not None else 0)
+            pairs = run(partial(session.pairs, samples, baseline.file, spend))
+            results = _written(out, samples, rubric) if pairs else results
+        left = (baseline.left if baseline is not None else 0, sum(one.left for one in pairs.values()))
+        told = head | found_of(samples, spend, *left)
         told |= {"refused": store.refused, "results": str(out)}
+        told["pairwise"] = {name: one.told() for name, one in pairs.items()}
         compared = None
         if baseline is not None:
             how = comparison_of(suite, judges, baseline.file, out, options.seed, options.let_go, smoke=options.smoke)
@@ -140,16 +150,16 @@ def run_suite(options: Options) -> int:
                 reading = partial(read_suite, fetched=partial(dataset_cases, settings))
                 made = Confirming(
                     options.suite, session, baseline, options.base, out, reading, partial(line_of, rubric=rubric),
-                    answers_given=options.answers is not None,
+                    unpaired, answers_given=options.answers is not None,
                 )  # fmt: skip
                 compared = confirm(made, compared, how, spend)
-                told |= found_of(samples, spend, baseline.left)
+                told |= found_of(samples, spend, *left)
         told |= {
             "baseline": baseline.told(now) if baseline is not None else None,
             "comparison": document(compared) if compared is not None else None,
         }
         told["verdict"] = verdict_of(told, samples, suite.file.score, judges)
-        keep_run(store, told, judges, results.encode(), options.label, now)
+        keep_run(store, told, judges, results, options.label, now)
         told["store_failures"] = store.failures[:1]
         told["canary_plan"] = canary_plan(told, suite.file.vertical, [judge.id for judge in judges], now)
     finally:
@@ -175,6 +185,25 @@ def judges_of(file: SuiteFile, registry: Registry | None) -> list[Judge]:
         return [registry.judge(name, file.vertical) for name in file.judges]
     except UnknownJudge as error:
         raise Failure(f"judges: {error}") from error
+
+
+def comparing_of(file: SuiteFile, registry: Registry | None) -> list[PairJudge]:
+    """The suite's judges that are asked about pairs. Raises Failure."""
+    try:
+        named = [registry.judge(name, file.vertical) for name in file.pairwise] if registry is not None else []
+        return [pair_judge(judge, OF_ANSWERS) for judge in {judge.id: judge for judge in named}.values()]
+    except (UnknownJudge, NotComparing) as error:
+        raise Failure(f"pairwise: {error}") from error
+
+
+def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> bytes:
+    """Writes the results and returns them. Raises Failure."""
+    results = "".join(f"{orjson.dumps(line_of(one, rubric)).decode()}\n" for one in samples)
+    try:
+        replace_file(out, results)
+    except OSError as error:
+        raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
+    return results.encode()
 
 
 def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spend: Spend) -> int:

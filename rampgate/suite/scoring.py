@@ -26,13 +26,15 @@ VERSION: Final = 16
 @dataclass
 class ScoredSample:
     """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply. `left` are the
-    scores that were not asked for, because the run had spent what it may."""
+    scores that were not asked for, because the run had spent what it may. `pairwise`: by judge, how the answer stands
+    beside the baseline's."""
 
     case: SuiteCase
     generated: Generated
     scores: dict[str, float | str | None] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    pairwise: dict[str, str] = field(default_factory=dict)
 
     @property
     def error(self) -> str | None:

@@ -134,6 +134,9 @@ class SuiteFile(FileModel):
     """Score name -> what is looked at without a model."""
     judges: Names = ()
     """Judges of the registry, each asked about every answer that it applies to."""
+    pairwise: Names = ()
+    """Judges, of `judges` or else of the registry, that are also asked which answer to a case is better, the
+    candidate's or the baseline's, in both orders. No gate looks at it."""
     score: Text
     """The one score that gates look at: a check's name or a judge's id."""
     safety: Names = ()
@@ -148,6 +151,9 @@ class SuiteFile(FileModel):
         both = sorted(set(self.checks) & set(self.judges))
         if both:
             raise ValueError(f"`{both[0]}` names a check and a judge")
+        check = next((name for name in self.pairwise if name in self.checks), None)
+        if check is not None:
+            raise ValueError(f"`pairwise` has {check}, which is a check: it prefers nothing")
         if self.score not in self.checks and self.score not in self.judges:
             raise ValueError(f"`score` is {self.score}, which is none of the checks and judges")
         return self

@@ -35,6 +35,8 @@ class Behaviour(BaseModel):
     """Close the connection instead of answering."""
     gullible: Gullible | None = None
     """What it obeys of the texts that it judges; `share` and `times` do not limit it."""
+    prefers: Literal[1, 2] | None = None
+    """Of two answers it prefers the one in this place, whatever it says; `share` and `times` do not limit it."""
     variants: tuple[dict[str, Any], ...] | None = None
     """What it proposes where prompts are asked for (`rampgate optimize`)."""
     share: float = Field(1.0, ge=0, le=1)

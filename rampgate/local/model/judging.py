@@ -67,7 +67,7 @@ def answer(messages: Sequence[Mapping[str, Any]], response_format: Any) -> dict[
         plain = told.strip('"').lower()
         score, why = (NOT_APPLICABLE if plain == "n/a" else json.loads(plain)), "as told"
     else:
-        score, why = _judged(inside, asked)
+        score, why = judged(inside, asked)
     out = {"score": score, "reason": f"Stand-in, no language model: {why}."}
     if asked.dimensions:
         out["dimensions"] = dict.fromkeys(asked.dimensions, score)
@@ -95,7 +95,8 @@ def wanted(outside: str, response_format: Any) -> Wanted:
     return Wanted(kind, low, high, dimensions)
 
 
-def _judged(inside: str, asked: Wanted) -> tuple[Any, str]:
+def judged(inside: str, asked: Wanted) -> tuple[Any, str]:
+    """The score of a text, and why."""
     mark = _MARK.search(inside)
     if mark and mark[1].lower() == "na":
         return NOT_APPLICABLE, "the text is marked as not applicable"

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from rampgate.local.model import judging
 from rampgate.local.model.behaviour import HEADER as BEHAVIOUR_HEADER
 from rampgate.local.model.behaviour import Behaviour, Conduct, spoiled
+from rampgate.local.model.comparing import asked_for_the_better, better
 from rampgate.local.model.gullible import obeyed
 from rampgate.local.model.proposing import asked_for_variants, variants
 from rampgate.local.model.wire import FINGERPRINT, HEADER, LABEL, completion, refusal, told_to_fail
@@ -100,7 +101,10 @@ class LocalModel:
         if asked.get("stream"):
             return refusal(400, "The stand-in does not stream")
         wanted, acts = conduct.behaviour, conduct.acts()
-        answer = judging.answer(messages, asked.get("response_format"))
+        both = asked_for_the_better(messages)
+        answer = better(*both) if both is not None else judging.answer(messages, asked.get("response_format"))
+        if both is not None and wanted.prefers is not None:
+            answer["score"] = wanted.prefers
         await asyncio.sleep(max(0.0, began + wanted.latency_seconds - loop.time()))
         if acts and wanted.drop:
             if request.transport is not None:

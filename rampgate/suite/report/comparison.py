@@ -27,11 +27,12 @@ NAMED = 20
 
 
 def comparison_report(
-    told: Told, name: str, traces: Mapping[str, str] | None = None, plan: Sequence[Told] | None = None
+    told: Told, name: str, traces: Mapping[str, str] | None = None, whole: Told | None = None
 ) -> Report:
-    """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash; `plan` is the canary
-    plan of one that passed."""
-    held = traces or {}
+    """`name` is the suite's, or the files'; `traces` are the texts of stored traces by their hash; `whole` is the
+    document of the run, where it is of one: it has what judges say of pairs, and the canary plan of one that passed."""
+    held, run = traces or {}, whole or {}
+    plan = run.get("canary_plan")
     fell = [*_fell(told, held)]
     return Report(
         name,
@@ -41,6 +42,7 @@ def comparison_report(
             *_why(told),
             *fell[:OPEN],
             _slices(told),
+            *_pairs(run.get("pairwise") or {}),
             *_spread(told),
             *_power(told),
             _cost(told),
@@ -142,6 +144,20 @@ def _notes(one: Told) -> str:
     if (wins := one["win_rate"]) is not None:
         words.append(f"wins {wins['rate']:.0%}")
     return ", ".join(words)
+
+
+def _pairs(told: Told) -> Iterator[Section]:
+    """Which side's answers judges prefer, and how far that hangs on which one they read first."""
+    heads = ("Judge", "Wins", "Ties", "Losses", "Unanswered", "Orders disagree", "Calls")
+    rows: list[list[Value]] = [
+        [
+            judge, one["wins"], one["ties"], one["losses"], one["unanswered"],
+            f"{one['position_bias']:.0%}" if one["position_bias"] is not None else "", one["calls"],
+        ]
+        for judge, one in told.items()
+    ]  # fmt: skip
+    if rows:
+        yield Section("Candidate's answers beside the baseline's, each pair in both orders", heads, rows)
 
 
 def _power(told: Told) -> Iterator[Section]:

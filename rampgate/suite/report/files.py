@@ -30,7 +30,7 @@ def write_reports(paths: Sequence[Path], told: Told, name: str, place: Place, wh
             replace_report(path, comparison_junit(told, name))
         else:
             held = stored_traces(told, place) if kind in PAGES else {}
-            write(path, comparison_report(told, name, held, (whole or {}).get("canary_plan")))
+            write(path, comparison_report(told, name, held, whole or {}))
 
 
 def stored_traces(told: Told, place: Place) -> dict[str, str]:

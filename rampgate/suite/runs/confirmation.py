@@ -40,7 +40,8 @@ Writing = Callable[[ScoredSample], Mapping[str, Any]]
 @dataclass(frozen=True)
 class Confirming:
     """`file` is the candidate's suite, `base` the commit of the baseline; without one it is the stored run's. `line`
-    makes a sample a line of results; `out` names the files of the fresh ones. `answers_given`: nothing that is the
+    makes a sample a line of results; `out` names the files of the fresh ones; `results` are the candidate's, but for
+    what judges say of pairs. `answers_given`: nothing that is the
     candidate's may run here."""
 
     file: Path
@@ -50,6 +51,7 @@ class Confirming:
     out: Path
     read: Reading
     line: Writing
+    results: bytes
     answers_given: bool = False
 
 
@@ -104,7 +106,7 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
 
 def _after(made: Confirming) -> int:
     """The number after which fresh samples come, below 2^52 so that JSON keeps it."""
-    both = b"".join(hashlib.sha256(file.read_bytes()).digest() for file in (made.baseline.file, made.out))
+    both = b"".join(hashlib.sha256(one).digest() for one in (made.baseline.file.read_bytes(), made.results))
     return int(hashlib.sha256(both).hexdigest()[:12], 16) + 1_000
 
 

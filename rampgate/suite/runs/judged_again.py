@@ -54,11 +54,11 @@ async def judged_again(
         if row.get("output") is None and row.get("error") is None:
             why = "its scores are of other versions of the judges" if row.get("versions") else "it names no versions"
             raise BadFile(f"{path}:{line}: output: there is none to judge again, and {why}; run the baseline anew")
-    held = await _traces([found[number][1] for number in old], traces)
+    held = await stored_traces([found[number][1] for number in old], traces)
     asked = []
     for number in old:
         row = found[number][1]
-        answer = {"output": row.get("output")} | held.get(_trace(row), {})
+        answer = {"output": row.get("output")} | held.get(trace_of_row(row), {})
         case = known[str(row["case_id"])]
         asked.append((case, row["sample"], partial(_given, Generated(case.id, row["sample"], answer, kept=True))))
     failed = [bool(found[number][1].get("error") is not None) for number in old]
@@ -85,13 +85,14 @@ async def _given(one: Generated) -> Generated:
     return one
 
 
-def _trace(row: Mapping[str, Any]) -> str:
+def trace_of_row(row: Mapping[str, Any]) -> str:
+    """The hash of the trace that a line names, empty where it names none."""
     return str((row.get("trace") or {}).get("hash") or "")
 
 
-async def _traces(rows: Sequence[Mapping[str, Any]], traces: Traces) -> dict[str, dict[str, Any]]:
+async def stored_traces(rows: Sequence[Mapping[str, Any]], traces: Traces) -> dict[str, dict[str, Any]]:
     """What the store has of the rows' traces: the fields beside the output that judges read."""
-    names = sorted({name for row in rows if (name := _trace(row))})
+    names = sorted({name for row in rows if (name := trace_of_row(row))})
     try:
         held = await traces.get_many(names)
     except Unavailable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,15 +29,18 @@ async def planned(
     scorer: Scorer | None,
     scores: ScoreCache,
     before: Sequence[StoredRun],
+    more: Mapping[str, Judge] | None = None,
+    coming: int = 0,
 ) -> dict[str, Any]:
     """Returns how many answers and judgements are kept, how many will be asked for, and what that costs by the suite's
-    last runs; None where they don't tell. A judge that is asked again about what fails may take some calls more."""
+    last runs; None where they don't tell. `more` are questions beside those about single answers, by their keys, and
+    of `coming` ones the key is not known yet. A judge that is asked again about what fails may take some calls more."""
     missing = sum(one.held is None for _, one in known)
     asking = [judge for judge in rubric.judges if evaluator_of(judge) is LLM_JUDGE] if scorer is not None else []
-    questions = _questions(known, rubric, scorer) if scorer is not None else {}
+    questions = (_questions(known, rubric, scorer) if scorer is not None else {}) | dict(more or {})
     held = await scores.get_many(list(questions))
     at_hand = sum(kept(value, judge) is not None for value, judge in zip(held, questions.values(), strict=True))
-    calls = len(questions) - at_hand + missing * len(asking)
+    calls = len(questions) - at_hand + missing * len(asking) + coming
     last = [run for run in before if run.calls or run.asked][-LOOKED_AT:]
     return {
         "answers": {"to_ask": missing, "kept": len(known) - missing},

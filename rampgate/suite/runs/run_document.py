@@ -30,6 +30,7 @@ def line_of(one: ScoredSample, rubric: Rubric) -> dict[str, Any]:
         "reasons": one.reasons,
         "cluster": one.case.cluster,
         "question_hash": one.case.question,
+        "pairwise": one.pairwise,
         "versions": rubric.versions,
     }
     if generated.trace is not None:
@@ -50,8 +51,8 @@ def head_of(suite: Suite, *, smoke: bool) -> dict[str, Any]:
     }
 
 
-def found_of(samples: Sequence[ScoredSample], spend: Spend, beside: int) -> dict[str, Any]:
-    """What was asked and what that cost; `beside` scores of the baseline are left, too."""
+def found_of(samples: Sequence[ScoredSample], spend: Spend, beside: int, pairs: int = 0) -> dict[str, Any]:
+    """What was asked and what that cost; `beside` scores of the baseline are left, too, and so many `pairs`."""
     generated = [one.generated for one in samples]
     left = sum(isinstance(one.answer, Left) for one in generated)
     return {
@@ -67,8 +68,13 @@ def found_of(samples: Sequence[ScoredSample], spend: Spend, beside: int) -> dict
         "cost_usd": spend.dollars if spend.priced or spend.dollars else None,
         "answers_cost_usd": sum(dollars_of(one.answer) or 0.0 for one in generated if not one.kept),
         "left": (
-            {"why": spend.spent, "answers": left, "scores": beside + sum(len(one.left) for one in samples)}
-            if spend.spent and (beside or any(one.left for one in samples))
+            {
+                "why": spend.spent,
+                "answers": left,
+                "scores": beside + sum(len(one.left) for one in samples),
+                "pairs": pairs,
+            }
+            if spend.spent and (beside or pairs or any(one.left for one in samples))
             else None
         ),
     }

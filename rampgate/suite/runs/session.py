@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,12 +13,14 @@ from typing import Any, Final
 from agents.ports import Unavailable
 from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.golden import CandidateAnswer
+from evalcore.registry.judge import Judge
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
+from evalcore.suite.pairwise.question import PairJudge
 from rampgate.progress import Progress, progress
 from rampgate.settings import Settings, revealed
-from rampgate.store.sealed import SealedStore
+from rampgate.store.sealed import Kept, SealedStore
 from rampgate.suite.candidates.configured import Asking, asking_candidate
 from rampgate.suite.generation import (
     LARGEST_ANSWER,
@@ -32,8 +34,10 @@ from rampgate.suite.generation import (
     key_of,
     trace_of,
 )
+from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.answer_files import read_answers
 from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
+from rampgate.suite.runs.pairs import JudgePairs, pairs_judged, pairs_planned, stored_answers
 from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
 from rampgate.suite.scoring import Rubric, ScoredSample
@@ -48,7 +52,7 @@ WAITING_FOR_SPANS: Final = 256
 @dataclass(frozen=True)
 class Session:
     """The suite's cases, or those of the smoke set, each as often as the suite says. Samples `after` that number are
-    others than those of before."""
+    others than those of before. `comparing` are asked about pairs."""
 
     settings: Settings
     suite: Suite
@@ -56,14 +60,24 @@ class Session:
     rubric: Rubric
     store: SealedStore
     after: int = 0
+    comparing: Sequence[PairJudge] = ()
 
-    async def plan(self) -> dict[str, Any]:
-        """What `run` will ask and cost. Asks nobody."""
+    async def plan(self, baseline: Path | None = None) -> dict[str, Any]:
+        """What a run will ask and cost, also about pairs with the baseline. Asks nobody. Raises BadFile."""
         async with self._scorer() as scorer:
             known = await self._known(self._generator(_nobody))
             before = await StoredRuns(self.store).of(self.suite.file.suite)
             scores = self.store.kind("scores", LARGEST)
-            return await planned([(case, one) for case, _, one in known], self.rubric, scorer, scores, before)
+            more, coming = dict[str, Judge](), 0
+            if baseline is not None and scorer is not None:
+                read_run(baseline)
+                stored = await stored_answers(baseline, self._traces)
+                answers = [(case, sample, one.held.answer if one.held else None) for case, sample, one in known]
+                for judge in self.comparing:
+                    asked, open_ = pairs_planned(judge, answers, stored, self.rubric, scorer)
+                    more, coming = more | asked, coming + open_
+            cases = [(case, one) for case, _, one in known]
+            return await planned(cases, self.rubric, scorer, scores, before, more, coming)
 
     async def run(self, spend: Spend) -> list[ScoredSample]:
         """The samples with their scores, in the order of the cases for each sample."""
@@ -94,7 +108,7 @@ class Session:
             for one in (_wanted(case, sample),)
         ]
         given = read_answers(answers, self.suite.configuration, [one for _, _, one in wanted])
-        traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
+        traces = self._traces
         async with self._scorer() as scorer:
             with self._progress() as shown:
 
@@ -114,8 +128,28 @@ class Session:
     async def judged_again(self, baseline: Path, spend: Spend) -> JudgedAgain:
         """The baseline's lines, by the judges of now. Raises BadFile."""
         async with self._scorer() as scorer:
-            traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
-            return await judged_again(baseline, self._cases, self.rubric, scorer, spend, traces)
+            return await judged_again(baseline, self._cases, self.rubric, scorer, spend, self._traces)
+
+    async def pairs(self, samples: Sequence[ScoredSample], baseline: Path, spend: Spend) -> dict[str, JudgePairs]:
+        """What each judge says of the samples beside the baseline's, also noted with them. Raises BadFile."""
+        if not self.comparing:
+            return {}
+        stored = await stored_answers(baseline, self._traces)
+        found = {}
+        async with self._scorer() as scorer:
+            with progress(f"suite {self.suite.file.suite}, pairs", unit="questions", spend=spend):
+                for judge in self.comparing:
+                    one = await pairs_judged(judge, samples, stored, self.rubric, scorer, spend)
+                    found[judge.own.id] = one
+                    for sample in samples:
+                        said = one.outcomes.get((sample.case.id, sample.generated.sample))
+                        if said is not None and said.preferred is not None:
+                            sample.pairwise[judge.own.id] = str(said.preferred)
+        return found
+
+    @property
+    def _traces(self) -> Kept:
+        return self.store.kind("traces", 2 * LARGEST_ANSWER)
 
     @property
     def _cases(self) -> list[SuiteCase]:
@@ -143,10 +177,9 @@ class Session:
         self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None
     ) -> Generator:
         answers = self.store.kind("answers", LARGEST_ANSWER)
-        traces = self.store.kind("traces", 2 * LARGEST_ANSWER)
         # Late spans are waited for without keeping others from being asked.
         room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once + (WAITING_FOR_SPANS if tracing else 0))
-        return Generator(self.suite.configuration, ask, answers, traces, told=told, room=room, tracing=tracing)
+        return Generator(self.suite.configuration, ask, answers, self._traces, told=told, room=room, tracing=tracing)
 
     def _wanted(self) -> list[tuple[SuiteCase, int]]:
         return [(case, sample) for sample in range(1, self.suite.file.samples + 1) for case in self._cases]

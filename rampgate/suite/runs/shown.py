@@ -16,9 +16,12 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
     _show_answers(console, answers)
     calls = ", ".join(filter(None, (f"{told['judge_calls']:,} calls", spent, f"{told['unscored']:,} scores missing")))
     console.print(f"judges: {calls}")
+    for judge, pairs in told["pairwise"].items():
+        console.print(f"pairs: {plain(judge)} {pairs_in_words(pairs)}")
     console.print(f"results: {plain(told['results'], 500)}")
     if (left := told["left"]) is not None:
-        rest = f"{left['answers']:,} answers and {left['scores']:,} scores are left"
+        pairs = f", {left['pairs']:,} pairs" if left["pairs"] else ""
+        rest = f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left"
         console.print(f"[red]incomplete[/]: {plain(left['why'])}; {rest}, the next run goes on with them")
     baseline = told["baseline"]
     if baseline is None:
@@ -28,6 +31,14 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
         console.print(f"baseline: the last run of {plain(baseline['label'])} that passed ({at})")
     if baseline is not None and baseline["judged_again"]:
         console.print(f"baseline: {baseline['judged_again']:,} answers judged again, by the judges of now")
+
+
+def pairs_in_words(pairs: Mapping[str, Any]) -> str:
+    """What a judge said of pairs."""
+    said = f"{pairs['wins']:,} wins, {pairs['ties']:,} ties, {pairs['losses']:,} losses, {pairs['calls']:,} calls"
+    missing = f", {pairs['unanswered']:,} unanswered" if pairs["unanswered"] else ""
+    bias = pairs["position_bias"]
+    return said + missing + (f"; the order changed {bias:.0%} of the answers" if bias else "")
 
 
 def tell_plan(told: Mapping[str, Any], *, as_json: bool) -> int:

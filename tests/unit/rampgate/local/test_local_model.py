@@ -162,3 +162,18 @@ def test_half_down_is_every_second_request(share: float, acted: int) -> None:
     assert sum(found) in (acted - 1, acted, acted + 1)
     if share == 0.5:
         assert found[:4] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "better"),
+    [("#quality:1", "#quality:0.4", 1), ("#quality:0.4", "#quality:1", 2), ("a #quality:1", "b #quality:1", 0)],
+)
+async def test_of_two_answers_it_says_which_is_better(
+    http: httpx.AsyncClient, local: Running, first: str, second: str, better: int
+) -> None:
+    turn = json.dumps({"input": "hello #quality:0", "first_output": first, "second_output": second})
+    asked = {"model": "gpt-5-mini", "messages": [{"role": "user", "content": f"BEGIN\n{turn}\nEND"}]}
+    for prefers, says in ((None, better), (1, 1), (2, 2)):
+        local.model.tell(Behaviour(prefers=prefers))
+        reply = (await http.post("/v1/chat/completions", json=asked)).json()
+        assert json.loads(reply["choices"][0]["message"]["content"])["score"] == says

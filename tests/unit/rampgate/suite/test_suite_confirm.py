@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.registry.git_folders import git
@@ -65,7 +66,7 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
 
     def made(
         rule: str, *more: object, code: int, cases: list[dict[str, Any]] | None = None, again: bool = False,
-        base: tuple[object, ...] = ("--base", "main"), broken: bool = False,
+        base: tuple[object, ...] = ("--base", "main"), broken: bool = False, pairwise: tuple[str, ...] = (),
     ) -> dict[str, Any]:  # fmt: skip
         main, path = tmp_path / "main.jsonl", folder / "suite.yaml"
         if not again:
@@ -74,7 +75,8 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
             safety = [tag for tag in ("safety",) if cases and cases[0]["tags"] == [tag]]
             folder.mkdir(exist_ok=True)
             (folder / "prompt.md").write_text("old")
-            written(folder, cases or two_slices(6), candidate=candidate, samples=2, safety=safety)
+            changes = {"candidate": candidate, "samples": 2, "safety": safety, "pairwise": list(pairwise)}
+            written(folder, cases or two_slices(6), **changes)
             whole = AGENT.replace("STATE_FOLDER", str(state))
             (folder / "agent.py").write_text(whole.replace("RULE", f"(({rule}) if name[0] == 'a' else {ALWAYS})"))
             (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
@@ -148,3 +150,19 @@ def test_a_case_of_safety_that_failed_once_is_asked_again(
     found = branch(rule, cases=cases, code=code)
     assert codes(found) == told
     assert found["comparison"]["confirmation"]["found"][0]["case"] == "c0"
+
+
+def test_what_judges_say_of_pairs_changes_no_fresh_sample(branch: Branch, tmp_path: Path, model: Running) -> None:
+    """A pair that nobody could judge yesterday is judged today: that is no second chance for what tripped."""
+
+    def asked() -> int:
+        return sum(len(log.read_text()) for log in (tmp_path / "state").iterdir())
+
+    model.model.tell(Behaviour(wrong="prose"))
+    first = branch("kind == 'old' or number > 2", pairwise=("helpfulness",), code=0)
+    before = asked()
+    model.model.tell(None)
+    second = branch("", again=True, code=0)
+    changed = [found["pairwise"]["helpfulness"]["unanswered"] for found in (first, second)]
+    assert changed[0] > changed[1] == 0
+    assert asked() == before

@@ -65,7 +65,7 @@ def test_over_its_cost_a_run_is_incomplete_and_the_next_goes_on(folder: Path) ->
         path = written(folder, [case(number) for number in range(5)], candidate=told, samples=1)
         first = ran(path, "--max-cost", 1, "--label", "main", code=1)
         assert first["verdict"] == "incomplete"
-        assert first["left"] == {"why": "the limit of $1 is spent", "answers": 3, "scores": 3}
+        assert first["left"] == {"why": "the limit of $1 is spent", "answers": 3, "scores": 3, "pairs": 0}
         assert first["answers"] == {"asked": 2, "kept": 0, "failed": 0}
         assert sorted(str(row["scores"]["is_good"]) for row in lines(first)) == ["1.0", "1.0", "None", "None", "None"]
         assert not any("error" in row for row in lines(first)), "who was not asked has not failed"
