@@ -73,10 +73,12 @@ class Suspensions:
             if reason is CheckedFor.INVERSION
         }
 
-    def last_held(self, judge: str, version: str, vertical: str) -> datetime | None:
-        """Returns when this version of the judge was last held against the people of a vertical, whatever was found."""
+    def last_held(self, judge: str, version: str, vertical: str) -> StandingRecord | None:
+        """Returns what was found when this version of the judge was last held against the people of a vertical, or
+        against those of a file, which are nobody's."""
         of = self._known.get((judge, CheckedFor.INVERSION), {}).get(version, {}).values()
-        return max((_at(one) for one in of if one.vertical in ("", vertical)), default=None)
+        last = max((one for one in of if one.vertical in ("", vertical)), key=_at, default=None)
+        return last.model_copy(update={"at": _at(last)}) if last is not None else None
 
     def inverted(self, versions: Mapping[str, str], today: date) -> int:
         """Returns how many judges stand as inverted; `versions` has the version of each."""

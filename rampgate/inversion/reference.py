@@ -50,6 +50,11 @@ from schemas.checks.standing import CheckedFor, StandingRecord
 from streams.metrics import INVERSION_DAYS
 
 FOUND = {verdict: inverted for inverted, verdict in VERDICTS.items()}
+NEVER_SCORED = (
+    "people scored none of its turns. `rampgate calibrate jade --vertical {vertical}` has them score turns that it "
+    "scored in production; of a judge that scores none there, have its items scored, and give that file: "
+    "`rampgate check inversion FILE --publish`"
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,10 @@ def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int
         scores, weights = _scores(options, settings, registry, judges, said, kept, folder)
     except BadFile as error:
         raise Failure(str(error)) from error
-    found = [_held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at) for judge in judges]
+    found = [
+        _held(judge, said.get(judge.id), scores, weights, kept.get(judge.id), stores, at, options.vertical)
+        for judge in judges
+    ]
     records = [one.record for one in found if one.record is not None]
     for store in stores:
         store.add(settings, records)
@@ -223,13 +231,19 @@ def _held(
     kept: StandingRecord | None,
     stores: Sequence[_Store],
     at: datetime,
+    vertical: str,
 ) -> Held:
     own = scores.get(judge.id, {})
     pairs = of.beside(own, judge.version, weights) if of is not None and own else None
     found = standing(judge.id, correlated(pairs) if pairs is not None else Correlation(0))
     record = kept
-    if of is None:
-        found = replace(found, reason="people scored none of its turns: a round of calibration has them do it")
+    before = [one for store in stores if (one := store.known.last_held(judge.id, judge.version, vertical))]
+    last = max(before, key=lambda one: one.at, default=None)
+    if of is None and last is not None:
+        day, told = last.at.date().isoformat(), last.message or last.verdict
+        found = replace(found, inverted=FOUND[last.verdict], reason=f"decided on {day} by a file of scores: {told}")
+    elif of is None:
+        found = replace(found, reason=NEVER_SCORED.format(vertical=vertical))
     elif kept is not None:
         why = f"decided on {kept.at.date().isoformat()} by the same scores of people: {kept.message}"
         found = replace(found, inverted=FOUND[kept.verdict], reason=why)
@@ -242,9 +256,7 @@ def _held(
         found = replace(found, inverted=None, reason=why)
     else:
         record = _record(judge, of, at, found)
-    vertical = of.vertical if of is not None else ""
-    times = [moment for one in stores if (moment := one.known.last_held(judge.id, judge.version, vertical))]
-    held = max([*times, *([record.at] if record is not None else [])], default=None)
+    held = max((one.at for one in (last, record) if one is not None), default=None)
     overdue = held is None or at - held > timedelta(days=INVERSION_DAYS)
     if held is not None and overdue:
         late = f"; last held against people {(at - held).days} days ago, more than {INVERSION_DAYS}: a round is due"

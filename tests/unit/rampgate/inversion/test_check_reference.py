@@ -130,6 +130,36 @@ def test_judges_that_people_never_scored_are_findings(shop: Shop, check: Check) 
     assert code == 1
     assert {one["judge_id"] for one in told["judges"]} >= {"helpfulness", "brevity", "refusal"}
     assert all((one["inverted"], one["overdue"], one["n"]) == (None, True, 0) for one in told["judges"])
+    for one in told["judges"]:
+        assert "`rampgate calibrate jade --vertical shop`" in one["reason"], "what to do"
+        assert "`rampgate check inversion FILE --publish`" in one["reason"]
+
+
+@pytest.mark.parametrize(("days", "says", "code"), [(1, quality, 0), (93, quality, 1), (1, turned, 1)])
+def test_pf9_fr10_a_judge_that_people_scored_in_a_file_alone_is_held_against_them_by_it(
+    shop: Shop,
+    check: Check,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    days: int,
+    says: Callable[[int], int],
+    code: int,
+) -> None:
+    """A safety judge scores no turns of production: its own items are scored, and that holds for 92 days."""
+    judge, standing = shop.judge("brevity"), tmp_path / "standing.jsonl"
+    pairs = [{**shop.score(judge, n, says, "judge_score"), "human_score": quality(n)} for n in range(TURNS)]
+    file = str(jsonl(tmp_path / "own.jsonl", *pairs))
+    found, _, _ = ran(capsys, monkeypatch, "check", "inversion", file, "--standing", str(standing), "--json")
+    assert found == (1 if says is turned else 0)
+    (record,) = (StandingRecord.model_validate(one) for one in shop.records(standing))
+    at = datetime.now(UTC) - timedelta(days=days)
+    standing.write_text(record.model_copy(update={"at": at}).model_dump_json() + "\n")
+    exit_code, told, _ = check("--standing", standing, judges=("brevity",))
+    (one,) = told["judges"]
+    assert (exit_code, one["inverted"], one["overdue"]) == (code, says is turned, days > 92)
+    assert "by a file of scores" in one["reason"]
+    assert len(shop.records(standing)) == 1, "nothing is decided again"
 
 
 def test_who_leaves_out_turns_decides_nothing(shop: Shop, check: Check, tmp_path: Path) -> None:
