@@ -115,8 +115,10 @@ _PF9: Final[list[tuple[str, str] | tuple[str, str, Due]]] = [
     ("Decision 7", "no candidate of the loop merges by itself"),
     ("Decision 10", "no vertical changes a classification"),
     ("Decision 11", "verticals calibrate by themselves, and what lies apart is told"),
+    ("Decision 12", "rerolls are a dimension of their own"),
     ("Decision 17", "categories are shared; conflicting declarations are refused"),
     ("Decision 18", "who reviews a shared category's change"),
+    ("Decision 19", "signals and judges' scores are in Opik; people's stay in the annotation queue"),
     ("R-4", "user_signal_ is reserved"),
     ("R-5", "candidates don't bury their reviewers"),
 ]
@@ -137,5 +139,6 @@ TRIED: Final = frozenset(
     "PF-9 FR-9", "PF-9 FR-12", "PF-9 AC-12", "PF-9 §5.7",
     "PF-9 Decision 7", "PF-9 R-5", "PF-9 FR-10", "PF-9 NFR-1", "PF-9 AC-6", "PF-9 AC-10",
     "PF-9 FR-13", "PF-9 AC-13", "PF-9 FR-14", "PF-9 AC-14", "PF-9 Decision 11",
+    "PF-9 Decision 12", "PF-9 Decision 19",
 }  # fmt: skip
 """Clauses that have mutants: changes that break them, each of which a test that holds the clause must notice."""

@@ -21,6 +21,7 @@ async def begun(rig: Rig, *words: str) -> dict[str, Any]:
 
 
 async def test_pf9_5_3_the_round_has_one_queue_with_the_drawn_turns_and_each_judges_scale(shop_round: Rig) -> None:
+    """PF-9 Decision 19: people's scores are in the annotation queue, under names of their own."""
     told = await begun(shop_round)
     assert (
         "have no score of 2 people yet in 'Calibration of shop, r1' of shop-eval" in told["steps"]["annotate"]["told"]
