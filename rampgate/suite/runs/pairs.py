@@ -68,10 +68,10 @@ class JudgePairs:
         return tally(self.outcomes.values()).left
 
 
-async def stored_answers(path: Path, traces: Traces) -> dict[Place, StoredAnswer]:
-    """Returns the baseline's answers by their places. Raises BadFile."""
+async def stored_answers(path: Path, traces: Traces, judges: Sequence[PairJudge]) -> dict[Place, StoredAnswer]:
+    """Returns the baseline's answers by their places, with as much of them as these judges read. Raises BadFile."""
     rows = [row for _, row in lines(path)]
-    held = await stored_traces(rows, traces)
+    held = await stored_traces(rows, traces) if any(judge.reads_more for judge in judges) else {}
     found = {}
     for row in rows:
         answer: Mapping[str, Any] | Failed | None = None

@@ -71,7 +71,7 @@ class Session:
             more, coming = dict[str, Judge](), 0
             if baseline is not None and scorer is not None:
                 read_run(baseline)
-                stored = await stored_answers(baseline, self._traces)
+                stored = await stored_answers(baseline, self._traces, self.comparing)
                 answers = [(case, sample, one.held.answer if one.held else None) for case, sample, one in known]
                 for judge in self.comparing:
                     asked, open_ = pairs_planned(judge, answers, stored, self.rubric, scorer)
@@ -134,10 +134,11 @@ class Session:
         """What each judge says of the samples beside the baseline's, also noted with them. Raises BadFile."""
         if not self.comparing:
             return {}
-        stored = await stored_answers(baseline, self._traces)
-        found = {}
+        stored = await stored_answers(baseline, self._traces, self.comparing)
+        found, questions, settled = {}, spend.questions, spend.settled
         async with self._scorer() as scorer:
-            with progress(f"suite {self.suite.file.suite}, pairs", unit="questions", spend=spend):
+            with progress(f"suite {self.suite.file.suite}, pairs", unit="questions") as shown:
+                spend.listener = lambda: shown.at(spend.settled - settled, spend.questions - questions)
                 for judge in self.comparing:
                     one = await pairs_judged(judge, samples, stored, self.rubric, scorer, spend)
                     found[judge.own.id] = one
@@ -145,6 +146,7 @@ class Session:
                         said = one.outcomes.get((sample.case.id, sample.generated.sample))
                         if said is not None and said.preferred is not None:
                             sample.pairwise[judge.own.id] = str(said.preferred)
+                spend.listener = lambda: None
         return found
 
     @property
