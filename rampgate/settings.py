@@ -246,6 +246,12 @@ class Settings(BaseModel):
         300.0, ge=0, description="Read the registry's files again after this time; 0: only on SIGHUP or POST /refresh"
     )
 
+    suite_store: str | None = Field(
+        None,
+        description="What suites keep answers and scores in: a file, redis://, rediss:// or s3://bucket/prefix; unset: "
+        "a file beside the suite. A URL with a password belongs here, not on a command line",
+    )
+
     thumbs_table: str = "thumbs"
     dynamodb_endpoint: str | None = None
     dynamodb_region: str = "us-east-1"

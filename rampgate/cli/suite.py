@@ -26,7 +26,9 @@ LetGoOption = Annotated[
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option(help="what answers and scores are kept in; default: .rampgate/store.db"),
+    typer.Option(
+        help="what answers and scores are kept in: a file, redis://… or s3://bucket/prefix; default: .rampgate/store.db"
+    ),
 ]
 group = typer.Typer(help="The offline pipeline: runs of a suite of cases.", no_args_is_help=True)
 

@@ -45,7 +45,8 @@ class SealedStore:
         try:
             yield
         except Unavailable as error:
-            self.failures.append(str(error))
+            if str(error) not in self.failures[-1:]:
+                self.failures.append(str(error))
             raise
 
 

@@ -35,5 +35,5 @@ class Shelf(Protocol):
         ...
 
 
-def unusable(shown: str, error: BaseException) -> str:
-    return f"the store {shown} can't be used: {error}"
+def unusable(shown: str, why: object) -> str:
+    return f"the store {shown} can't be used: {why}"

@@ -115,7 +115,7 @@ def run_suite(options: Options) -> int:
             held = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
             try:
                 told = run(partial(session.plan, held.file if held is not None and comparing else None))
-            except BadFile as error:
+            except (BadFile, Unavailable) as error:
                 raise Failure(str(error)) from error
             return tell_plan(head | told, as_json=options.as_json)
         if options.only is Only.GENERATE and options.answers is not None:

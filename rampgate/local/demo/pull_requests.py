@@ -67,7 +67,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
     from rampgate.suite.blame.command import blame_suite
     from rampgate.suite.run import Options, run_suite
 
-    home, main = folder / "suite", folder / "main.jsonl"
+    home, main, store = folder / "suite", folder / "main.jsonl", str(folder / "store.db")
     suite = home / "suite.yaml"
     shutil.copytree(SHIPPED / SUITE, home, ignore=shutil.ignore_patterns(".rampgate", "__pycache__"))
     try:
@@ -78,7 +78,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
 
     def ran(out: Path | None, baseline: Path | None) -> dict[str, Any]:
         options = Options(
-            suite=suite, smoke=False, out=out, store=None, baseline=baseline, seed=SEED, let_go=(), configs=None,
+            suite=suite, smoke=False, out=out, store=store, baseline=baseline, seed=SEED, let_go=(), configs=None,
             as_json=True,
         )  # fmt: skip
         return _document(partial(run_suite, options))
@@ -91,7 +91,7 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
             (home / name).write_text((home / name).read_text().replace(old, new))
         found = ran(None, main)
         asked = Blame(
-            suite=suite, baseline=main, candidate=None, base="main", cases=10, store=None, seed=SEED, configs=None,
+            suite=suite, baseline=main, candidate=None, base="main", cases=10, store=store, seed=SEED, configs=None,
             as_json=True,
         )  # fmt: skip
         blocked = found["comparison"]["verdict"] == "fail"

@@ -1,0 +1,68 @@
+"""The three places of a store, each with a hand in it: a file, a real Redis, and S3's stand-in."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import redis
+
+from rampgate.store.place import Place
+from tests.s3_stand_in import BUCKET, s3_stand_in
+
+PLACES = ("file", "redis", "s3")
+
+
+@dataclass(frozen=True)
+class Rig:
+    """`plant` puts bytes in the place of a value, `take` takes a value away, by its kind and key."""
+
+    where: str
+    plant: Callable[[str, str, bytes], None]
+    take: Callable[[str, str], None]
+
+    def place(self, secret: bytes = b"secret") -> Place:
+        return Place(self.where, secret)
+
+
+@contextmanager
+def file_rig(folder: Path) -> Iterator[Rig]:
+    file = folder / "store.db"
+
+    def execute(word: str, *values: object) -> None:
+        with sqlite3.connect(file) as database:
+            database.execute(word, values)
+        database.close()
+
+    yield Rig(
+        str(file),
+        lambda kind, key, value: execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", f"{kind}:{key}", value),
+        lambda kind, key: execute("DELETE FROM kept WHERE key = ?", f"{kind}:{key}"),
+    )
+
+
+@contextmanager
+def redis_rig(url: str) -> Iterator[Rig]:
+    with redis.Redis.from_url(url) as client:
+        yield Rig(
+            url,
+            lambda kind, key, value: client.set(f"rg:suite:{kind}:{key}", value) and None,
+            lambda kind, key: client.delete(f"rg:suite:{kind}:{key}") and None,
+        )
+
+
+@contextmanager
+def s3_rig(setenv: Callable[[str, str], None]) -> Iterator[Rig]:
+    """`setenv` sets a variable for the test's time."""
+    with s3_stand_in() as s3:
+        s3.page = 7
+        for name, value in s3.environment().items():
+            setenv(name, value)
+        yield Rig(
+            f"s3://{BUCKET}/desk/main",
+            lambda kind, key, value: s3.objects.update({f"desk/main/{kind}/{key}": value}),
+            lambda kind, key: s3.objects.pop(f"desk/main/{kind}/{key}") and None,
+        )

@@ -1,0 +1,141 @@
+"""What every store of suites promises, in a file, on a real Redis and on S3 through boto3: one suite for the three."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from rampgate.store.sealed import Kept, SealedStore
+from tests.contract.store.store_rigs import PLACES, Rig, file_rig, redis_rig, s3_rig
+
+
+@pytest.fixture(params=PLACES)
+def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    with ExitStack() as closing_too:
+        if request.param == "file":
+            yield closing_too.enter_context(file_rig(tmp_path))
+        elif request.param == "redis":
+            yield closing_too.enter_context(redis_rig(request.getfixturevalue("redis_url")))
+        else:
+            yield closing_too.enter_context(s3_rig(monkeypatch.setenv))
+
+
+@pytest.fixture
+def store(rig: Rig) -> Iterator[SealedStore]:
+    with closing(rig.place().opened()) as opened:
+        yield opened
+
+
+def get(kept: Kept, *keys: str) -> list[bytes | None]:
+    """In an event loop of its own, as each part of a command has."""
+    return asyncio.run(kept.get_many(keys))
+
+
+def put(kept: Kept, key: str, value: bytes) -> bytes | None:
+    return asyncio.run(kept.put(key, value))
+
+
+def test_the_first_value_stands_and_is_told_to_who_comes_later(store: SealedStore) -> None:
+    scores = store.kind("scores", 100)
+    assert put(scores, "a", b"one") is None
+    assert put(scores, "a", b"two") == b"one"
+    assert get(scores, "a", "b", "a") == [b"one", None, b"one"]
+    assert get(scores) == []
+
+
+def test_values_are_bytes_of_any_kind_and_kinds_are_apart(store: SealedStore) -> None:
+    value = bytes(range(256))
+    put(store.kind("scores", 300), "a", value)
+    assert get(store.kind("scores", 300), "a") == [value]
+    assert get(store.kind("traces", 300), "a") == [None]
+
+
+def test_more_than_the_kind_may_have_is_not_kept(store: SealedStore) -> None:
+    few = store.kind("scores", 3)
+    assert put(few, "a", b"four") is None
+    assert put(few, "b", b"thr") is None
+    assert get(few, "a", "b") == [None, b"thr"]
+
+
+def test_hundreds_are_kept_and_found_at_once(store: SealedStore) -> None:
+    scores = store.kind("scores", 100)
+    keys = [f"{number}" for number in range(250)]
+
+    async def both() -> list[bytes | None]:
+        await asyncio.gather(*(scores.put(key, f"v{key}".encode()) for key in keys))
+        return await scores.get_many([*keys, "nobody's"])
+
+    assert asyncio.run(both()) == [*(f"v{key}".encode() for key in keys), None]
+
+
+@pytest.mark.parametrize("wrong", [b"", b"garbage", b"x" * 16 + b"five"])
+def test_what_has_no_valid_seal_is_missing_counted_and_replaced(rig: Rig, store: SealedStore, wrong: bytes) -> None:
+    scores = store.kind("scores", 100)
+    put(scores, "a", b"one")
+    rig.plant("scores", "a", wrong)
+    assert get(scores, "a") == [None]
+    assert store.refused == 1
+    assert put(scores, "a", b"two") is None
+    assert store.refused == 2
+    assert put(scores, "a", b"three") == b"two", "and again the first one stands"
+
+
+def test_what_a_job_without_the_secret_put_is_missing_to_one_that_has_it(rig: Rig, store: SealedStore) -> None:
+    with closing(rig.place(b"").opened()) as stranger:
+        put(stranger.kind("scores", 100), "a", b"forged")
+    scores = store.kind("scores", 100)
+    assert get(scores, "a") == [None]
+    assert put(scores, "a", b"one") is None
+    assert get(scores, "a") == [b"one"]
+
+
+def test_of_two_runs_at_once_both_go_by_one_value(rig: Rig) -> None:
+    """Also where both find one without a valid seal."""
+
+    async def both(one: Kept, other: Kept) -> None:
+        for key in map(str, range(40)):
+            told = await asyncio.gather(one.put(key, b"first"), other.put(key, b"second"))
+            held = await one.get_many([key])
+            assert (told, held) in (([None, b"first"], [b"first"]), ([b"second", None], [b"second"]))
+
+    with closing(rig.place().opened()) as first, closing(rig.place().opened()) as second:
+        for number in range(0, 40, 2):
+            rig.plant("scores", f"{number}", b"x" * 20)
+        asyncio.run(both(first.kind("scores", 100), second.kind("scores", 100)))
+
+
+def test_lasting_values_are_listed_in_the_order_of_their_keys(rig: Rig, store: SealedStore) -> None:
+    runs = store.kind("runs", 100, lasting=True)
+    keys = [f"desk:{number:03d}" for number in range(230)]
+    for key in reversed([*keys, "desk-2:001", "desk", "other:1"]):
+        put(runs, key, key.encode())
+    rig.plant("runs", "desk:007", b"x" * 20)
+    rig.take("runs", "desk:100")
+    found = asyncio.run(runs.under("desk:"))
+    assert list(found.items()) == [(key, key.encode()) for key in keys if key not in ("desk:007", "desk:100")]
+    assert store.refused == 1
+    assert asyncio.run(runs.under("nobody:")) == {}
+
+
+def test_what_does_not_last_is_not_listed_anywhere(store: SealedStore) -> None:
+    with pytest.raises(ValueError, match="only lasting values"):
+        asyncio.run(store.kind("scores", 100).under(""))
+
+
+def test_a_value_that_was_taken_away_may_be_put_again(rig: Rig, store: SealedStore) -> None:
+    scores = store.kind("scores", 100)
+    put(scores, "a", b"one")
+    rig.take("scores", "a")
+    assert get(scores, "a") == [None]
+    assert put(scores, "a", b"two") is None
+    assert get(scores, "a") == [b"two"]
+
+
+def test_nothing_of_this_is_a_failure(rig: Rig) -> None:
+    with closing(rig.place().opened()) as store:
+        put(store.kind("scores", 100), "a", b"one")
+    assert store.failures == []
