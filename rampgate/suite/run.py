@@ -83,6 +83,7 @@ class Options:
 
 def run_suite(options: Options) -> int:
     """Run, write the results, tell the verdict, and return the exit code. Raises Failure."""
+    now = datetime.now(UTC)
     configure_logs("error", "console")
     check_paths(options.reports)
     check_path(options.canary)
@@ -109,7 +110,7 @@ def run_suite(options: Options) -> int:
         raise Failure(str(error)) from error
     session = Session(settings, suite, options.smoke, rubric, store, comparing=comparing)
     spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
-    now, head = datetime.now(UTC), head_of(suite, smoke=options.smoke) | {"commit": options.commit}
+    head = head_of(suite, smoke=options.smoke) | {"commit": options.commit}
     try:
         if options.plan:
             held = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
@@ -159,7 +160,7 @@ def run_suite(options: Options) -> int:
             "comparison": document(compared) if compared is not None else None,
         }
         told["verdict"] = verdict_of(told, samples, suite.file.score, judges)
-        keep_run(store, told, judges, results, options.label, now)
+        keep_run(store, told, judges, results, options.label, now, baseline, options.only or "")
         told["store_failures"] = store.failures[:1]
         told["canary_plan"] = canary_plan(told, suite.file.vertical, [judge.id for judge in judges], now)
     finally:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from evalcore.gates.golden import Failed, with_output
+from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
@@ -27,7 +28,7 @@ VERSION: Final = 16
 class ScoredSample:
     """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply. `left` are the
     scores that were not asked for, because the run had spent what it may. `pairwise`: by judge, how the answer stands
-    beside the baseline's."""
+    beside the baseline's. Judges answered `judged` times, `judged_kept` of them without a call."""
 
     case: SuiteCase
     generated: Generated
@@ -35,6 +36,8 @@ class ScoredSample:
     reasons: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     pairwise: dict[str, str] = field(default_factory=dict)
+    judged: int = 0
+    judged_kept: int = 0
 
     @property
     def error(self) -> str | None:
@@ -99,6 +102,9 @@ class Rubric:
             sample = there[item.id]
             if made.failure is Failure.OVER_LIMIT:
                 sample.left.append(judge.id)
+            if made.failure is None and evaluator_of(judge) is LLM_JUDGE:
+                sample.judged += 1
+                sample.judged_kept += made.cached
             _note(sample, judge.id, made.answer, made.reason)
             for dimension, answer in made.dimensions.items():
                 _note(sample, f"{judge.id}.{dimension}", answer, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,16 +99,27 @@ def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: 
 
 
 def keep_run(
-    store: SealedStore, told: Mapping[str, Any], judges: Sequence[Judge], results: bytes, label: str, now: datetime
+    store: SealedStore,
+    told: Mapping[str, Any],
+    judges: Sequence[Judge],
+    results: bytes,
+    label: str,
+    began: datetime,
+    baseline: Baseline | None = None,
+    only: str = "",
 ) -> None:
-    """Keep the run. A store that can't be used leaves its verdict as it is; `store.failures` has why."""
-    dollars = told["answers_cost_usd"]
+    """Keep the run, which ends now. A store that can't be used leaves its verdict as it is; `store.failures` has
+    why."""
+    dollars, ended = told["answers_cost_usd"], datetime.now(UTC)
+    stored = baseline.stored if baseline is not None else None
     made = StoredRun(
-        told["suite"], now.isoformat(timespec="milliseconds"), label, told["verdict"], told["set"],
+        told["suite"], ended.isoformat(timespec="milliseconds"), label, told["verdict"], told["set"],
         told["configuration"], hash_of(results), told["commit"],
         {judge.id: judge.version for judge in judges}, told["parts"],
         told["judge_calls"], told["tokens"], told["priced_calls"], (told["cost_usd"] or 0.0) - dollars,
-        told["answers"]["asked"], dollars,
+        told["answers"]["asked"], dollars, told["answers"]["kept"],
+        told["judge_answers"]["given"], told["judge_answers"]["kept"],
+        max((ended - began).total_seconds(), 0.0), only, stored.configuration if stored is not None else "",
     )  # fmt: skip
     try:
         run(partial(StoredRuns(store).add, made, results))

@@ -62,6 +62,10 @@ def found_of(samples: Sequence[ScoredSample], spend: Spend, beside: int, pairs: 
             "failed": sum(one.error is not None for one in samples),
         },
         "unscored": sum(score is None for one in samples for score in one.scores.values()),
+        "judge_answers": {
+            "given": sum(one.judged for one in samples),
+            "kept": sum(one.judged_kept for one in samples),
+        },
         "judge_calls": spend.calls,
         "priced_calls": spend.priced,
         "tokens": spend.tokens,

@@ -30,7 +30,10 @@ DAY: Final = 86_400
 class StoredRun:
     """One run. `at` is when it ended, as ISO 8601 in UTC; `commit` the one that CI names; `set` smoke or full; `judges`
     the version of each; `results` the hash of its file. `calls` are those of judges, of which `priced` cost
-    `dollars`; `asked` answers of the candidate cost `answer_dollars`, as far as it tells."""
+    `dollars`; `asked` answers of the candidate cost `answer_dollars`, as far as it tells, and `kept` were there before.
+    Of `judged` answers of judges `judged_kept` took no call. `seconds` is from its start to its verdict, `only` the
+    half that it was, `against` the configuration of the stored baseline that it was held against. None where a run of
+    an earlier release does not tell."""
 
     suite: str
     at: str
@@ -48,6 +51,12 @@ class StoredRun:
     dollars: float = 0.0
     asked: int = 0
     answer_dollars: float = 0.0
+    kept: int | None = None
+    judged: int | None = None
+    judged_kept: int | None = None
+    seconds: float | None = None
+    only: str = ""
+    against: str = ""
 
     def age(self, now: datetime) -> str:
         """How long ago it was, as a person says it."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rampgate.console import run
 from rampgate.local.model.server import Running
-from rampgate.suite.runs.stored import StoredRun
+from rampgate.store.place import Place
+from rampgate.suite.runs.stored import StoredRun, StoredRuns
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
 from tests.unit.rampgate.suite.suite_folders import case, written
@@ -86,10 +89,29 @@ def test_a_baseline_whose_results_were_changed_is_passed_over(folder: Path) -> N
     assert found["refused"] >= 1
 
 
+def test_a_stored_run_tells_what_it_asked_and_how_long_it_took(folder: Path) -> None:
+    path = written(folder, CASES, judges=["helpfulness"], score="helpfulness")
+    ran(path, "--label", "main")
+    ran(path)
+    answers = folder / "answers.jsonl"
+    ran(path, "--only", "generate", "--answers", answers)
+    ran(path, "--only", "score", "--answers", answers)
+    store = Place(str(folder / ".rampgate" / "store.db")).opened()
+    first, second, scored = run(partial(StoredRuns(store).of, "desk"))
+    store.close()
+    assert (first.asked, first.kept, first.judged, first.against) == (60, 0, 60, "")
+    assert (second.asked, second.kept, second.judged, second.judged_kept) == (0, 60, 60, 60)
+    assert second.against == second.configuration == first.configuration
+    assert (first.only, scored.only) == ("", "score")
+    for one in (first, second, scored):
+        assert one.seconds is not None
+        assert one.seconds > 0
+
+
 @pytest.mark.parametrize(
     ("now", "told"),
     [("2026-11-21T10:05:00", "5 min"), ("2026-11-22T10:00:00", "24.0 h"), ("2026-11-28T10:00:00", "7 days")],
 )
 def test_an_age_is_told_as_a_person_says_it(now: str, told: str) -> None:
-    run = StoredRun("desk", "2026-11-21T10:00:00.000+00:00", "main", "pass", "full", "c", "r")
-    assert run.age(datetime.fromisoformat(now).replace(tzinfo=UTC)) == told
+    stored = StoredRun("desk", "2026-11-21T10:00:00.000+00:00", "main", "pass", "full", "c", "r")
+    assert stored.age(datetime.fromisoformat(now).replace(tzinfo=UTC)) == told

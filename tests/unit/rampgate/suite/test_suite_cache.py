@@ -47,6 +47,7 @@ def test_a_change_of_a_tenth_of_the_outputs_costs_a_tenth_of_the_judge_calls(fol
     second = ran(path)
     assert second["answers"] == {"asked": 50, "kept": 0, "failed": 0}
     assert second["judge_calls"] == 10
+    assert second["judge_answers"] == {"given": 100, "kept": 90}
     assert model.model.requests.total() == 110
 
 
