@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, ReportsOption
+from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, MetricsOption, ReportsOption
 from rampgate.console import Format
 from rampgate.suite.runs.only import Only
 
@@ -162,6 +162,43 @@ def report_command(
     from rampgate.suite.report.runs import Options, report_runs
 
     raise typer.Exit(report_runs(Options(tuple(runs), score, scale, tuple(report or ()), format, as_json)))
+
+
+@group.command("check")
+def check_command(
+    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
+    store: Annotated[
+        Path | None, typer.Option(help="where `suite run` kept its runs; default: .rampgate/store.db")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="stored runs to look at, the last ones")] = 50,
+    simulations: Annotated[int, typer.Option(min=100, max=100_000, help="comparisons to simulate")] = 1_000,
+    drop: Annotated[
+        float, typer.Option(min=0.001, max=1, help="the drop to plant in each slice, as a share of the scale")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option(min=0, help="of what is drawn; the same, the same digits")] = 20_260_101,
+    confirm: Annotated[
+        Confirm, typer.Option(help="as `suite run` decides: `fresh` samples of what tripped, or `none`")
+    ] = Confirm.FRESH,
+    report: ReportsOption = None,
+    metrics_file: MetricsOption = None,
+    configs: ConfigsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell, of the suite's own stored runs, how often its gates raise false alarms and find planted drops.
+
+    Also how long runs took and how much was kept before. Asks nobody: comparisons are simulated from the samples of
+    stored runs. Exit code 1 if a gate blocks unchanged candidates more often than it may, or misses drops that `power`
+    promises to find, or there is no run to tell by.
+
+    Example: rampgate suite check examples/suite/suite.yaml --metrics-file suite.prom
+    """
+    from rampgate.suite.check.command import Options, check_suite
+
+    options = Options(
+        suite_file, store, runs, simulations, drop, seed, confirm is Confirm.FRESH, configs, as_json,
+        tuple(report or ()), metrics_file,
+    )  # fmt: skip
+    raise typer.Exit(check_suite(options))
 
 
 @group.command("blame")

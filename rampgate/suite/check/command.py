@@ -1,0 +1,158 @@
+"""Runs `rampgate suite check`: what a suite's stored runs say of the suite itself, and whether its gates keep their
+word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agents.ports import Unavailable
+from evalcore.drift.scale import Scale
+from evalcore.suite.simulation.cases import TooFew, suite_cases, told_of
+from evalcore.suite.simulation.rates import WARM, Rules, simulate, steps_of
+from rampgate.ci_gate.asked import registry_of
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.ci_gate.metrics import leave
+from rampgate.console import Failure, print_json, run
+from rampgate.logs import configure_logs
+from rampgate.progress import progress
+from rampgate.settings import Settings, revealed
+from rampgate.settings_sources import load_settings
+from rampgate.suite.check.document import Checked, document
+from rampgate.suite.check.shown import show, write_check
+from rampgate.suite.check.stored import NoOps, answer_hits, fresh_runs, judge_hits, no_ops, turnarounds, verdict_seconds
+from rampgate.suite.compare import Options as Comparison
+from rampgate.suite.dataset_cases import dataset_cases
+from rampgate.suite.kept import STORE, KeptFile
+from rampgate.suite.report.files import check_paths
+from rampgate.suite.run import FOLDER, judges_of
+from rampgate.suite.runs.run_document import comparison_of
+from rampgate.suite.runs.stored import StoredRun, StoredRuns
+from rampgate.suite.suite_files import Suite, read_suite
+from streams.metrics import Metrics
+
+RUN_IT: Final = "`rampgate suite run SUITE --label main` makes one"
+TURNAROUND: Final = "rampgate_suite_turnaround_seconds"
+HIT_RATIO: Final = "rampgate_judge_cache_hit_ratio"
+DETECTION: Final = "rampgate_suite_detection_ratio"
+FALSE_ALARMS: Final = "rampgate_suite_false_alarm_ratio"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command. `runs`: how many of the last are looked at; `drop`: what is planted, as a share of
+    the scale."""
+
+    suite: Path
+    store: Path | None
+    runs: int
+    simulations: int
+    drop: float
+    seed: int
+    confirm: bool
+    configs: Path | None
+    as_json: bool
+    reports: tuple[Path, ...] = ()
+    metrics_file: Path | None = None
+
+
+def check_suite(options: Options) -> int:
+    """Check, report, and return the exit code: 1 where a gate does not keep its word, or nobody can tell. Raises
+    Failure."""
+    configure_logs("error", "console")
+    check_paths(options.reports)
+    settings = load_settings({"configs": options.configs})
+    try:
+        suite = read_suite(options.suite, partial(dataset_cases, settings))
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    how = _how(options, settings, suite)
+    checked = _checked(options, settings, suite, how)
+    told = document(checked)
+    if options.metrics_file is not None:
+        _leave(checked, options.metrics_file)
+    write_check(options.reports, told)
+    if options.as_json:
+        print_json(told)
+    else:
+        show(told)
+    return 1 if checked.findings else 0
+
+
+def _how(options: Options, settings: Settings, suite: Suite) -> Comparison:
+    """How two runs of the suite are held against one another."""
+    registry = registry_of(settings, suite.file.vertical) if suite.file.judges else None
+    return comparison_of(suite, judges_of(suite.file, registry), Path(), Path(), options.seed, (), smoke=False)
+
+
+def _checked(options: Options, settings: Settings, suite: Suite, how: Comparison) -> Checked:
+    file = options.store or suite.folder / FOLDER / STORE
+    # What was made at an address can't be asked for again: there the plain rule decides, as in `suite run`.
+    confirm = options.confirm and suite.file.candidate.url is None
+    if not file.is_file():
+        if options.store is not None:
+            raise Failure(f"--store {file}: there is no such file; it is the one that `suite run` kept its answers in")
+        return replace(
+            _facts(options, suite, how, [], confirm=confirm), why_not=f"{file}: the suite has no run yet; {RUN_IT}"
+        )
+    try:
+        store = KeptFile(file, (revealed(settings.seal_key) or "").encode())
+    except Unavailable as error:
+        raise Failure(str(error)) from error
+    try:
+        stored = StoredRuns(store)
+        looked = run(partial(stored.of, suite.file.suite))[-options.runs :]
+        fresh = run(partial(fresh_runs, stored, looked, how.score or ""))
+    except (Unavailable, BadFile) as error:
+        raise Failure(f"{file}: {error}") from error
+    finally:
+        store.close()
+    checked = _facts(options, suite, how, looked, confirm=confirm)
+    if fresh is None:
+        refused = f" ({store.refused:,} entries lack the seal of RAMPGATE_SEAL_KEY)" if store.refused else ""
+        return replace(checked, why_not=f"{file}: no complete run of the suite is there{refused}; {RUN_IT}")
+    low, high = how.scale or (0.0, 1.0)
+    scale = Scale(low, high, whole=False)
+    told, unscored = told_of(fresh.results, how.score or "", scale)
+    checked = replace(checked, fresh=fresh, unscored=unscored, cases=len(told))
+    try:
+        if len(told) < 2:
+            raise TooFew(f"{len(told)} cases have a score")
+        cases = suite_cases(told, scale, how.safety, how.safe_at if how.safe_at is not None else (low + high) / 2)
+    except TooFew as error:
+        return replace(checked, why_not=f"{error}; a run of two cases and two samples or more says it")
+    rules = Rules(suite.file.samples, options.drop * (high - low), confirm, options.seed)
+    _, steps = steps_of(cases, options.simulations)
+    pairs = len(fresh.runs) - 1
+    with progress(f"check of {suite.file.suite}", pairs + WARM + steps, unit="steps") as shown:
+        held = no_ops(fresh, looked, how, scale, shown.advance) if pairs else NoOps()
+        found = simulate(cases, rules, options.simulations, lambda done: shown.at(pairs + done))
+    return replace(checked, no_ops=held, simulated=found)
+
+
+def _facts(options: Options, suite: Suite, how: Comparison, looked: Sequence[StoredRun], *, confirm: bool) -> Checked:
+    """What runs tell that needs no results."""
+    return Checked(
+        suite.file.suite, how.score or "", confirm, options.seed, options.drop, len(looked), turnarounds(looked),
+        answer_hits(looked), judge_hits(looked), seconds=verdict_seconds(looked),
+    )  # fmt: skip
+
+
+def _leave(checked: Checked, path: Path) -> None:
+    """Write what is known; a ratio of nothing is left out."""
+    metrics, names = Metrics(), [TURNAROUND]
+    for seconds in checked.seconds:
+        metrics.suite_turnaround.observe(seconds)
+    if (ratio := checked.judges.ratio) is not None:
+        metrics.judge_cache_hits.set(ratio)
+        names.append(HIT_RATIO)
+    if checked.simulated is not None:
+        for alarms in checked.simulated.alarms:
+            metrics.suite_false_alarms.labels(alarms.gate).set(alarms.shipped.ratio)
+        for one in checked.simulated.detections:
+            metrics.suite_detection.labels(one.slice).set(one.shipped.ratio)
+        names += [DETECTION, FALSE_ALARMS]
+    leave(metrics, path, *names)
