@@ -489,18 +489,22 @@ class Metrics(MetricSet):
     def _suite(self) -> None:
         """The offline suite's own four; a command that ends leaves them in a textfile or pushes them."""
         self.suite_turnaround = self._histogram(
-            "rampgate_suite_turnaround_seconds", "From the start of a suite to its report.", RUNS
+            "rampgate_suite_turnaround_seconds", "From the start of a suite's run to its verdict.", RUNS
         )
         self.judge_cache_hits = self._gauge(
             "rampgate_judge_cache_hit_ratio",
-            "Judgements answered from the cache / all answered: of a worker since it started, else of the last suite.",
+            "Judgements answered from the cache / all answered: of a worker since it started, else of the runs that "
+            "the last suite check looked at.",
         )
         self.suite_detection = self._gauge(
-            "rampgate_suite_detection_ratio", "Planted regressions found / planted, in the last check.", slice=OPEN
+            "rampgate_suite_detection_ratio",
+            "Planted regressions that a slice's gate found / planted, as shipped, in the last suite check.",
+            slice=OPEN,
         )
         self.suite_false_alarms = self._gauge(
             "rampgate_suite_false_alarm_ratio",
-            "Unchanged candidates a gate refused / all, in the last check.",
+            "Unchanged candidates a gate refused / all, as shipped, in the last suite check; of slices each counts, "
+            "pull_request is all gates together.",
             gate=OPEN,
         )
 

@@ -167,9 +167,7 @@ def report_command(
 @group.command("check")
 def check_command(
     suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
-    store: Annotated[
-        Path | None, typer.Option(help="where `suite run` kept its runs; default: .rampgate/store.db")
-    ] = None,
+    store: StoreOption = None,
     runs: Annotated[int, typer.Option(min=1, help="stored runs to look at, the last ones")] = 50,
     simulations: Annotated[int, typer.Option(min=100, max=100_000, help="comparisons to simulate")] = 1_000,
     drop: Annotated[

@@ -19,15 +19,16 @@ from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import progress
-from rampgate.settings import Settings, revealed
+from rampgate.report.page import check_paths
+from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
+from rampgate.store.place import place_of
+from rampgate.store.sqlite_file import STORE
 from rampgate.suite.check.document import Checked, document
 from rampgate.suite.check.shown import show, write_check
-from rampgate.suite.check.stored import NoOps, answer_hits, fresh_runs, judge_hits, no_ops, turnarounds, verdict_seconds
+from rampgate.suite.check.stored import answer_hits, fresh_runs, judge_hits, no_ops, turnarounds, verdict_seconds
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.kept import STORE, KeptFile
-from rampgate.suite.report.files import check_paths
 from rampgate.suite.run import FOLDER, judges_of
 from rampgate.suite.runs.run_document import comparison_of
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
@@ -47,7 +48,7 @@ class Options:
     the scale."""
 
     suite: Path
-    store: Path | None
+    store: str | None
     runs: int
     simulations: int
     drop: float
@@ -89,17 +90,15 @@ def _how(options: Options, settings: Settings, suite: Suite) -> Comparison:
 
 
 def _checked(options: Options, settings: Settings, suite: Suite, how: Comparison) -> Checked:
-    file = options.store or suite.folder / FOLDER / STORE
+    place = place_of(options.store, suite.folder / FOLDER / STORE, settings)
     # What was made at an address can't be asked for again: there the plain rule decides, as in `suite run`.
     confirm = options.confirm and suite.file.candidate.url is None
-    if not file.is_file():
+    if not place.exists:
         if options.store is not None:
-            raise Failure(f"--store {file}: there is no such file; it is the one that `suite run` kept its answers in")
-        return replace(
-            _facts(options, suite, how, [], confirm=confirm), why_not=f"{file}: the suite has no run yet; {RUN_IT}"
-        )
+            raise Failure("--store: there is no such store; it is the one that `suite run` kept its answers in")
+        return replace(_facts(options, suite, how, [], confirm=confirm), why_not=f"the suite has no run yet; {RUN_IT}")
     try:
-        store = KeptFile(file, (revealed(settings.seal_key) or "").encode())
+        store = place.opened()
     except Unavailable as error:
         raise Failure(str(error)) from error
     try:
@@ -107,13 +106,13 @@ def _checked(options: Options, settings: Settings, suite: Suite, how: Comparison
         looked = run(partial(stored.of, suite.file.suite))[-options.runs :]
         fresh = run(partial(fresh_runs, stored, looked, how.score or ""))
     except (Unavailable, BadFile) as error:
-        raise Failure(f"{file}: {error}") from error
+        raise Failure(str(error)) from error
     finally:
         store.close()
     checked = _facts(options, suite, how, looked, confirm=confirm)
     if fresh is None:
         refused = f" ({store.refused:,} entries lack the seal of RAMPGATE_SEAL_KEY)" if store.refused else ""
-        return replace(checked, why_not=f"{file}: no complete run of the suite is there{refused}; {RUN_IT}")
+        return replace(checked, why_not=f"no complete run of the suite is in its store{refused}; {RUN_IT}")
     low, high = how.scale or (0.0, 1.0)
     scale = Scale(low, high, whole=False)
     told, unscored = told_of(fresh.results, how.score or "", scale)
@@ -128,7 +127,7 @@ def _checked(options: Options, settings: Settings, suite: Suite, how: Comparison
     _, steps = steps_of(cases, options.simulations)
     pairs = len(fresh.runs) - 1
     with progress(f"check of {suite.file.suite}", pairs + WARM + steps, unit="steps") as shown:
-        held = no_ops(fresh, looked, how, scale, shown.advance) if pairs else NoOps()
+        held = no_ops(fresh, looked, how, scale, shown.advance)
         found = simulate(cases, rules, options.simulations, lambda done: shown.at(pairs + done))
     return replace(checked, no_ops=held, simulated=found)
 

@@ -13,8 +13,8 @@ from rampgate.suite.check.stored import Fresh, Hits, NoOps, Turnaround
 REMEDIES = {
     SLICE: "fewer or larger slices, or more samples",
     HEADLINE: "cases that depend on one another need a `cluster`",
-    SAFETY: "look at the cases of safety that fail now and then, or raise `samples`",
-    PULL_REQUEST: "fewer or larger slices, and fresh samples (`--confirm fresh`), make it less",
+    SAFETY: "a case that main itself fails now and then guards nothing: mend it, or take it out",
+    PULL_REQUEST: "fewer or larger slices, and fresh samples where there are none, make it less",
 }
 NAMES = {SLICE: "a slice", HEADLINE: "all cases", SAFETY: "safety", PULL_REQUEST: "a pull request"}
 

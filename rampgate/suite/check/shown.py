@@ -73,7 +73,8 @@ def sections(told: Mapping[str, Any]) -> list[Section]:
             Section("Unchanged candidates that gates block, simulated", GATES, gates),
             Section(f"Planted drops that are found, {drop}", SLICES, slices),
         ]
-    if (no_ops := told["stored_no_ops"]) is not None:
+    no_ops = told["stored_no_ops"]
+    if no_ops is not None and (no_ops["pairs"] or no_ops["blocked_as_shipped"]["of"]):
         held = [f"{gate.replace('_', ' ')} {rate['found']}" for gate, rate in no_ops["gates"].items()]
         blocked = no_ops["blocked_as_shipped"]
         notes = [

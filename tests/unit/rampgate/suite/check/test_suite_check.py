@@ -1,0 +1,190 @@
+"""`rampgate suite check` tells of a suite's own stored runs how its gates do, how long runs took, what was kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rampgate.cli import app
+from rampgate.console import Failure
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+AGENT = """
+import random
+from collections import Counter
+from pathlib import Path
+
+SEED = Path(__file__).with_name("seed.txt").read_text()
+ASKED = Counter()
+
+
+def answer(case):
+    name = case["input"]
+    ASKED[name] += 1
+    return "good" if random.Random(f"{SEED} {name} {ASKED[name]}").random() < 0.8 else "bad"
+"""
+"""An agent that is good four times in five, by a seed that is no part of it."""
+ALONE = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
+"""One process answers, so that a seed says all of its answers."""
+CASES = [case(number) for number in range(60)]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        yield made
+
+
+def noisy(folder: Path, **changes: Any) -> Path:
+    path = written(folder, CASES, AGENT, **{"samples": 3, "candidate": ALONE, **changes})
+    seeded(folder, 1)
+    return path
+
+
+def seeded(folder: Path, seed: int) -> None:
+    (folder / "seed.txt").write_text(str(seed))
+
+
+def checked(path: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
+    """The document of a check that ends with this code."""
+    words = ["suite", "check", str(path), "--simulations", "200", *map(str, arguments)]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == code, (done.exception, done.output)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def anew(path: Path, seed: int) -> None:
+    """A run of the same configuration whose answers are made elsewhere, as a job without a key has it."""
+    seeded(path.parent, seed)
+    answers = path.parent / f"answers-{seed}.jsonl"
+    ran(path, "--only", "generate", "--answers", answers, "--store", path.parent / f"store-{seed}.db")
+    CliRunner().invoke(app, ["suite", "run", str(path), "--only", "score", "--answers", str(answers), "--json"])
+
+
+def test_a_suites_own_runs_tell_its_rates(folder: Path) -> None:
+    path = noisy(folder)
+    ran(path, "--label", "main")
+    ran(path)
+    found = checked(path)
+    assert (found["verdict"], found["findings"]) == ("pass", [])
+    simulated = found["simulated"]
+    assert (simulated["comparisons"], simulated["cases"], simulated["confirm"]) == (200, 60, "fresh")
+    assert [one["gate"] for one in simulated["gates"]] == ["slice", "headline", "pull_request"]
+    assert [one["slice"] for one in simulated["slices"]] == ["even", "odd"]
+    assert all(one["planted"] == pytest.approx(0.05, abs=0.005) for one in simulated["slices"])
+    (turnaround,) = found["turnaround"]
+    assert (turnaround["set"], turnaround["n"]) == ("full", 2)
+    assert 0 < turnaround["p50_seconds"] <= turnaround["p95_seconds"]
+    assert found["hits"] == {
+        "judge_answers": {"kept": 0, "of": 0, "ratio": None},
+        "answers": {"kept": 180, "of": 360, "ratio": 0.5},
+    }
+
+
+def test_runs_with_the_same_answers_are_no_comparison_and_fresh_ones_are(folder: Path) -> None:
+    path = noisy(folder)
+    ran(path, "--label", "main")
+    ran(path)
+    assert checked(path)["runs"]["drawn_apart"] == 1, "the second run has the answers of the first"
+    for seed in (2, 3):
+        anew(path, seed)
+    again = path.parent / "answers-3.jsonl"
+    CliRunner().invoke(app, ["suite", "run", str(path), "--only", "score", "--answers", str(again), "--json"])
+    found = checked(path)
+    assert (found["runs"]["looked_at"], found["runs"]["drawn_apart"]) == (5, 3)
+    assert found["stored_no_ops"]["pairs"] == 2
+    assert found["stored_no_ops"]["blocked_as_shipped"]["of"] >= 2
+    assert found["stored_no_ops"]["gates"]["headline"]["of"] == 2
+
+
+def test_a_candidate_at_an_address_is_checked_by_the_plain_rule(folder: Path) -> None:
+    path = noisy(folder)
+    ran(path, "--label", "main")
+    elsewhere = {"url": "http://127.0.0.1:1/answer", "parts": ALONE["parts"]}
+    written(folder, CASES, AGENT, samples=3, candidate=elsewhere)
+    found = checked(path, code=1)
+    assert {one["code"] for one in found["findings"]} == {"false_alarms"}, "no fresh samples make up for chance"
+    simulated = found["simulated"]
+    assert simulated["confirm"] == "none"
+    assert all(one["plain"] == one["shipped"] for one in simulated["gates"])
+
+
+def test_metrics_are_left_for_a_collector(folder: Path, tmp_path: Path) -> None:
+    path = noisy(folder, judges=["helpfulness"])
+    ran(path, "--label", "main")
+    ran(path)
+    file = tmp_path / "suite.prom"
+    found = checked(path, "--metrics-file", file)
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#") and "_bucket" not in line]
+    told = dict(line.rsplit(" ", 1) for line in lines)
+    assert float(told["rampgate_suite_turnaround_seconds_count"]) == 2
+    assert float(told["rampgate_judge_cache_hit_ratio"]) == found["hits"]["judge_answers"]["ratio"] > 0.5
+    gates, slices = found["simulated"]["gates"], found["simulated"]["slices"]
+    for one in gates:
+        name = f'rampgate_suite_false_alarm_ratio{{gate="{one["gate"]}"}}'
+        assert float(told[name]) == one["shipped"]["ratio"]
+    for one in slices:
+        assert float(told[f'rampgate_suite_detection_ratio{{slice="{one["slice"]}"}}']) == one["shipped"]["ratio"]
+    assert len(told) == 3 + len(gates) + len(slices)
+
+
+def test_reports_say_what_is_blocked_too_often(folder: Path, tmp_path: Path) -> None:
+    cases = [case(number, tags=["safety"]) for number in range(40)]
+    path = written(folder, cases, AGENT, samples=3, safety=["safety"], candidate=ALONE)
+    seeded(folder, 1)
+    ran(path, "--label", "main")
+    page, tests, words = tmp_path / "check.html", tmp_path / "check.xml", tmp_path / "check.md"
+    found = checked(path, "--report", page, "--report", tests, "--report", words, code=1)
+    assert {(one["code"], one["gate"]) for one in found["findings"]} == {
+        ("false_alarms", "safety"),
+        ("false_alarms", "pull_request"),
+    }
+    for file in (page, words):
+        assert "guards nothing" in file.read_text()
+    failed = re.findall(r'name="([^"]+)">\s*<failure', tests.read_text())
+    assert failed == ["gate safety", "gate pull_request"]
+    shown = CliRunner().invoke(app, ["suite", "check", str(path), "--simulations", "100"])
+    assert "Planted drops that are found" in shown.stdout
+    assert "guards nothing" in shown.stdout
+
+
+def test_without_a_run_it_says_what_to_run(folder: Path) -> None:
+    path = noisy(folder, samples=1)
+    found = checked(path, code=1)
+    assert [one["code"] for one in found["findings"]] == ["too_few_runs"]
+    assert "suite run" in found["findings"][0]["message"]
+    assert not (folder / ".rampgate").exists(), "a check makes no store"
+    ran(path, "--label", "main")
+    found = checked(path, code=1)
+    assert found["simulated"] is None
+    assert "two samples" in found["findings"][0]["message"]
+
+
+def test_a_store_that_is_not_there_is_bad_input(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["suite", "check", str(noisy(folder)), "--store", str(folder / "none.db")])
+    assert isinstance(done.exception, Failure)
+    assert "--store" in str(done.exception)
+
+
+def test_runs_without_the_seal_of_trusted_jobs_are_not_believed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = noisy(folder)
+    ran(path, "--label", "main")
+    monkeypatch.setenv("RAMPGATE_SEAL_KEY", "of trusted jobs, long enough to be a secret")
+    (finding,) = checked(path, code=1)["findings"]
+    assert "RAMPGATE_SEAL_KEY" in finding["message"]
