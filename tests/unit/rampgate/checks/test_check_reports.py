@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from rampgate.report.page import MOST_ROWS, Report, Section, html, markdown
+from tests.browser import opened, overflow
 from tests.unit.rampgate.checks.report_pages import HOSTILE, Page
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
+
+FIGURES = {
+    "inversion": ("Pearson", "Spearman", "95 %", "60"),
+    "drift": ("KL", "Ceiling", "Unscored", "100"),
+    "agreement": ("Alpha", "95 %", "0.667", "ordinal"),
+}
+"""What a page has of its check's figures."""
 
 
 def pairs(judge: str, sign: int) -> list[dict[str, Any]]:
@@ -73,6 +81,32 @@ def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
     for table in summary.split("\n\n"):
         rows = [re.sub(r"\\.", "", row).count("|") for row in table.splitlines() if row.startswith("| ")]
         assert len(set(rows)) <= 1, "no text ends a cell"
+
+
+@pytest.mark.parametrize("check", ["inversion", "drift", "agreement"])
+def test_a_browser_shows_the_page_asks_for_nothing_and_nobody_scrolls_sideways(
+    check: str,
+    commands: dict[str, tuple[list[str], list[str]]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words, says = commands[check]
+    page = tmp_path / f"{check}.html"
+    ran(capsys, monkeypatch, "check", check, *words, "--report", str(page), "--json")
+    shown = opened(page, tmp_path)
+    assert (shown.said, shown.asked) == ("", [])
+    seen = Page(shown.dom).words
+    for said in (*says, *FIGURES[check]):
+        assert said in seen, seen
+    for width in (1100, 500):
+        assert overflow(page, tmp_path, width) <= 0, f"wider than {width} pixels"
+
+
+def test_a_page_that_is_too_wide_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "wide.html"
+    page.write_text('<!doctype html><body><p style="width:1300px">wide</p></body>')
+    assert overflow(page, tmp_path, 1100) > 100
 
 
 def test_a_report_goes_to_a_folder_that_exists_or_the_check_does_not_begin(
