@@ -117,7 +117,8 @@ def add(body: dict[str, Any], place: dict[str, Any], more: dict[str, Any]) -> No
 
 def files() -> dict[str, str]:
     """Path below the documentation's folder -> content."""
-    bodies = {name: schema(name) for name in FORMS} | {name: file_schemas.schema(name) for name in file_schemas.FILES}
+    bodies = {name: schema(name) for name in FORMS}
+    bodies |= {name: file_schemas.schema(name) for name in (*file_schemas.FILES, *file_schemas.WRITTEN)}
     texts = {f"schemas/{name}.json": json.dumps(body, indent=2, ensure_ascii=False) for name, body in bodies.items()}
     return {path: f"{text}\n" for path, text in texts.items()} | {"asyncapi.yaml": asyncapi()}
 

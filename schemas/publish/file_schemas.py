@@ -1,7 +1,8 @@
 """JSON Schemas of the registry's files, for editors and other validators (PC5 §5.2, §5.3, PF-9 §5.5).
 
 They are closed, as the models are. They accept everything that the models accept; what no schema can say (which judge
-exists, which threshold fits which scale) is the linter's business. Only words that drafts 7 to 2020-12 share are used,
+exists, which threshold fits which scale) is the linter's business. Those of files that rampgate itself writes say what
+stands in them. Only words that drafts 7 to 2020-12 share are used,
 so that older editors understand them, too.
 """
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from schemas.calibration_cycle import Cycle
 from schemas.checks.agreement import AgreementFile
 from schemas.checks.canaries import CanaryFile
 from schemas.checks.suite import SuiteFile
@@ -50,6 +52,10 @@ FILES: Final[dict[str, FileForm]] = {
     "suite": FileForm("A suite: cases, and what is looked at in their answers", SuiteFile),
     "vertical": FileForm("A registered vertical", Vertical),
 }
+WRITTEN: Final[dict[str, FileForm]] = {
+    "calibration-round": FileForm("A calibration round: how far it is and what it found", Cycle),
+}
+"""Files that rampgate writes and others read: all fields are there, `null` where they have no value."""
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _BOUNDS: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _OF_NAMES: Final = ("properties", "$defs")
@@ -58,8 +64,12 @@ _OF_NAMES: Final = ("properties", "$defs")
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a kind of file."""
-    form = FILES[name]
-    body = form.model.model_json_schema(schema_generator=_Generator)
+    if name in WRITTEN:
+        form = WRITTEN[name]
+        body = form.model.model_json_schema(mode="serialization")
+    else:
+        form = FILES[name]
+        body = form.model.model_json_schema(schema_generator=_Generator)
     head = {"$schema": DIALECT, "$id": f"urn:rampgate:schema:{name}", "title": form.title}
     return head | cast(dict[str, Any], _tidy(body))
 

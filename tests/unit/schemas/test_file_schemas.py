@@ -27,7 +27,7 @@ from evalcore.scaffold import Start
 from evalcore.validation import checked
 from evalcore.yaml.loader import read_yaml
 from evalcore.yaml.models import read_as
-from schemas.publish.file_schemas import FILES, schema
+from schemas.publish.file_schemas import FILES, WRITTEN, schema
 from tests.root import ROOT
 
 CONFIGS = ROOT / "configs"
@@ -141,7 +141,7 @@ def mappings(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, part
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*FILES, *WRITTEN])
 def test_every_field_is_described_and_no_other_is_allowed(name: str) -> None:
     for where, part in mappings(schema(name)):
         assert part["additionalProperties"] is False, where
@@ -151,7 +151,7 @@ def test_every_field_is_described_and_no_other_is_allowed(name: str) -> None:
 
 
 def test_every_field_of_a_model_is_in_its_schema() -> None:
-    for name, form in FILES.items():
+    for name, form in {**FILES, **WRITTEN}.items():
         fields = {info.alias or field for field, info in form.model.model_fields.items()}
         assert set(schema(name)["properties"]) == fields
 

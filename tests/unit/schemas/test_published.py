@@ -29,7 +29,7 @@ from schemas.outcomes import Cause
 from schemas.publish.asyncapi import CHANNELS
 from schemas.publish.contracts import FORMS, files, main, schema
 from schemas.publish.examples import EXAMPLES
-from schemas.publish.file_schemas import FILES
+from schemas.publish.file_schemas import FILES, WRITTEN
 from schemas.topics import Topics
 from schemas.verdicts import Code, Composition, JudgeScore, SampleFacts
 from streams.alerts.ramp_commands import BREACH
@@ -81,7 +81,9 @@ def test_what_is_committed_is_what_the_types_say(path: str) -> None:
 
 
 def test_nothing_else_lies_there() -> None:
-    assert {path.name for path in (DOCS / "schemas").glob("*.json")} == {f"{name}.json" for name in [*FORMS, *FILES]}
+    assert {path.name for path in (DOCS / "schemas").glob("*.json")} == {
+        f"{name}.json" for name in [*FORMS, *FILES, *WRITTEN]
+    }
 
 
 def test_generating_writes_the_same_into_any_folder(tmp_path: Path) -> None:

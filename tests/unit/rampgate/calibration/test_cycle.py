@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from evalcore.registry.disk import today
 from evalcore.validation import validate_root
 from rampgate.calibration.cycle import Options, calibrate_vertical
 from rampgate.local.model.server import Running
+from tests.root import ROOT as REPOSITORY
 from tests.unit.rampgate.calibration.round_rig import JUDGES, OWN, agreeing, contents, filled, quality, turn
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
@@ -74,6 +76,18 @@ def test_pf9_nfr_3_the_round_tells_its_time_without_that_of_people(calibrate: Ca
     assert 'eval_recalibration_cycle_duration_seconds_count{vertical="shop"} 1.0' in text
     assert f'eval_recalibration_cycle_duration_seconds_sum{{vertical="shop"}} {told["seconds"]}' in text
     assert not (tmp_path / ROUND / ".seconds.json").exists()
+
+
+def test_the_document_fits_its_published_schema_while_it_waits_and_when_it_is_done(
+    calibrate: Calibrate, tmp_path: Path
+) -> None:
+    schema = Draft202012Validator(json.loads((REPOSITORY / "docs/schemas/calibration-round.json").read_text()))
+    scores = annotated(calibrate)
+    schema.validate(json.loads((tmp_path / ROUND / "cycle.json").read_text()))
+    assert calibrate("--turns", "turns.jsonl", "--annotations", scores)[0] == 0
+    document = json.loads((tmp_path / ROUND / "cycle.json").read_text())
+    schema.validate(document)
+    assert not schema.is_valid({**document, "floors": [{**document["floors"][0], "floor": "low"}]})
 
 
 def test_a_round_that_is_done_is_not_done_again(calibrate: Calibrate, tmp_path: Path, model: Running) -> None:
