@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rampgate.store.sealed import Kept, SealedStore
+from streams.redis.score_cache import AnswerSeal
 from tests.contract.store.store_rigs import PLACES, Rig, file_rig, redis_rig, s3_rig
 
 
@@ -91,6 +92,17 @@ def test_what_a_job_without_the_secret_put_is_missing_to_one_that_has_it(rig: Ri
     assert get(scores, "a") == [None]
     assert put(scores, "a", b"one") is None
     assert get(scores, "a") == [b"one"]
+
+
+def test_a_value_of_another_key_or_kind_is_missing(rig: Rig, store: SealedStore) -> None:
+    """Also one that we sealed ourselves."""
+    scores = store.kind("scores", 100)
+    for kind, key in (("scores", "good"), ("answers", "bad")):
+        ours = AnswerSeal(b"secret", f"rampgate suite {kind}\0".encode()).sealed(f"{kind}:{key}", b"5")
+        rig.plant("scores", "good", ours)
+        assert get(scores, "good") == ([b"5"] if kind == "scores" else [None])
+        rig.plant("scores", "bad", ours)
+        assert get(scores, "bad") == [None]
 
 
 def test_of_two_runs_at_once_both_go_by_one_value(rig: Rig) -> None:
