@@ -125,12 +125,17 @@ def run_command(
     commit: Annotated[
         str, typer.Option(envvar="GITHUB_SHA", show_envvar=False, help="the commit that is judged; default: GITHUB_SHA")
     ] = "",
+    proposed: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="the suite's folder as a pull request proposes it: the candidate's alone"),
+    ] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Have the candidate answer the suite's cases, score the answers, and hold them against a baseline.
 
-    What was answered or scored before, of the same configuration, is not asked again. Exit code 1 if the candidate is
+    What was answered or scored before, of the same configuration, is not asked again. With --proposed the candidate and
+    its parts are those of that folder, and cases, checks and judges those of SUITE. Exit code 1 if the candidate is
     worse, or the run incomplete (--max-cost), 2 for a bad suite.
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
@@ -139,7 +144,7 @@ def run_command(
 
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
-        format, plan, max_cost, label, canary, only, answers, confirm is Confirm.FRESH, base, commit,
+        format, plan, max_cost, label, canary, only, answers, confirm is Confirm.FRESH, base, commit, proposed,
     )  # fmt: skip
     raise typer.Exit(run_suite(options))
 

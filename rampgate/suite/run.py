@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,7 @@ class Options:
     confirm: bool = True
     base: str | None = None
     commit: str = ""
+    proposed: Path | None = None
 
 
 def run_suite(options: Options) -> int:
@@ -91,7 +92,7 @@ def run_suite(options: Options) -> int:
         raise Failure("--only and --answers go together: the file that answers go to, or come from")
     settings = load_settings({"configs": options.configs})
     try:
-        suite = read_suite(options.suite, partial(dataset_cases, settings))
+        suite = read_suite(options.suite, partial(dataset_cases, settings), options.proposed)
     except BadFile as error:
         raise Failure(str(error)) from error
     registry = (
@@ -101,8 +102,9 @@ def run_suite(options: Options) -> int:
     )
     judges, comparing = judges_of(suite.file, registry), comparing_of(suite.file, registry)
     rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
-    out = options.out or results_file(suite, smoke=options.smoke)
-    place = place_of(options.store, suite.folder / FOLDER / STORE, settings)
+    home = options.suite.parent  # where the candidate is a pull request's, nothing is written beside it
+    out = options.out or results_file(replace(suite, folder=home), smoke=options.smoke)
+    place = place_of(options.store, home / FOLDER / STORE, settings)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         store = place.opened()
@@ -167,8 +169,8 @@ def run_suite(options: Options) -> int:
         store.close()
     write_plan(options.canary, told["canary_plan"])
     if options.reports:
-        score, _, _ = score_of(suite, judges)
-        write_run_reports(options.reports, told, out, place, score)
+        score, scale, _ = score_of(suite, judges)
+        write_run_reports(options.reports, told, out, place, score, scale)
     return _tell(told, compared, options, spend)
 
 

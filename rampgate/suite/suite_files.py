@@ -48,7 +48,8 @@ class SuiteCase:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, read whole. `parts` are the hashes of the candidate's parts, `values` those that it is told."""
+    """A suite, read whole. `folder` is where the candidate is; `parts` are the hashes of its parts, `values` those that
+    it is told."""
 
     file: SuiteFile
     folder: Path
@@ -77,16 +78,15 @@ def _not_fetched(file: SuiteFile) -> Iterable[Placed]:
     raise BadFile(f"cases.dataset: {file.cases.dataset!r} is not read here; write its items into a file")
 
 
-def read_suite(path: Path, fetched: Fetching = _not_fetched) -> Suite:
+def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | None = None) -> Suite:
     """Raises BadFile with all that is wrong in the suite's file, or with the first that is in what it names. `fetched`
-    gives the items of a suite whose cases are a dataset."""
-    try:
-        parsed, findings = read_as(SuiteFile, str(path), path.read_bytes())
-    except OSError as error:
-        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
-    if parsed is None or findings:
-        raise BadFile("; ".join(str(finding) for finding in findings))
-    file, folder = parsed.model, path.parent
+    gives the items of a suite whose cases are a dataset. With `proposed`, a folder, the candidate is the one that the
+    suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
+    file, folder = _read(path), path.parent
+    theirs, home = path, folder
+    if proposed is not None:
+        theirs, home = proposed / path.name, proposed
+        file = file.model_copy(update={"candidate": _read(theirs).candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}
     for field, named in (("safety", file.safety), ("slices", file.slices)):
@@ -94,10 +94,20 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched) -> Suite:
             raise BadFile(f"{path}: {field}: no case has the tag {strange[0]!r}")
     compared = known if not file.slices else {*file.slices, *file.safety}
     cases = [replace(case, slices=tuple(tag for tag in case.tags if tag in compared)) for case in cases]
-    parts = {name: _hash(folder, path, name, part) for name, part in file.candidate.parts.items()}
+    parts = {name: _hash(home, theirs, name, part) for name, part in file.candidate.parts.items()}
     values = {name: part.value for name, part in file.candidate.parts.items() if part.value is not None}
     checks = {name: _checker(folder, path, name, check) for name, check in file.checks.items()}
-    return Suite(file, folder, cases, checks, parts, values)
+    return Suite(file, home, cases, checks, parts, values)
+
+
+def _read(path: Path) -> SuiteFile:
+    try:
+        parsed, findings = read_as(SuiteFile, str(path), path.read_bytes())
+    except OSError as error:
+        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
+    if parsed is None or findings:
+        raise BadFile("; ".join(str(finding) for finding in findings))
+    return parsed.model
 
 
 def _cases(path: Path) -> list[SuiteCase]:

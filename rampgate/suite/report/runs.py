@@ -76,13 +76,18 @@ def name_of(told: Mapping[str, Any]) -> str:
 
 
 def write_run_reports(
-    paths: Sequence[Path], told: Mapping[str, Any], results: Path, place: Place, score: str | None
+    paths: Sequence[Path],
+    told: Mapping[str, Any],
+    results: Path,
+    place: Place,
+    score: str,
+    scale: tuple[float, float],
 ) -> None:
     """Write the reports of `suite run`: of its comparison, or without a baseline of the run itself. Raises Failure."""
     if told["comparison"] is not None:
         write_reports(paths, told["comparison"], name_of(told), place, told)
     else:
-        write_trend(paths, runs_document([results], score), name_of(told), told)
+        write_trend(paths, runs_document([results], score, scale), name_of(told), told)
 
 
 def write_trend(paths: Sequence[Path], told: Mapping[str, Any], name: str = "Runs", whole: Any = None) -> None:

@@ -31,7 +31,10 @@ WRITES = {
     ("inversion", "inversion"): {"issues"},
     ("drift", "weekly"): {"issues"},
     ("cadence", "cadence"): {"issues"},
+    ("suite", "comment"): {"pull-requests"},
 }
+BASE = ("${{ github.event.pull_request.base.sha || github.sha }}", "${{ github.event.pull_request.base.sha }}")
+"""A checkout of the target branch, where the event's own is the proposal's."""
 
 
 def jobs() -> list[Any]:
@@ -176,7 +179,9 @@ def test_a_job_uses_githubs_own_actions_and_leaves_no_token_behind(
     checkouts = [step for step in used if step["uses"].startswith("actions/checkout@")]
     assert checkouts
     assert all(step["with"]["persist-credentials"] == "false" for step in checkouts)
-    foreign = [step["with"]["path"] for step in checkouts if "ref" in step["with"]]
+    foreign = [step["with"]["path"] for step in checkouts if step["with"].get("ref", BASE[0]) not in BASE]
+    ours = [step["with"]["path"] for step in checkouts if step["with"].get("ref") in BASE]
+    assert ours in ([], ["target"])
     assert foreign in ([], ["proposed"]), "only the target's own code runs; a proposal lies beside it"
     assert not foreign or not WRITES.get((workflow, name)), "and no token that may write is near"
     assert not [step for step in job["steps"] if foreign and "proposed" in step.get("run", "")]
@@ -200,6 +205,24 @@ def test_pc5_fr2_pre_merge_runs_on_every_pull_request_and_push_by_the_target_bra
     assert keyed[0]["with"]["model-key"].startswith(
         "${{ github.event.pull_request.head.repo.full_name == github.repository && secrets."
     )
+
+
+def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_written_in_one_without_its_code() -> None:
+    """A candidate's code is a stranger's: its job has no secret, no variable and no token that may write."""
+    workflow = load(ROOT / ".github" / "workflows" / "suite.yml")
+    assert set(workflow["on"]) == {"pull_request", "push"}, "an event whose runs save nothing in main's cache"
+    assert {"synchronize", "ready_for_review"} <= set(workflow["on"]["pull_request"]["types"])
+    assert workflow["on"]["push"] == {"branches": ["main"]}
+    jobs = workflow["jobs"]
+    for word in ("secrets.", "vars.", "github.token", "permissions"):
+        assert word not in str(jobs["generate"]), word
+    assert "secrets." not in str(jobs["comment"])
+    assert [step["with"]["path"] for step in jobs["comment"]["steps"] if "ref" in step.get("with", {})] == ["target"]
+    parts = {name: step["with"]["part"] for name, job in jobs.items() for step in job["steps"] if "part" in str(step)}
+    assert parts == {name: name for name in ("generate", "score", "comment")}
+    (score,) = (step for step in jobs["score"]["steps"] if step.get("id") == "score")
+    assert score["with"]["label"] == "${{ github.event_name == 'push' && 'main' || '' }}", "a branch is no baseline"
+    assert "ready_for_review" in workflow["env"]["SET"]
 
 
 def test_the_gate_of_this_repositorys_own_rules_has_an_item_for_each_of_the_manifest_and_an_answer_to_it(

@@ -133,3 +133,21 @@ def test_a_half_needs_its_file(folder: Path) -> None:
     path = written(folder, CASES)
     assert "--only and --answers go together" in refused(path, "--only", "generate")
     assert "--only and --answers go together" in refused(path, "--answers", folder / "x.jsonl")
+
+
+def test_of_a_proposal_comes_the_candidate_and_nothing_that_decides(folder: Path) -> None:
+    """Its cases, checks and score are passed over, its parts make the configuration, and its code answers."""
+    path = written(folder, CASES)
+    theirs = written(folder.with_name("proposed"), CASES[:1], checks={"is_good": {"regex": "."}})
+    (theirs.parent / "prompt.md").write_text("bad\n")
+    proposed, file = ("--proposed", theirs.parent), folder / "answers.jsonl"
+    made = ran(path, "--only", "generate", "--answers", file, *proposed)
+    assert made["cases"] == len(CASES)
+    assert not (theirs.parent / ".rampgate").exists()
+    assert made["configuration"] == ran(theirs, "--plan")["configuration"] != ran(path, "--plan")["configuration"]
+    assert (asked(folder), len(asked(theirs.parent))) == ([], 2 * len(CASES))
+    found = ran(path, "--only", "score", "--answers", file, *proposed)
+    assert {row["scores"]["is_good"] for row in lines(found)} == {0.0}
+    assert len(lines(found)) == 2 * len(CASES)
+    theirs.write_text("suite: [")
+    assert "proposed/suite.yaml" in refused(path, "--plan", *proposed)

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Has the proposal's candidate answer the target's cases. It runs the proposal's code and has no key; the candidate's
+# processes get none of this step's variables but those that the suite names.
+set -euo pipefail
+rampgate=$(cd "$ACTION/../../.." && pwd)/.venv/bin/rampgate
+proposed=$(cd "$PROPOSED" && pwd)
+folder=$RUNNER_TEMP/rampgate-answers
+rm -rf "$folder"
+mkdir -p "$folder"
+echo "folder=$folder" >>"$GITHUB_OUTPUT"
+cd "$TARGET"
+arguments=(--only generate --answers "$folder/answers.jsonl" --store "$RUNNER_TEMP/rampgate-untrusted.db")
+arguments+=(--proposed "$proposed/$(dirname "$SUITE")" --commit "$COMMIT" --json)
+minutes=30
+[[ $SET == full ]] || { arguments+=(--smoke) && minutes=10; }
+timeout "${MINUTES:-$minutes}m" "$rampgate" suite run "$SUITE" "${arguments[@]}" >"$RUNNER_TEMP/rampgate-answers.json"

@@ -1,0 +1,219 @@
+"""The action that runs a suite on a pull request, by the bash of its own steps, on two checkouts and in three jobs.
+
+GitHub and the judges' model are stand-ins on this machine. GitHub's cache is a folder that stays between jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.action_program import ACTIONS, action_beside_a_program
+from tests.root import ROOT
+from tests.unit.rampgate.ci_gate.gate_rig import Rig, local_model
+from tests.unit.rampgate.ci_gate.github_api import HEAD, FakeGitHub, github
+from tests.unit.rampgate.suite.suite_folders import AGENT, case, suite, written
+from tests.unit.repository.workflow_files import load
+
+FOLDER = ACTIONS / "suite"
+ACTION: Any = load(FOLDER / "action.yml")
+STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
+KEYS = ("MODEL_KEY", "SEAL_KEY", "OPIK_API_KEY", "RAMPGATE_GITHUB_TOKEN")
+SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
+KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
+PART = re.compile(r"inputs\.part == '(\w+)'")
+EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
+SUITE: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "safety": ["even"]}
+LISTENING = (
+    AGENT
+    + """
+
+def answer(case, made=answer):
+    import os
+    with Path(__file__).with_name("environment.log").open("a") as log:
+        log.write(repr(dict(os.environ)) + open(f"/proc/{os.getppid()}/environ").read())
+    return made(case)
+"""
+)
+
+
+class Jobs:
+    """The jobs of a workflow: `target` and `proposed` are checkouts, the program is this repository's."""
+
+    def __init__(self, folder: Path, host: FakeGitHub, model: str) -> None:
+        self.folder, self.host, self.model = folder, host, model
+        self.target, self.proposed = folder / "target", folder / "proposed"
+        self.action = action_beside_a_program(folder / "program", FOLDER)
+        self.environments: list[dict[str, str]] = []
+        self.target.mkdir()
+        Rig(self.target, model)
+        written(self.target / "suite", [case(number) for number in range(6)], LISTENING, **SUITE)
+
+    def propose(self) -> Path:
+        """The suite's folder of a pull request without a change yet."""
+        shutil.rmtree(self.proposed, ignore_errors=True)
+        shutil.copytree(self.target, self.proposed, ignore=shutil.ignore_patterns(".rampgate"))
+        return self.proposed / "suite"
+
+    def job(self, part: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs a job with all that a workflow could hand to it, keys too, on a machine of its own but for artifacts and
+        the cache."""
+        temp = self.folder / part
+        temp.mkdir(exist_ok=True)
+        given = {
+            "part": part, "suite": "suite/suite.yaml", "number": "12", "github-token": TOKEN, "commit": HEAD,
+            "model-url": self.model, "model-key": SECRET, "seal-key": SEAL, "opik-key": SECRET,
+            "answers": str(self.folder / "generate" / "rampgate-answers"),
+            "documents": str(self.folder / "score" / "rampgate-suite"), **more,
+        }  # fmt: skip
+        known = {f"inputs.{name}": given.get(name, one.get("default", "")) for name, one in ACTION["inputs"].items()}
+        known |= {"github.action_path": str(self.action), "github.repository": "example/agents"}
+        known["github.graphql_url"] = self.host.url
+        (temp / "output").write_text("")
+        for step in STEPS:
+            asked = PART.search(step.get("if", ""))
+            if asked and asked[1] != part:
+                continue
+            environment = {name: value for name, value in os.environ.items() if name in KEPT}
+            environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output")}
+            environment |= {"GITHUB_STEP_SUMMARY": str(temp / "summary.md"), "GITHUB_RUN_ID": "7"}
+            environment |= {"GITHUB_SHA": "f" * 40, "GITHUB_RUN_ATTEMPT": "1"}
+            for name, value in step["env"].items():
+                environment[name] = EXPRESSION.sub(lambda found: known[found[1]], value)
+            self.environments.append(environment)
+            done = subprocess.run(
+                [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
+                cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
+            )  # fmt: skip
+            if done.returncode:
+                break
+        return done
+
+    def held(self, **more: str) -> subprocess.CompletedProcess[str]:
+        """The job that scores, after the one that has answers made."""
+        made = self.job("generate", **more)
+        assert made.returncode == 0, made.stderr
+        return self.job("score", **more)
+
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "score" / "rampgate-suite" / "suite.json").read_text())
+        return found
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    with github() as host, local_model() as model:
+        yield Jobs(tmp_path, host, model.url)
+
+
+def test_a_worse_candidate_is_blocked_and_commented_whatever_else_the_pull_request_changes(jobs: Jobs) -> None:
+    """It takes cases away, names an easier score, loosens the registry, and brings a program and an action of its own:
+    all that is the target's."""
+    jobs.propose()
+    done = jobs.held(label="main", set="full")
+    assert done.returncode == 0, done.stderr
+    assert jobs.document()["comparison"] is None
+
+    theirs = jobs.propose()
+    (theirs / "prompt.md").write_text("bad\n")
+    easier = {**suite(**SUITE), "score": "is_good", "judges": [], "safety": [], "checks": {"is_good": {"regex": "."}}}
+    (theirs / "suite.yaml").write_text(yaml.safe_dump(easier))
+    (theirs / "cases.jsonl").write_text(json.dumps(case(1)) + "\n")
+    shutil.rmtree(jobs.proposed / "configs")
+    (jobs.proposed / "rampgate.toml").write_text("model_url = 'http://127.0.0.1:1/v1'\n")
+    (jobs.proposed / "rampgate").mkdir()
+    (jobs.proposed / "rampgate" / "__main__.py").write_text("raise SystemExit(0)\n")
+    done = jobs.held()
+    assert done.returncode == 1, done.stderr
+    found = jobs.document()
+    assert (found["verdict"], found["commit"], found["cases"], found["set"]) == ("fail", HEAD, 6, "smoke")
+    assert "safety_regressed" in {one["code"] for one in found["comparison"]["reasons"]}
+    assert "::error" in done.stderr
+    assert "document=true" in (jobs.folder / "score" / "output").read_text().splitlines()
+    assert "blocked" in (jobs.folder / "score" / "summary.md").read_text()
+    assert not list((jobs.proposed / "suite").glob(".rampgate")), "nothing is written beside a proposal"
+
+    done = jobs.job("comment")
+    assert done.returncode == 0, done.stderr
+    (body,) = jobs.host.comments.bodies()
+    assert body.splitlines()[1] == "## ❌ Suite desk, smoke set: blocked"
+    assert jobs.host.tokens[-1] == f"Bearer {TOKEN}"
+
+    jobs.host.comments.rows.clear()
+    jobs.host.comments.may_write = False
+    done = jobs.job("comment")
+    assert done.returncode == 0, "a fork's token is no error: " + done.stderr
+    assert "the job's summary has the report" in done.stdout
+
+
+def test_the_candidate_is_the_proposals_with_its_values_and_parts_and_sees_no_key(jobs: Jobs) -> None:
+    theirs = jobs.propose()
+    assert jobs.held().returncode == 0
+    before = jobs.document()["parts"]
+    parts = {"prompt": {"files": ["prompt.md"]}, "tone": {"value": "short"}}
+    changed = suite(**SUITE, candidate={"entry": "agent:answer", "parts": parts})
+    (theirs / "suite.yaml").write_text(yaml.safe_dump(changed))
+    assert jobs.held().returncode == 0
+    after = jobs.document()["parts"]
+    assert set(after) == {"prompt", "tone"}
+    assert after["prompt"] == before["prompt"]
+    seen = (theirs / "environment.log").read_text()
+    assert seen
+    assert not [key for key in (SECRET, SEAL, TOKEN) if key in seen], "neither its own environment nor its runner's"
+
+
+def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_token() -> None:
+    held = {step["name"]: [name for name in step["env"] if name.endswith(KEYS)] for step in STEPS}
+    assert held == {
+        "Set up the program": [], "Have the candidate answer": [],
+        "Score the answers": ["SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"],
+        "Comment on the pull request": ["RAMPGATE_GITHUB_TOKEN"],
+    }  # fmt: skip
+
+
+def test_a_store_without_the_seal_of_trusted_jobs_is_no_baseline(jobs: Jobs) -> None:
+    """A pull request's code could save one under the name that its next job looks for."""
+    jobs.propose()
+    assert jobs.held(label="main", set="full", **{"seal-key": "another-secret-of-jobs"}).returncode == 0
+    done = jobs.held()
+    assert done.returncode == 0, done.stderr
+    found = jobs.document()
+    assert found["baseline"] is None
+    assert found["refused"] > 0
+
+
+def test_without_a_model_a_judged_suite_fails_closed(jobs: Jobs) -> None:
+    """A pull request from a fork has no key."""
+    jobs.propose()
+    done = jobs.held(**{"model-url": "", "model-key": ""})
+    assert done.returncode == 1, done.stderr
+    assert jobs.document()["verdict"] == "unscored"
+
+
+def test_a_proposal_without_the_suites_file_is_refused_by_its_name(jobs: Jobs) -> None:
+    (jobs.propose() / "suite.yaml").unlink()
+    done = jobs.job("generate")
+    assert done.returncode == 2
+    assert "proposed/suite/suite.yaml: can't be read" in done.stderr.replace("\n", "")
+
+
+def test_no_expression_stands_in_the_actions_bash_its_parts_are_pinned_and_its_form_is_githubs() -> None:
+    assert not [step["run"] for step in STEPS if "${{" in step["run"]]
+    used = [step["uses"] for step in ACTION["runs"]["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"actions/cache/(restore|save)@[0-9a-f]{40}", one) for one in used)
+    for script in FOLDER.glob("*.sh"):
+        subprocess.run(["bash", "-n", str(script)], check=True, timeout=60)
+    form = ["--builtin-schema", "vendor.github-actions", str(FOLDER / "action.yml")]
+    command = [sys.executable, "-m", "check_jsonschema", *form]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
