@@ -44,8 +44,16 @@ def suite() -> None:
 
 @group.command("compare")
 def compare_command(
-    baseline: Annotated[Path, typer.Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
-    candidate: Annotated[Path, typer.Argument(help="the same of the candidate")],
+    baseline: Annotated[str, typer.Argument(help="JSON Lines: case_id, slices, sample, scores, output")],
+    candidate: Annotated[
+        str | None, typer.Argument(help="the same of the candidate; alone it is held against main's, with --suite")
+    ] = None,
+    suite_file: Annotated[
+        Path | None,
+        typer.Option("--suite", help="its YAML file says what decides; runs may be named by label or hash"),
+    ] = None,
+    store: StoreOption = None,
+    configs: ConfigsOption = None,
     score: Annotated[
         str | None, typer.Option(help="the score that gates look at; default: the only one in the files")
     ] = None,
@@ -72,22 +80,14 @@ def compare_command(
 
     Example: rampgate suite compare main.jsonl branch.jsonl --score helpfulness --json
     """
-    from rampgate.suite.compare import Options, compare_files
+    from rampgate.suite.compare_command import Asked, compare_runs
 
-    options = Options(
-        baseline,
-        candidate,
-        score,
-        scale,
-        tuple(safety or ()),
-        safe_at,
-        seed,
-        as_json,
-        tuple(let_go or ()),
-        reports=tuple(report or ()),
-        format=format,
-    )
-    raise typer.Exit(compare_files(options))
+    older, newer = (baseline, candidate) if candidate is not None else (None, baseline)
+    asked = Asked(
+        older, newer, suite_file, store, configs, score, scale, tuple(safety or ()), safe_at, seed, tuple(let_go or ()),
+        tuple(report or ()), format, as_json,
+    )  # fmt: skip
+    raise typer.Exit(compare_runs(asked))
 
 
 @group.command("run")
@@ -123,8 +123,8 @@ def run_command(
         typer.Option(metavar="REF", help="the commit that the baseline is of; default: the stored run's"),
     ] = None,
     commit: Annotated[
-        str, typer.Option(envvar="GITHUB_SHA", show_envvar=False, help="the commit that is judged; default: GITHUB_SHA")
-    ] = "",
+        str | None, typer.Option(help="the commit that is judged; default: git's, or GITHUB_SHA where git has none")
+    ] = None,
     proposed: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="the suite's folder as a pull request proposes it: the candidate's alone"),
@@ -151,7 +151,17 @@ def run_command(
 
 @group.command("report")
 def report_command(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="files of results, the oldest first")],
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN...]", help="files of results, the oldest first; with --suite stored runs, too"),
+    ] = None,
+    suite_file: Annotated[
+        Path | None, typer.Option("--suite", help="its stored runs; without RUN the last ones, of all cases")
+    ] = None,
+    last: Annotated[int, typer.Option(min=1, max=1_000, help="stored runs to show, without RUN")] = 20,
+    label: Annotated[str | None, typer.Option(help="only stored runs with this label, without RUN")] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="stored runs of the smoke set, without RUN")] = False,
+    store: StoreOption = None,
     score: Annotated[str | None, typer.Option(help="the score to show; default: the only one in the files")] = None,
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="the score's lowest and highest value, as in `suite compare`")
@@ -164,9 +174,12 @@ def report_command(
 
     Example: rampgate suite report monday.jsonl tuesday.jsonl --report trend.html
     """
-    from rampgate.suite.report.runs import Options, report_runs
+    from rampgate.suite.report_command import Options, report_runs
 
-    raise typer.Exit(report_runs(Options(tuple(runs), score, scale, tuple(report or ()), format, as_json)))
+    options = Options(
+        tuple(runs or ()), score, scale, tuple(report or ()), format, as_json, suite_file, store, last, label, smoke
+    )
+    raise typer.Exit(report_runs(options))
 
 
 @group.command("check")
@@ -207,12 +220,22 @@ def check_command(
 @group.command("blame")
 def blame_command(
     suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
-    baseline: Annotated[Path, typer.Option(help="the baseline's results")],
-    base: Annotated[str, typer.Option(metavar="REF", help="the commit, or branch, that the baseline is of")] = "main",
+    baseline: Annotated[
+        str | None, typer.Option(help="the baseline's results, or a stored run; default: main's last that passed")
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="the commit that the baseline is of; default: the stored run's, or main"),
+    ] = None,
     candidate: Annotated[
         Path | None, typer.Option(help="the candidate's results; default: where `suite run` left them")
     ] = None,
     cases: Annotated[int, typer.Option(min=1, max=50, help="cases to ask again, the worst first")] = 10,
+    smoke: Annotated[bool, typer.Option("--smoke", help="the candidate's results are of the smoke set")] = False,
+    let_go: LetGoOption = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="US dollars that it may cost; beyond them nobody is named")
+    ] = None,
     store: StoreOption = None,
     seed: Annotated[int, typer.Option(min=0, help="of the test; the same, the same digits")] = 20_260_101,
     configs: ConfigsOption = None,
@@ -228,9 +251,21 @@ def blame_command(
     """
     from rampgate.suite.blame.command import Options, blame_suite
 
-    raise typer.Exit(
-        blame_suite(Options(suite_file, baseline, candidate, base, cases, store, seed, configs, as_json))
-    )  # fmt: skip
+    options = Options(
+        suite_file,
+        baseline,
+        candidate,
+        base,
+        cases,
+        store,
+        seed,
+        configs,
+        as_json,
+        smoke,
+        tuple(let_go or ()),
+        max_cost,
+    )
+    raise typer.Exit(blame_suite(options))
 
 
 @group.command("comment")

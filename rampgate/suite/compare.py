@@ -1,29 +1,17 @@
-"""Runs `rampgate suite compare`: decides whether a candidate's run regresses from the baseline's, and says where."""
+"""Decides whether a candidate's run regresses from the baseline's, as its results stand in files."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, NoScore, Run, chosen, scale_of, versions_of
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, Format, print_json
-from rampgate.report.page import check_paths
-from rampgate.settings_sources import load_settings
-from rampgate.store.place import place_of
-from rampgate.store.sqlite_file import STORE
-from rampgate.suite.answer import document
+from rampgate.console import Failure, Format
 from rampgate.suite.compared import Compared
-from rampgate.suite.report.ci import commands
-from rampgate.suite.report.files import write_reports
 from rampgate.suite.result_files import read_run
-from rampgate.suite.shown import show
-from schemas.verdicts import VerdictLevel
 
 
 @dataclass(frozen=True)
@@ -45,28 +33,6 @@ class Options:
     undrawn: frozenset[str] = frozenset()
     reports: tuple[Path, ...] = ()
     format: Format = Format.TEXT
-
-
-def compare_files(options: Options) -> int:
-    """Compare, report, and return the exit code. Raises Failure."""
-    check_paths(options.reports)
-    compared = compared_files(options)
-    told, name = document(compared), f"{options.candidate.name} against {options.baseline.name}"
-    if options.reports:
-        place = place_of(None, options.candidate.parent / STORE, load_settings({}))
-        write_reports(options.reports, told, name, place)
-    tell(compared, told, name, options.format, as_json=options.as_json)
-    return 1 if compared.judged.verdict is VerdictLevel.FAIL else 0
-
-
-def tell(compared: Compared, told: Mapping[str, Any], name: str, format: Format, *, as_json: bool) -> None:
-    """Tell a comparison, `told` its document: annotations on stderr beside either form, as `gate run` does."""
-    if format is Format.GITHUB:
-        sys.stderr.write("".join(f"{line}\n" for line in commands(told, name)))
-    if as_json or format is Format.JSON:
-        print_json(told)
-    else:
-        show(compared)
 
 
 def compared_files(options: Options) -> Compared:

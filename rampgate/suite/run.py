@@ -7,52 +7,42 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from agents.ports import Unavailable
-from evalcore.registry.judge import Judge
-from evalcore.registry.registry import Registry
 from evalcore.scoring.calls import Spend
-from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
-from evalcore.yaml.suggestions import UnknownJudge
-from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
 from rampgate.registry.file_writer import replace_file
 from rampgate.report.page import check_paths
-from rampgate.settings_sources import load_settings
-from rampgate.store.place import place_of
-from rampgate.store.sqlite_file import STORE
 from rampgate.suite.answer import document
 from rampgate.suite.compare import compared_files
 from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
+from rampgate.suite.opened import open_suite
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
 from rampgate.suite.report.ci import commands
 from rampgate.suite.report.runs import name_of, write_run_reports
 from rampgate.suite.runs.answer_files import answers_written
+from rampgate.suite.runs.base_folder import commit_here
 from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of
 from rampgate.suite.runs.confirmation import Confirming, confirm
 from rampgate.suite.runs.only import Only
-from rampgate.suite.runs.pairs import OF_ANSWERS, JudgePairs
+from rampgate.suite.runs.pairs import JudgePairs
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of, score_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.shown import show
-from rampgate.suite.suite_files import Suite, read_suite
-from schemas.checks.suite import SuiteFile
-
-FOLDER: Final = ".rampgate"
-"""Beside the suite's file: its store, and results without another place."""
+from rampgate.suite.suite_files import read_suite
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ class Options:
     answers: Path | None = None
     confirm: bool = True
     base: str | None = None
-    commit: str = ""
+    commit: str | None = None
     proposed: Path | None = None
 
 
@@ -90,34 +80,25 @@ def run_suite(options: Options) -> int:
     check_path(options.canary)
     if (options.only is None) != (options.answers is None):
         raise Failure("--only and --answers go together: the file that answers go to, or come from")
-    settings = load_settings({"configs": options.configs})
-    try:
-        suite = read_suite(options.suite, partial(dataset_cases, settings), options.proposed)
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    registry = (
-        registry_of(settings, suite.file.vertical)
-        if (suite.file.judges or suite.file.pairwise) and options.only is not Only.GENERATE
-        else None
+    opened = open_suite(
+        options.suite, options.configs, options.store, options.proposed, judged=options.only is not Only.GENERATE
     )
-    judges, comparing = judges_of(suite.file, registry), comparing_of(suite.file, registry)
-    rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
-    home = options.suite.parent  # where the candidate is a pull request's, nothing is written beside it
-    out = options.out or results_file(replace(suite, folder=home), smoke=options.smoke)
-    place = place_of(options.store, home / FOLDER / STORE, settings)
+    settings, suite, judges, rubric = opened.settings, opened.suite, opened.judges, opened.rubric
+    out = options.out or opened.results_file(smoke=options.smoke)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        store = place.opened()
+        store = opened.place.opened()
     except (OSError, Unavailable) as error:
         raise Failure(str(error)) from error
-    session = Session(settings, suite, options.smoke, rubric, store, comparing=comparing)
+    session = Session(settings, suite, options.smoke, rubric, store, comparing=opened.comparing)
     spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
-    head = head_of(suite, smoke=options.smoke) | {"commit": options.commit}
+    commit = options.commit if options.commit is not None else commit_here(suite.folder)
+    head = head_of(suite, smoke=options.smoke) | {"commit": commit}
     try:
         if options.plan:
             held = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
             try:
-                told = run(partial(session.plan, held.file if held is not None and comparing else None))
+                told = run(partial(session.plan, held.file if held is not None and opened.comparing else None))
             except (BadFile, Unavailable) as error:
                 raise Failure(str(error)) from error
             return tell_plan(head | told, as_json=options.as_json)
@@ -170,33 +151,8 @@ def run_suite(options: Options) -> int:
     write_plan(options.canary, told["canary_plan"])
     if options.reports:
         score, scale, _ = score_of(suite, judges)
-        write_run_reports(options.reports, told, out, place, score, scale)
+        write_run_reports(options.reports, told, out, opened.place, score, scale)
     return _tell(told, compared, options, spend)
-
-
-def results_file(suite: Suite, *, smoke: bool) -> Path:
-    """Where results go that no other place is named for."""
-    kind = "smoke" if smoke else "full"
-    return suite.folder / FOLDER / f"{suite.file.suite}-{suite.configuration[:12]}-{kind}.jsonl"
-
-
-def judges_of(file: SuiteFile, registry: Registry | None) -> list[Judge]:
-    """The suite's judges. Raises Failure."""
-    if registry is None:
-        return []
-    try:
-        return [registry.judge(name, file.vertical) for name in file.judges]
-    except UnknownJudge as error:
-        raise Failure(f"judges: {error}") from error
-
-
-def comparing_of(file: SuiteFile, registry: Registry | None) -> list[PairJudge]:
-    """The suite's judges that are asked about pairs. Raises Failure."""
-    try:
-        named = [registry.judge(name, file.vertical) for name in file.pairwise] if registry is not None else []
-        return [pair_judge(judge, OF_ANSWERS) for judge in {judge.id: judge for judge in named}.values()]
-    except (UnknownJudge, NotComparing) as error:
-        raise Failure(f"pairwise: {error}") from error
 
 
 def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> bytes:

@@ -91,8 +91,8 @@ def held_against_main(folder: Path) -> list[dict[str, Any]]:
             (home / name).write_text((home / name).read_text().replace(old, new))
         found = ran(None, main)
         asked = Blame(
-            suite=suite, baseline=main, candidate=None, base="main", cases=10, store=store, seed=SEED, configs=None,
-            as_json=True,
+            suite=suite, baseline=str(main), candidate=None, base="main", cases=10, store=store, seed=SEED,
+            configs=None, as_json=True,
         )  # fmt: skip
         blocked = found["comparison"]["verdict"] == "fail"
         blame = _document(partial(blame_suite, asked)) if blocked else None

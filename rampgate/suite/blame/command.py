@@ -15,21 +15,19 @@ from agents.ports import Unavailable
 from evalcore.scoring.calls import Spend
 from evalcore.suite.blame import SAMPLES, Arm, Blame, Found, blamed
 from evalcore.suite.flipped import flipped
-from rampgate.ci_gate.asked import registry_of
 from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
-from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
-from rampgate.store.place import place_of
-from rampgate.store.sqlite_file import STORE
+from rampgate.store.sealed import SealedStore
 from rampgate.suite.blame.reverted import Sides, sides, with_reverted
-from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compare import compared_files
 from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.run import FOLDER, judges_of, results_file
-from rampgate.suite.runs.run_document import score_of
+from rampgate.suite.generation import Left
+from rampgate.suite.opened import Opened, open_suite
+from rampgate.suite.runs.named import named_run
+from rampgate.suite.runs.run_document import comparison_of, score_of
 from rampgate.suite.runs.session import Session
-from rampgate.suite.scoring import Rubric, ScoredSample
+from rampgate.suite.runs.stored import MAIN
+from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite, read_suite
 from rampgate.tables import make_table
 
@@ -44,23 +42,32 @@ class Options:
     """The options of the command, under their own names."""
 
     suite: Path
-    baseline: Path
+    baseline: str | None
     candidate: Path | None
-    base: str
+    base: str | None
     cases: int
     store: str | None
     seed: int
     configs: Path | None
     as_json: bool
+    smoke: bool = False
+    let_go: tuple[str, ...] = ()
+    max_cost: float | None = None
 
 
 def blame_suite(options: Options) -> int:
     """Ask, tell, and return 0, whoever is to blame. Raises Failure."""
     configure_logs("error", "console")
-    settings = load_settings({"configs": options.configs})
-    with TemporaryDirectory(prefix="rampgate-blame-") as made:
-        both = sides(options.suite, options.base, Path(made, "base"), _reading(settings))
-        told = _blame(options, settings, both, Path(made))
+    opened = open_suite(options.suite, options.configs, options.store)
+    try:
+        store = opened.place.opened()
+    except Unavailable as error:
+        raise Failure(str(error)) from error
+    try:
+        with TemporaryDirectory(prefix="rampgate-blame-") as made:
+            told = _blame(options, opened, store, Path(made))
+    finally:
+        store.close()
     if options.as_json:
         print_json(told)
     else:
@@ -68,53 +75,44 @@ def blame_suite(options: Options) -> int:
     return 0
 
 
-def _reading(settings: Settings) -> Any:
-    return lambda path: read_suite(path, partial(dataset_cases, settings))
-
-
-def _blame(options: Options, settings: Settings, both: Sides, made: Path) -> dict[str, Any]:
-    suite = both.candidate
-    registry = registry_of(settings, suite.file.vertical) if suite.file.judges else None
-    judges = judges_of(suite.file, registry)
-    score, scale, safe_at = score_of(suite, judges)
-    results = options.candidate or _results(suite)
+def _blame(options: Options, opened: Opened, store: SealedStore, made: Path) -> dict[str, Any]:
+    settings, suite = opened.settings, opened.suite
+    name = suite.file.suite
+    baseline, stored = named_run(options.baseline or MAIN, store, name, opened.home, smoke=options.smoke)
+    base = options.base or (stored.commit if stored is not None else "") or MAIN
+    both = sides(options.suite, base, made / "base", partial(read_suite, fetched=partial(dataset_cases, settings)))
+    results, smoke = _results(options, opened)
+    score, scale, _ = score_of(suite, opened.judges)
     compared = compared_files(
-        Comparison(
-            options.baseline, results, score, scale, tuple(suite.file.safety), safe_at, options.seed, as_json=False
-        )
+        comparison_of(suite, opened.judges, baseline, results, options.seed, options.let_go, smoke=smoke)
     )
     fell = [
         one.pair.case_id
         for one in flipped(compared.paired, compared.judged.reasons, compared.baseline, compared.candidate)
     ][: options.cases]
-    told = {"suite": suite.file.suite, "base": options.base, "changed": both.changed, "cases": fell, "samples": SAMPLES}
+    told = {"suite": suite.file.suite, "base": base, "changed": both.changed, "cases": fell, "samples": SAMPLES}
     if not fell:
         return told | {"found": None, "guilty": [], "message": f"nothing in {results} blocks; nobody is to blame"}
     asked = replace(
         suite, cases=[case for case in suite.cases if case.id in set(fell)],
         file=suite.file.model_copy(update={"samples": SAMPLES}),
     )  # fmt: skip
-    rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
-    spend, both = Spend(settings.gate_calls, settings.gate_tokens), Sides(asked, both.baseline)
+    spend = Spend(settings.gate_calls, settings.gate_tokens, options.max_cost)
+    both = Sides(asked, both.baseline)
     arms = _arms(both, made)
-    try:
-        store = place_of(options.store, suite.folder / FOLDER / STORE, settings).opened()
-    except Unavailable as error:
-        raise Failure(str(error)) from error
-    try:
-        found = {
-            name: run(partial(Session(settings, one, False, rubric, store, AFTER).run, spend))
-            for name, one in arms.items()
-        }
-    finally:
-        store.close()
+    found = {
+        name: run(partial(Session(settings, one, False, opened.rubric, store, AFTER).run, spend))
+        for name, one in arms.items()
+    }
+    if any(isinstance(one.generated.answer, Left) or one.left for samples in found.values() for one in samples):
+        raise Failure(f"nobody is named: {spend.spent}; what was answered is kept, and the next call goes on with it")
     at = {name: _arm(samples, score, scale, kind=name) for name, samples in found.items()}
     parts = {name: at.get(name, at[ALL]) for name in both.changed}
     blame = blamed(at[NOW], at[ALL], parts, options.seed)
     return told | {
         "found": str(blame.found),
         "guilty": blame.guilty,
-        "message": said(blame, options.base),
+        "message": said(blame, base),
         "candidate": blame.candidate,
         "reverted": blame.reverted,
         "p_value": blame.p_value,
@@ -124,11 +122,14 @@ def _blame(options: Options, settings: Settings, both: Sides, made: Path) -> dic
     }
 
 
-def _results(suite: Suite) -> Path:
-    """Where the candidate's own run has left its results. Raises Failure."""
-    for smoke in (False, True):
-        if (file := results_file(suite, smoke=smoke)).is_file():
-            return file
+def _results(options: Options, opened: Opened) -> tuple[Path, bool]:
+    """The candidate's results, where its own run has left them or as named, and whether they are of the smoke set.
+    Raises Failure."""
+    if options.candidate is not None:
+        return options.candidate, options.smoke
+    for smoke in (True,) if options.smoke else (False, True):
+        if (file := opened.results_file(smoke=smoke)).is_file():
+            return file, smoke
     raise Failure("this configuration has not been run: `rampgate suite run` first, or name its results, --candidate")
 
 

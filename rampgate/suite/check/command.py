@@ -13,26 +13,21 @@ from agents.ports import Unavailable
 from evalcore.drift.scale import Scale
 from evalcore.suite.simulation.cases import TooFew, suite_cases, told_of
 from evalcore.suite.simulation.rates import WARM, Rules, simulate, steps_of
-from rampgate.ci_gate.asked import registry_of
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import progress
 from rampgate.report.page import check_paths
-from rampgate.settings import Settings
-from rampgate.settings_sources import load_settings
-from rampgate.store.place import place_of
-from rampgate.store.sqlite_file import STORE
+from rampgate.store.place import Place
 from rampgate.suite.check.document import Checked, document
 from rampgate.suite.check.shown import show, write_check
 from rampgate.suite.check.stored import answer_hits, fresh_runs, judge_hits, no_ops, turnarounds, verdict_seconds
 from rampgate.suite.compare import Options as Comparison
-from rampgate.suite.dataset_cases import dataset_cases
-from rampgate.suite.run import FOLDER, judges_of
+from rampgate.suite.opened import open_suite
 from rampgate.suite.runs.run_document import comparison_of
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
-from rampgate.suite.suite_files import Suite, read_suite
+from rampgate.suite.suite_files import Suite
 from streams.metrics import Metrics
 
 RUN_IT: Final = "`rampgate suite run SUITE --label main` makes one"
@@ -65,13 +60,10 @@ def check_suite(options: Options) -> int:
     Failure."""
     configure_logs("error", "console")
     check_paths(options.reports)
-    settings = load_settings({"configs": options.configs})
-    try:
-        suite = read_suite(options.suite, partial(dataset_cases, settings))
-    except BadFile as error:
-        raise Failure(str(error)) from error
-    how = _how(options, settings, suite)
-    checked = _checked(options, settings, suite, how)
+    opened = open_suite(options.suite, options.configs, options.store)
+    # How two runs of the suite are held against one another.
+    how = comparison_of(opened.suite, opened.judges, Path(), Path(), options.seed, (), smoke=False)
+    checked = _checked(options, opened.place, opened.suite, how)
     told = document(checked)
     if options.metrics_file is not None:
         _leave(checked, options.metrics_file)
@@ -83,14 +75,7 @@ def check_suite(options: Options) -> int:
     return 1 if checked.findings else 0
 
 
-def _how(options: Options, settings: Settings, suite: Suite) -> Comparison:
-    """How two runs of the suite are held against one another."""
-    registry = registry_of(settings, suite.file.vertical) if suite.file.judges else None
-    return comparison_of(suite, judges_of(suite.file, registry), Path(), Path(), options.seed, (), smoke=False)
-
-
-def _checked(options: Options, settings: Settings, suite: Suite, how: Comparison) -> Checked:
-    place = place_of(options.store, suite.folder / FOLDER / STORE, settings)
+def _checked(options: Options, place: Place, suite: Suite, how: Comparison) -> Checked:
     # What was made at an address can't be asked for again: there the plain rule decides, as in `suite run`.
     confirm = options.confirm and suite.file.candidate.url is None
     if not place.exists:

@@ -1,54 +1,27 @@
-"""Runs `rampgate suite report`: stored runs, the oldest first, with each slice's trend; and reports a run without a
-baseline."""
+"""Reports runs, the oldest first, with each slice's trend; and a run without a baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
 
 from evalcore.suite.results import NoScore, Run, chosen, scale_of
 from evalcore.suite.sides import facts_of
 from evalcore.suite.trend import SliceTrend, trend
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, Format, plain, print_json
+from rampgate.console import Failure
 from rampgate.report.drawing import Course
 from rampgate.report.junit import Tested, junit
-from rampgate.report.page import Report, Section, check_paths, write
+from rampgate.report.page import Report, Section, write
 from rampgate.store.place import Place
 from rampgate.suite.report.files import replace_report, write_reports
 from rampgate.suite.result_files import read_run
-from rampgate.tables import make_table
 
 WHOLE = "all cases"
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of the command, under their own names."""
-
-    runs: tuple[Path, ...]
-    score: str | None
-    scale: tuple[float, float] | None
-    reports: tuple[Path, ...]
-    format: Format
-    as_json: bool
-
-
-def report_runs(options: Options) -> int:
-    """Report, and return 0: a trend decides nothing. Raises Failure."""
-    check_paths(options.reports)
-    told = runs_document(options.runs, options.score, options.scale)
-    write_trend(options.reports, told)
-    if options.as_json or options.format is Format.JSON:
-        print_json(told)
-    else:
-        _show(told)
-    return 0
 
 
 def runs_document(
@@ -134,17 +107,3 @@ def _slice(name: str | None, one: SliceTrend) -> dict[str, Any]:
         "ci95": list(one.ci95) if one.ci95 is not None else None,
         "change": one.change,
     }
-
-
-def _show(told: Mapping[str, Any]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    heads = ("Trend", ">First", ">Last", ">Change", ">Cases")
-    table = make_table(f"{plain(told['score'])} over {len(told['runs'])} runs", "Slice", *heads)
-    for one in told["slices"]:
-        first, last, change = one["means"][0], one["means"][-1], one["change"]
-        figures = (
-            "" if value is None else f"{value:{form}}"
-            for value, form in ((first, ".3f"), (last, ".3f"), (change, "+.3f"))
-        )
-        table.add_row(plain(one["slice"] or WHOLE), Course(one["means"]).words(), *figures, f"{one['n'][-1]:,}")
-    console.print(table)

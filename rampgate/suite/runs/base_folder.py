@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +34,16 @@ def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) ->
     if not (into / file.name).is_file():
         raise NoBase(f"there {file} is not; name the commit that the baseline's results are of")
     return with_interpreter(read(into / file.name), folder)
+
+
+def commit_here(folder: Path) -> str:
+    """Returns the commit whose content the folder has: git's, empty where tracked files differ from it; where git does
+    not know the folder, the one that CI names."""
+    try:
+        changed = git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
+        return "" if changed else commit_of(folder, "HEAD")
+    except NoHistory:
+        return os.environ.get("GITHUB_SHA", "")
 
 
 def with_interpreter(suite: Suite, home: Path) -> Suite:

@@ -18,6 +18,7 @@ from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, run
 from rampgate.registry.file_writer import replace_file
 from rampgate.store.sealed import SealedStore
+from rampgate.suite.runs.named import written
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, StoredRuns, hash_of
 from rampgate.suite.scoring import ScoredSample
@@ -61,12 +62,7 @@ def baseline_of(named: Path | None, store: SealedStore, suite: str, home: Path, 
     if found is None:
         return None
     stored, results = found
-    file = home / f"baseline-{stored.results[:12]}.jsonl"
-    try:
-        replace_file(file, results.decode())
-    except OSError as error:
-        raise Failure(f"{file}: can't be written: {error.strerror or error}") from error
-    return Baseline(file, stored)
+    return Baseline(written(home, stored, results), stored)
 
 
 def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: Path) -> Baseline:

@@ -93,6 +93,13 @@ class StoredRuns:
                 return run, results
         return None
 
+    async def by_hash(self, suite: str, start: str) -> tuple[StoredRun, bytes] | None:
+        """The last run whose results' hash begins so, with its results; None also where several hashes do."""
+        found = [run for run in await self.of(suite) if run.results.startswith(start)]
+        if len({run.results for run in found}) != 1 or (results := await self.results(found[-1])) is None:
+            return None
+        return found[-1], results
+
     async def results(self, run: StoredRun) -> bytes | None:
         """The run's results, None where they are gone."""
         (held,) = await self._results.get_many([run.results])

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from rampgate.local.model.server import Running
-from rampgate.suite.kept import KeptFile
+from rampgate.store.sealed import SealedStore
+from rampgate.store.sqlite_file import FileShelf
 from rampgate.suite.tracing import receiver as module
 from rampgate.suite.tracing.receiver import SpanReceiver
 from schemas.checks.suite import Candidate
@@ -71,7 +72,7 @@ def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> I
 def traces(folder: Path, told: dict[str, Any]) -> list[dict[str, Any]]:
     """The traces of a run's results, in their order."""
     lines = [json.loads(line) for line in Path(told["results"]).read_text().splitlines()]
-    store = KeptFile(folder / ".rampgate" / "store.db")
+    store = SealedStore(FileShelf(folder / ".rampgate" / "store.db"))
     try:
         names = [line["trace"]["hash"] for line in lines]
         found = asyncio.run(store.kind("traces", 1 << 24).get_many(names))

@@ -1,0 +1,83 @@
+"""Reads a suite with all that stands beside it: the registry of its judges, and where its store and results are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from evalcore.registry.judge import Judge
+from evalcore.registry.registry import Registry
+from evalcore.suite.pairwise.question import NotComparing, PairJudge, pair_judge
+from evalcore.yaml.suggestions import UnknownJudge
+from rampgate.ci_gate.asked import registry_of
+from rampgate.ci_gate.inputs import BadFile
+from rampgate.console import Failure
+from rampgate.settings import Settings
+from rampgate.settings_sources import load_settings
+from rampgate.store.place import Place, place_of
+from rampgate.store.sqlite_file import STORE
+from rampgate.suite.dataset_cases import dataset_cases
+from rampgate.suite.runs.pairs import OF_ANSWERS
+from rampgate.suite.scoring import Rubric
+from rampgate.suite.suite_files import Suite, read_suite
+from schemas.checks.suite import SuiteFile
+
+FOLDER: Final = ".rampgate"
+"""Beside the suite's file: its store, and results without another place."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A suite, its judges, what scores its answers, and those judges that are asked about pairs. Results and the store
+    are in `home`, beside its file, also where the candidate is a pull request's."""
+
+    settings: Settings
+    suite: Suite
+    judges: list[Judge]
+    rubric: Rubric
+    comparing: list[PairJudge]
+    home: Path
+    place: Place
+
+    def results_file(self, *, smoke: bool) -> Path:
+        """Where a run of this configuration leaves its results."""
+        kind = "smoke" if smoke else "full"
+        return self.home / f"{self.suite.file.suite}-{self.suite.configuration[:12]}-{kind}.jsonl"
+
+
+def open_suite(
+    path: Path, configs: Path | None, store: str | None, proposed: Path | None = None, *, judged: bool = True
+) -> Opened:
+    """Returns the suite; without its judges where nothing is `judged`. `proposed`: the folder that the candidate is
+    taken from. Raises Failure."""
+    settings = load_settings({"configs": configs})
+    try:
+        suite = read_suite(path, partial(dataset_cases, settings), proposed)
+    except BadFile as error:
+        raise Failure(str(error)) from error
+    asked = suite.file.judges or suite.file.pairwise
+    registry = registry_of(settings, suite.file.vertical) if asked and judged else None
+    judges = _judges(suite.file, registry)
+    rubric = Rubric(judges, suite.checks, registry.manifest.get("schema", {}) if registry is not None else {})
+    home = path.parent / FOLDER
+    place = place_of(store, home / STORE, settings)
+    return Opened(settings, suite, judges, rubric, _comparing(suite.file, registry), home, place)
+
+
+def _judges(file: SuiteFile, registry: Registry | None) -> list[Judge]:
+    if registry is None:
+        return []
+    try:
+        return [registry.judge(name, file.vertical) for name in file.judges]
+    except UnknownJudge as error:
+        raise Failure(f"judges: {error}") from error
+
+
+def _comparing(file: SuiteFile, registry: Registry | None) -> list[PairJudge]:
+    try:
+        named = [registry.judge(name, file.vertical) for name in file.pairwise] if registry is not None else []
+        return [pair_judge(judge, OF_ANSWERS) for judge in {judge.id: judge for judge in named}.values()]
+    except (UnknownJudge, NotComparing) as error:
+        raise Failure(f"pairwise: {error}") from error

@@ -1,0 +1,53 @@
+"""Finds a run that a command names: a file of results, or a run in a suite's store."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agents.ports import Unavailable
+from rampgate.console import Failure, run
+from rampgate.registry.file_writer import replace_file
+from rampgate.store.sealed import SealedStore
+from rampgate.suite.runs.stored import StoredRun, StoredRuns
+
+HASH: Final = re.compile(r"[0-9a-f]{6,64}")
+"""The beginning of a run's hash."""
+SHOWN: Final = 5
+
+
+def named_run(told: str, store: SealedStore, suite: str, home: Path, *, smoke: bool) -> tuple[Path, StoredRun | None]:
+    """Returns the file, or the stored run's results, written into `home`, with the run. A label names the last run with
+    it that passed, a hash's beginning (6 digits or more) the run with these results. Raises Failure."""
+    if Path(told).is_file():
+        return Path(told), None
+    runs = StoredRuns(store)
+    try:
+        found = run(partial(runs.last_passed, suite, told, smoke=smoke))
+        if found is None and HASH.fullmatch(told):
+            found = run(partial(runs.by_hash, suite, told))
+        if found is None:
+            known = run(partial(runs.of, suite))[-SHOWN:]
+    except Unavailable as error:
+        raise Failure(f"{told}: the store can't be read: {error}") from error
+    if found is None:
+        last = "; ".join(f"{one.results[:12]} ({one.label or 'no label'}, {one.verdict}, {one.at})" for one in known)
+        raise Failure(
+            f"{told[:200]}: no file, no label of a run of {suite} that passed, and no run's hash; "
+            + (f"the last ones are {last}" if known else "its store has no run")
+        )
+    stored, results = found
+    return written(home, stored, results), stored
+
+
+def written(home: Path, stored: StoredRun, results: bytes) -> Path:
+    """The file that these results are written to. Raises Failure."""
+    file = home / f"run-{stored.results[:12]}.jsonl"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        replace_file(file, results.decode())
+    except OSError as error:
+        raise Failure(f"{file}: can't be written: {error.strerror or error}") from error
+    return file
