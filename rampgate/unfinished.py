@@ -43,7 +43,12 @@ class Part:
             return earlier.encode()
         self.held[key] = value.decode()
         if self.file is not None:
-            os.write(self.file, f"{json.dumps([self.name, key, value.decode()])}\n".encode())
+            try:
+                _append(self.file, f"{json.dumps([self.name, key, value.decode()])}\n".encode())
+            except OSError as error:
+                # The run itself goes on. What comes later is not kept either: what is kept has no gap.
+                self.file = None
+                sys.stderr.write(f"no more is kept for a run that goes on after this one: {error.strerror or error}\n")
         return None
 
 
@@ -101,7 +106,12 @@ def unfinished(
         return
     path, file, began = opened
     try:
-        held, began = _read(file, began, now())
+        try:
+            held, began = _read(file, began, now())
+        except OSError as error:
+            _told(path, error)
+            yield Unfinished(now())
+            return
         work = Unfinished(began, path, file, held)
         if work.answers:
             at = datetime.fromtimestamp(began, UTC).isoformat(timespec="minutes")
@@ -129,7 +139,7 @@ def _opened(beside: Path, inputs: str, now: Callable[[], float]) -> tuple[Path, 
                 other.unlink(missing_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
-        sys.stderr.write(f"{path}: can't be written, so a run that is killed begins anew: {error.strerror}\n")
+        _told(path, error)
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,13 +167,23 @@ def _read(file: int, began: float, now: float) -> tuple[dict[str, dict[str, str]
         except ValueError:
             continue
         held.setdefault(part, {})[key] = value
-    os.write(file, b"\n")  # what a kill cut off stays a line of its own
+    _append(file, b"\n")  # what a kill cut off stays a line of its own
     return held, known
 
 
 def _begin(file: int, began: float) -> None:
     os.ftruncate(file, 0)
-    os.write(file, f"{began!r}\n".encode())
+    _append(file, f"{began!r}\n".encode())
+
+
+def _append(file: int, content: bytes) -> None:
+    """Write all of it: a disk that is nearly full takes a part, and says so at the next. Raises OSError."""
+    while content:
+        content = content[os.write(file, content) :]
+
+
+def _told(path: Path, error: OSError) -> None:
+    sys.stderr.write(f"{path}: can't be written, so a run that is killed begins anew: {error.strerror or error}\n")
 
 
 def _number(head: bytes) -> float | None:

@@ -161,8 +161,10 @@ def export_turns(settings: Settings, options: Options) -> int:
         except Unavailable as error:
             raise Failure(str(error)) from error
         except OSError as error:
-            where_to = f"--output: {options.output}" if options.output else "stdout"
-            raise Failure(f"{where_to}: can't be written: {error}") from error
+            why = f"can't be written: {error.strerror or error}"
+            if options.output is None:
+                raise Failure(f"stdout: {why}") from error
+            raise Failure(f"--output: {options.output}: {why}; once it can, the same command goes on") from error
     summary = {
         "vertical": owner.name, "project": owner.project, **export.query(written),
         "lines": written.lines, "pages": written.pages, "without_text": written.without_text,

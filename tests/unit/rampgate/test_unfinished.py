@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from rampgate.unfinished import LONGEST, Unfinished, unfinished
+from rampgate.unfinished import LONGEST, Part, Unfinished, unfinished
 
 INPUTS = ("drift", [("helpfulness", "v1")])
 
@@ -93,3 +94,17 @@ async def test_where_nothing_can_be_written_the_run_goes_on_without(
 async def test_a_failure_before_any_answer_leaves_no_file(tmp_path: Path) -> None:
     await killed(tmp_path / "drift-baseline.jsonl")
     assert files(tmp_path) == []
+
+
+async def test_on_a_full_disk_the_run_goes_on_and_says_once_that_no_more_is_kept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = os.open("/dev/full", os.O_WRONLY)
+    part = Part("run 0", file)
+    for key in "abc":
+        await part.put(key, key.encode())
+    os.close(file)
+    assert await part.get_many(["a", "b", "c"]) == [b"a", b"b", b"c"], "this run asks nothing twice"
+    told = capsys.readouterr().err
+    assert told.count("no more is kept") == 1
+    assert "No space left on device" in told

@@ -14,6 +14,27 @@ from rampgate.export.writing import to_file
 from tests.root import ROOT
 
 
+@pytest.mark.parametrize("what", ["turns", "pairs"])
+def test_pf9_ac12_an_export_on_a_full_disk_ends_with_an_error_and_goes_on_where_there_is_room(
+    what: str, tmp_path: Path
+) -> None:
+    """Wherever the disk is full: no line without a record, none doubled or missing, and the same bytes in the end."""
+    program = [sys.executable, "-m", "tests.unit.rampgate.export.full_disk", what, str(tmp_path)]
+    told = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
+    assert told.returncode == 0, told.stderr
+    *runs, whole = [json.loads(line) for line in told.stdout.splitlines()]
+    assert (whole["said"], whole["full"]["final"]) == ("", True)
+    assert len(runs) > 10
+    for run in runs:
+        assert run["said"] == "File too large", run
+        assert (run["full"]["final"], run["full"]["uncovered"]) == (False, 0), run
+        end = run["end"]
+        assert (run["again"], end["final"], end["uncovered"], end["hidden"]) == (0, True, 0, []), run
+        assert (end["sha256"], end["records"]) == (whole["end"]["sha256"], whole["end"]["records"]), run
+        assert end["sent"] - end["records"] in (0, 1), "only the page on its way is read, and recorded, twice"
+    assert any(run["full"]["lines"] for run in runs), "some keep what they have"
+
+
 class Failed(Exception):
     pass
 
