@@ -6,15 +6,13 @@ import sys
 from collections.abc import Mapping
 
 from evalcore.lint.bindings import BINDINGS
-from evalcore.lint.canaries import CANARIES
 from evalcore.lint.categories import CATEGORIES, SELECTIONS
 from evalcore.lint.check import Check
 from evalcore.lint.composites import COMPOSITES
 from evalcore.lint.dataset import ITEMS, SAMPLING
-from evalcore.lint.drift import DRIFT, NOISE
-from evalcore.lint.enforcement import ADJUDICATIONS, ENFORCEMENT
+from evalcore.lint.drift import CANARIES, DRIFT, NOISE
+from evalcore.lint.enforcement import ADJUDICATIONS, ENFORCEMENT, GATE_PATHS
 from evalcore.lint.filters import ARCHETYPES, FILTERS
-from evalcore.lint.gate_paths import GATE_PATHS
 from evalcore.lint.limits import SCALES
 from evalcore.lint.names import IDENTITY, NAMES, PATHS, SIZE
 from evalcore.lint.provenance import AGREEMENT, CADENCE, PROVENANCE

@@ -1,5 +1,5 @@
-"""Checks who may let a failing judge only warn, by an audited override, and who may say of an item what a judge does
-not (PC5 §5.2)."""
+"""Checks which gates a change triggers, who may let a failing judge only warn, by an audited override, and who may say
+of an item what a judge does not (PC5 §5.2, §5.5)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from evalcore.lint.check import Find, Subject
 from evalcore.lint.names import is_unread
 from evalcore.registry.enforcement import BLOCK, DEFAULTS, WARN, permits
 from evalcore.registry.files import AnyRule, RegistryFiles
+from evalcore.registry.gate_paths import fits, triggered
 from evalcore.registry.judge import judge_version
 from evalcore.yaml.findings import Finding, Severity
 from evalcore.yaml.loader import FieldPath, Parsed
 from evalcore.yaml.suggestions import near_miss
 from schemas.judges import Enforcement, Milestone, ScoreType, judge_id
-from schemas.manifests import LONGEST_OVERRIDE, Adjudication, AdjudicationsFile, Override, OverridesFile
+from schemas.manifests import LONGEST_OVERRIDE, Adjudication, AdjudicationsFile, GatePathsFile, Override, OverridesFile
 
 ENFORCEMENT = Subject("Enforcement", "PC5 §5.2")
 ADJUDICATIONS = Subject("Adjudications", "PC5 §5.2")
+GATE_PATHS = Subject("Which gates a change triggers", "PC5 §5.5")
+_NAME, _DEPTHS = "\x01", ("\x01", "\x01/\x01")
+"""A name that nobody writes, and what `**` may stand for."""
 
 
 def _overrides(files: RegistryFiles) -> Iterator[tuple[Parsed[OverridesFile], FieldPath, str, Override]]:
@@ -161,3 +165,46 @@ def adjudication_in_use(files: RegistryFiles, find: Find) -> Iterator[Finding]:
             yield find(
                 parsed, (*path, "judge_version"), message, "see what it says now, and adjudicate that, or remove it"
             )
+
+
+@GATE_PATHS.error()
+def path_pattern_decides(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """Each pattern decides about some path: none before it fits all that it fits."""
+    if files.gate_paths is None:
+        return
+    earlier: list[str] = []
+    for place, pattern in _patterns(files.gate_paths.model):
+        samples = [pattern.replace("**", depth).replace("*", _NAME) for depth in _DEPTHS]
+        covering = next((one for one in earlier if all(fits(one, sample) for sample in samples)), None)
+        if covering is not None:
+            message = f"{pattern!r} never decides, since {covering!r} comes first and fits the same paths"
+            yield find(files.gate_paths, place, message, "move it above that, or remove it")
+        earlier.append(pattern)
+
+
+@GATE_PATHS.error()
+def judges_trigger_every_gate(files: RegistryFiles, find: Find) -> Iterator[Finding]:
+    """A change of a judge or of the manifest triggers every gate: it changes what every gate says. The registry's path
+    has to begin at the repository's root, as CI names it."""
+    if files.gate_paths is None:
+        return
+    shown = [rule.document.file for _, _, rule in files.every_rule()]
+    shown += [files.manifest.document.file] if files.manifest is not None else []
+    places = {pattern: place for place, pattern in _patterns(files.gate_paths.model)}
+    told = set()
+    for file in shown:
+        found = triggered(file, files.gate_paths.model)
+        if file.startswith(("/", "..")) or found.rule in told or set(found.gates) == set(Milestone):
+            continue
+        told.add(found.rule)
+        gates = ", ".join(found.gates) or "no gate"
+        message = f"{file} triggers {gates}, since {found.rule!r} is the first pattern that fits it"
+        fix = "write a pattern for judges and the manifest above that, with all three gates"
+        yield find(files.gate_paths, places[found.rule], message, fix)
+
+
+def _patterns(table: GatePathsFile) -> Iterator[tuple[FieldPath, str]]:
+    """Yields (place, pattern) in the order in which they are asked."""
+    for number, one in enumerate(table.paths):
+        for place, pattern in enumerate(one.files):
+            yield ("paths", number, "files", place), pattern
