@@ -3,12 +3,15 @@ tell."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
-from rampgate.suite.check.stored import Hits, answer_hits, judge_hits, turnarounds, verdict_seconds
-from rampgate.suite.runs.stored import StoredRun
+from rampgate.suite.check.stored import Fresh, Hits, answer_hits, fresh_runs, judge_hits, turnarounds, verdict_seconds
+from rampgate.suite.runs.stored import StoredRun, StoredRuns
 
 RUN = StoredRun("desk", "2026-11-21T10:00:00.000+00:00", "", "pass", "full", "c", "r", asked=10, kept=0)
 
@@ -38,3 +41,57 @@ def test_a_run_of_an_earlier_release_does_not_count_as_one_without_hits() -> Non
     assert judge_hits(runs) == Hits(15, 40)
     assert judge_hits(runs).ratio == pytest.approx(0.375)
     assert judge_hits([RUN]).ratio is None
+
+
+class Held:
+    """A store's results: of each run so many cases, whose traces begin with the run's name or the given one."""
+
+    async def results(self, run: StoredRun) -> bytes | None:
+        if run.results.startswith("gone"):
+            return None
+        lines: list[dict[str, Any]] = [
+            {"case_id": f"c{n}", "slices": [], "sample": 1, "scores": {"ok": 1.0}, "trace": {"hash": f"{run.label}{n}"}}
+            | {"versions": {"ok": run.commit or "v1"}}
+            for n in range(4)
+        ]
+        return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+def stored(name: str, number: int, **changes: Any) -> StoredRun:
+    """`label` is what traces begin with, `commit` the version of the check."""
+    at = f"2026-11-21T10:00:{number:02}.000+00:00"
+    return replace(RUN, results=name, at=at, **{"label": name, **changes})
+
+
+def found(*runs: StoredRun) -> Fresh:
+    fresh = asyncio.run(fresh_runs(cast(StoredRuns, Held()), runs, "ok"))
+    assert fresh is not None
+    return fresh
+
+
+def names(fresh: Fresh) -> list[str]:
+    return [run.results for run, _ in fresh.runs]
+
+
+def test_runs_count_as_drawn_apart_where_all_their_answers_were_made_anew() -> None:
+    runs = [
+        stored("part-kept", 1, kept=5),
+        stored("not-telling", 2, kept=None),
+        stored("other-candidate", 3, configuration="d"),
+        stored("other-check", 4, commit="v2"),
+        stored("incomplete", 5, verdict="incomplete"),
+        stored("gone", 6),
+        stored("first", 7),
+        stored("first-again", 8, label="first"),
+        stored("last", 9),
+    ]
+    fresh = found(*runs)
+    assert names(fresh) == ["first-again", "last"], "one of two that have the same answers"
+    assert fresh.reference.results == "last"
+
+
+def test_the_last_of_main_that_passed_is_taken_before_later_runs_and_a_full_one_before_a_smoke_run() -> None:
+    main, failed = stored("m", 1, label="main"), stored("f", 2, label="main", verdict="fail")
+    assert found(main, failed, stored("branch", 3)).reference == main
+    assert found(stored("full", 1), stored("smoke", 2, set="smoke")).reference.set == "full"
+    assert asyncio.run(fresh_runs(cast(StoredRuns, Held()), [stored("gone", 1)], "ok")) is None

@@ -1,0 +1,144 @@
+"""Pull requests from end to end by `suite run`, against main's last run that passed, each answer drawn anew: those that
+change nothing are seldom blocked, and a planted drop is found as often as predicted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from evalcore.drift.scale import Scale
+from evalcore.suite.gates import judge
+from evalcore.suite.pairing import paired
+from evalcore.suite.power import Drawn, errors_of, slice_power
+from rampgate.cli import app
+from rampgate.local.model.server import Running
+from rampgate.suite.result_files import read_run
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_commands import suite_folder
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+EACH = 40
+DROP = 0.15
+AGENT = f"""
+import random
+from pathlib import Path
+
+PROMPT = Path(__file__).with_name("prompt.md").read_text().strip()
+STATE = Path("STATE_FOLDER")
+
+
+def answer(case):
+    name = case["input"]
+    asked = STATE / f"{{PROMPT}} {{name}}"
+    with asked.open("a") as log:
+        log.write(".")
+    chance = random.Random(name).betavariate(6.4, 1.6)
+    if PROMPT.startswith("worse") and name.startswith("a"):
+        chance -= {DROP}
+    drawn = random.Random(f"{{PROMPT}} {{name}} {{asked.stat().st_size}}").random()
+    return "good" if drawn < chance else "bad"
+"""
+"""An agent that gets each case right by a chance of the case's own. No answer is one of before, whoever asks: the
+prompt's text, which alone differs, says nothing of how good it is, but where it is worse."""
+
+
+@dataclass
+class Desk:
+    """The agent's repository, with its suite of two slices."""
+
+    folder: Path
+    path: Path
+
+    def main(self, number: int) -> dict[str, Any]:
+        """Main's run after its next commit."""
+        self._say(f"main {number}")
+        git(self.folder, "commit", "-qam", f"main {number}")
+        return self._ran("--label", "main", "--commit", git(self.folder, "rev-parse", "HEAD").strip())
+
+    def pull_request(self, prompt: str) -> dict[str, Any]:
+        """The run of a branch whose prompt alone is another one, asked from scratch."""
+        self._say(prompt)
+        found = self._ran("--out", str(self.folder.parent / "branch.jsonl"))
+        assert found["answers"] == {"asked": 6 * EACH, "kept": 0, "failed": 0}
+        assert found["baseline"]["label"] == "main"
+        return found
+
+    def _say(self, prompt: str) -> None:
+        (self.folder / "prompt.md").write_text(prompt)
+
+    def _ran(self, *arguments: str) -> dict[str, Any]:
+        done = CliRunner().invoke(app, ["suite", "run", str(self.path), *arguments, "--json"])
+        assert done.exit_code in (0, 1), (done.exception, done.output)
+        found: dict[str, Any] = json.loads(done.stdout)
+        assert done.exit_code == (found["verdict"] == "fail")
+        return found
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def desk(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    with suite_folder(tmp_path, model, monkeypatch) as folder:
+        (tmp_path / "state").mkdir()
+        cases = [
+            case(number, input=f"{'ab'[number % 2]}{number}", tags=["ab"[number % 2]]) for number in range(2 * EACH)
+        ]
+        agent = AGENT.replace("STATE_FOLDER", str(tmp_path / "state"))
+        candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
+        path = written(folder, cases, agent, candidate=candidate, samples=3)
+        (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
+        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "begun")):
+            git(folder, *words)
+        yield Desk(folder, path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_ten_pull_requests_that_change_nothing_are_seldom_blocked(desk: Desk) -> None:
+    desk.main(0)
+    found = []
+    for number in range(1, 11):
+        found.append(desk.pull_request(f"change {number}"))
+        desk.main(number)
+    blocked = sum(one["verdict"] == "fail" for one in found)
+    asked_again = sum(bool(one["comparison"]["confirmation"]["found"]) for one in found)
+    print(f"{blocked} of {len(found)} blocked, {asked_again} asked again")
+    assert all(one["comparison"]["confirmation"]["why_not"] is None for one in found)
+    assert blocked <= stats.binom.ppf(0.99, len(found), 0.07)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_a_planted_drop_is_found_in_pull_requests_as_often_as_predicted(desk: Desk) -> None:
+    desk.main(0)
+    found, predicted, drawn = 0, [], Drawn()
+    for number in range(1, 21):
+        told = desk.pull_request(f"worse {number}")
+        reasons = told["comparison"]["reasons"]
+        found += any((one["code"], one["slice"]) == ("slice_regressed", "a") for one in reasons)
+        sides = [read_run(Path(name)) for name in (told["baseline"]["results"], told["results"])]
+        pairs = paired(sides[0], sides[1], "is_good", Scale(0.0, 1.0, whole=False))
+        errors = errors_of([one for one in pairs.pairs if "a" in one.slices], judge(pairs).comparison.slices["a"])
+        assert errors is not None
+        predicted.append(slice_power(errors, EACH, DROP, drawn).confirmed_found)
+        desk.main(number)
+    share = float(np.mean(predicted))
+    print(f"{found} of {len(predicted)} found, {share:.3f} predicted")
+    assert stats.binom.ppf(0.005, len(predicted), share) <= found <= stats.binom.ppf(0.995, len(predicted), share)
+    checked = CliRunner().invoke(app, ["suite", "check", str(desk.path), "--drop", str(DROP), "--json"])
+    of_slice = {one["slice"]: one for one in json.loads(checked.stdout)["simulated"]["slices"]}["a"]
+    print(f"by the check {of_slice['shipped']['ratio']:.3f} found, {of_slice['predicted_shipped']:.3f} predicted")
+    assert of_slice["shipped"]["ratio"] == pytest.approx(share, abs=0.1)
