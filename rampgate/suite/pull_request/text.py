@@ -48,10 +48,13 @@ def comment_text(told: Mapping[str, Any], mark: Mark, longest: int = LONGEST) ->
 
 def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
     if (left := told["left"]) is not None:
-        rest = f"{left['answers']:,} answers and {left['scores']:,} scores are left; the next run goes on with them"
+        pairs = f", {left['pairs']:,} pairs" if left.get("pairs") else ""
+        rest = (
+            f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left; the next run goes on with them"
+        )
         yield Section("Incomplete", notes=[left["why"], rest])
     if told["comparison"] is not None:
-        yield from comparison_report(told["comparison"], "", None, told["canary_plan"]).sections
+        yield from comparison_report(told["comparison"], "", None, told).sections
     else:
         words = "There is no baseline yet: the run is held against nothing. `--label main` makes a run one."
         answers = f"{told['answers']['failed']:,} of {told['cases'] * told['samples']:,} answers failed"

@@ -304,3 +304,15 @@ def test_a_first_run_says_that_it_is_held_against_nothing(host: FakeGitHub, tmp_
     assert body.splitlines()[1] == "## ✅ Suite desk, full set: no regression"
     assert "held against nothing" in body
     assert "0 of 6 answers failed" in body
+
+
+def test_a_run_that_passed_tells_its_canary_plan_and_what_judges_say_of_pairs(host: FakeGitHub, tmp_path: Path) -> None:
+    path = written(tmp_path / "suite")
+    ran(path, "--label", "main")
+    pairs = {"wins": 3, "ties": 1, "losses": 0, "unanswered": 0, "position_bias": 0.25, "calls": 8}
+    told = ran(path) | {"pairwise": {"helpfulness": pairs}}
+    assert told["canary_plan"]
+    text = comment_text(told, MARK)
+    assert "each pair in both orders" in text
+    assert re.search(r"helpfulness *\\?\| *3 *\| *1 *\| *0 *\| *0 *\| *25", text), text
+    assert "Canary plan" in text
