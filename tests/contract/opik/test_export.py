@@ -6,6 +6,7 @@ On real Kafka: `tests/stream/test_export_audit.py`.
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ import orjson
 import pytest
 
 from agents.ports import Unavailable
-from rampgate.export import command
+from rampgate.export import command, writing
 from rampgate.export.command import Options, export_turns
 from rampgate.export.writing import Written
 from rampgate.local.opik.server import start
@@ -269,6 +270,27 @@ async def test_bad_input_ends_with_2_and_what_to_do(rig: Rig, sink: Sink, tmp_pa
     }
     for told, ran in bad.items():
         assert (ran.code, ran.out, told in ran.err) == (2, "", True), ran.err
+
+
+async def test_a_full_disk_ends_the_command_with_what_to_do_and_it_goes_on(
+    rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record is there before the lines; of the page the last record counts."""
+
+    def full(found: object) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    await add(rig, "r", 5)
+    file = tmp_path / "out.jsonl"
+    with monkeypatch.context() as patched:
+        patched.setattr(writing, "encoded", full)
+        ran = await export(rig, "--output", str(file))
+    assert (ran.code, ran.out, file.exists()) == (2, "", False)
+    assert "out.jsonl: can't be written: No space left on device; once it can, the same command goes on" in ran.err
+    assert len(sink.records) == 1
+    assert (await export(rig, "--output", str(file))).code == 0
+    assert [one["response_id"] for one in lines(file.read_text())] == ["r"]
+    assert [record["query"]["page"] for record in sink.records] == [1, 1]
 
 
 async def test_a_vertical_is_read_with_its_own_key_alone(rig: Rig, sink: Sink) -> None:
