@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.scale import Scale
-from evalcore.suite.comparison import Numbers
+from evalcore.suite.comparison import ROUNDING, Numbers
 from evalcore.suite.results import Gone, Run
 
 VALUES = 32
@@ -86,7 +86,7 @@ class SuiteCases:
         """The same truths where each case's mean is lower by `drop`, as far as the scale goes; and by how much it is.
         Some answers turn into the worst, so that a rate falls by the drop."""
         above = truths @ self.values - self.scale.low
-        share = np.minimum(np.divide(drop, above, out=np.ones_like(above), where=above > 0), 1.0)
+        share = np.minimum(drop / np.maximum(above, ROUNDING), 1.0)
         lower = truths * (1 - share[..., None])
         lower[..., int(np.argmin(self.values))] += share
         return lower, above * share

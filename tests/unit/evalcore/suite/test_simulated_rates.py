@@ -125,3 +125,11 @@ def test_twenty_slices_of_a_hundred_cases_are_as_documented() -> None:
     assert 0.3 < told[PULL_REQUEST].plain.ratio < 0.5
     assert told[PULL_REQUEST].shipped.ratio <= 0.07
     assert not any(one.missed for one in found.detections)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_a_suite_whose_cases_never_differed_raises_no_alarm(rate: float) -> None:
+    found = simulate(suite(2, 40, rate=lambda rng: rate), RULES, 200)
+    assert not any(one.above for one in found.alarms)
+    assert not any(one.missed for one in found.detections), "where all fail there is no room for a drop"
