@@ -20,6 +20,7 @@ from benchmarks import (
     scaling,
     scores,
     start,
+    suites,
     throughput,
     verdicts,
 )
@@ -34,6 +35,7 @@ ALONE: dict[str, Callable[[Options], dict[str, Any]]] = {
     "candidate": candidate.run,
     "verdicts": verdicts.run,
     "scores": scores.run,
+    "suites": suites.run,
     "live": memory.live,
     "flat": flat.run,
 }

@@ -309,6 +309,28 @@ def scores(found: Found) -> list[str]:
     return [*table(head, rows), "", f"Medians of {found['rounds']} rounds; of memory the most."]
 
 
+def suites(found: Found) -> list[str]:
+    goals, rows = found["goals"], []
+    for cases, one in found["measured"].items():
+        ratio = one["cold_seconds"] / one["bound"]
+        rows.append(
+            [
+                f"{int(cases):,} cases", f"{one['bound']:.1f} s", f"**{one['cold_seconds']:.1f} s** ({ratio:.2f} ×)",
+                f"{one['cold_cpu']:.1f} s", f"{one['warm_seconds']:.2f} s", f"{one['mib']:,.0f} MiB",
+            ]
+        )  # fmt: skip
+    small, *_, middle, large = found["measured"].values()
+    head = ["", "calls × latency ÷ at once", "cold", "CPU", "again, all kept", "memory"]
+    return [
+        *table(head, rows),
+        "",
+        f"{found['samples']} samples, {found['judges']} judges of {found['latency'] * 1000:g} ms, {found['at_once']} "
+        f"calls at once; whole processes, medians. Goals: cold within {goals['ratio']:g} ×; 50 cases again under "
+        f"{goals['warm_seconds']:g} s (**{small['warm_seconds']:.2f} s**); memory of 2,000 cases at most "
+        f"{goals['memory_ratio']:g} × that of 200 (**{large['mib'] / middle['mib']:.2f} ×**).",
+    ]
+
+
 TABLES: dict[str, Callable[[Found], list[str]]] = {
     "throughput": throughput,
     "profile": profile,
@@ -324,6 +346,7 @@ TABLES: dict[str, Callable[[Found], list[str]]] = {
     "candidate": candidate,
     "verdicts": verdicts,
     "scores": scores,
+    "suites": suites,
 }
 TITLES = {
     "throughput": "Events a second, side by side",
@@ -340,4 +363,5 @@ TITLES = {
     "candidate": "Candidate and judges side by side",
     "verdicts": "Verdicts",
     "scores": "Checks of score files",
+    "suites": "Suites",
 }

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from evalcore.gates.evaluate import scorer_for
 from evalcore.judges.evaluator import Task
 from evalcore.registry.judge import Judge, digest
 from evalcore.scoring.answers import Judgement
@@ -18,10 +17,10 @@ from evalcore.scoring.calls import Spend
 from evalcore.scoring.items import Item
 from evalcore.scoring.runner import Scorer
 from rampgate.console import Failure
+from rampgate.judging import scorer_of
 from rampgate.progress import progress
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.unfinished import Unfinished, unfinished
-from rampgate.worker.gates import call_limits
 
 NO_MODEL = "no judges' model is configured: RAMPGATE_MODEL_URL, or --model URL"
 
@@ -60,8 +59,7 @@ async def asking(
     spend = Spend()
     spend.expected = total
     known = [what, settings.model_url, [(one.id, one.version) for one in judges], [digest(one.source) for one in items]]
-    key = revealed(settings.model_key)
-    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+    async with scorer_of(settings) as scorer:
         if scorer is None:
             raise Failure(NO_MODEL)
         with unfinished(beside, known, *inputs) as work, progress(what, unit="questions", spend=spend):

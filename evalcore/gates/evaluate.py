@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 if TYPE_CHECKING:
     import httpx
+
+    from evalcore.scoring.chat_model import Client
 
 
 IN_THE_CLEAR = "RAMPGATE_ALLOW_PLAINTEXT"
@@ -150,7 +152,7 @@ async def score_gate(
 @asynccontextmanager
 async def scorer_for(
     model: Model | None = None,
-    client: httpx.AsyncClient | None = None,
+    client: Client | None = None,
     cache: ScoreCache | None = None,
     limits: CallLimits | None = None,
     *,
@@ -181,12 +183,10 @@ async def scorer_for(
         raise ValueError(
             f"RAMPGATE_MODEL_URL: the key would be sent in the clear; use https, or set {IN_THE_CLEAR}=true"
         )
-    used = client or BoundedClient(limits.at_once, limits.call_seconds)
-    try:
-        yield Scorer(model_at(url, used, key), cache, limits, words=words)
-    finally:
+    async with AsyncExitStack() as stack:
         if client is None:
-            await used.aclose()
+            client = await stack.enter_async_context(BoundedClient(limits.at_once, limits.call_seconds))
+        yield Scorer(model_at(url, client, key), cache, limits, words=words)
 
 
 def _allowed() -> bool:

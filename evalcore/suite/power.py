@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from evalcore.stats.power import POWER
 from evalcore.suite.comparison import SEED, Comparison, Difference, Numbers
@@ -103,14 +103,14 @@ class Drawn:
     def confirmed(self, errors: Errors, fresh: Errors) -> Numbers:
         """The drop from which on each draw trips a slice, and its fresh samples are worse as well."""
         _, spread = self._spread(fresh.units)
-        sure = float(stats.t.isf(SURE_IN_FRESH / 2, fresh.units - 1))
+        sure = float(special.stdtrit(fresh.units - 1, 1 - SURE_IN_FRESH / 2))
         again = self._seen(fresh, self._again) + sure * _error(fresh) * spread
         return np.maximum(self.plain(errors), again)
 
     def headline(self, errors: Errors) -> Numbers:
         """The drop from which on each draw is worse at the headline's p."""
         spread, _ = self._spread(errors.units)
-        sure = float(stats.t.isf(SURE / 2, errors.units - 1))
+        sure = float(special.stdtrit(errors.units - 1, 1 - SURE / 2))
         return self._seen(errors, self._first) + sure * _error(errors) * spread
 
     def _seen(self, errors: Errors, samples: Numbers) -> Numbers:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from agents.ports import Unauthorized, Unavailable
-from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.golden import GoldenSet
 from evalcore.optimisation.definition import AgentDefinition, digest_of
 from evalcore.optimisation.measuring import Outcome
@@ -24,6 +23,7 @@ from rampgate.asking import NO_MODEL
 from rampgate.ci_gate.asked import registry_of, require_address, require_sealed
 from rampgate.ci_gate.inputs import BadFile, from_opik, read_dataset, read_outputs
 from rampgate.console import Failure, print_json, run
+from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
 from rampgate.optimisation import report
 from rampgate.optimisation.forks import Candidate
@@ -35,7 +35,6 @@ from rampgate.progress import progress
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
 from rampgate.store.place import place_of
-from rampgate.worker.gates import call_limits
 
 FOLDER = "eval/drafts"
 
@@ -143,8 +142,7 @@ def _looped(options: Options, settings: Settings, work: Work, holding: Holding, 
     candidate = Candidate(options.candidate, key) if options.candidate is not None else None
 
     async def loop() -> Run:
-        limits, model_key = call_limits(settings), revealed(settings.model_key)
-        async with scorer_for(cache=kept.scores, limits=limits, url=settings.model_url, key=model_key) as scorer:
+        async with scorer_of(settings, kept.scores) as scorer:
             if scorer is None:
                 raise Failure(NO_MODEL)
             with progress("optimising", unit="questions", spend=spend) as shown:

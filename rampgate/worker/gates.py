@@ -18,10 +18,10 @@ from agents.ports import Ports
 from agents.ramp_steps import RampCounting, answering
 from evalcore import reloading
 from evalcore.canaries.suspensions import Suspensions
-from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.nonce_key import nonce_key
 from evalcore.scoring.opik_model import model_at
 from evalcore.scoring.runner import Scorer
+from rampgate.judging import call_limits
 from rampgate.registry.dataset_check import read_whole
 from rampgate.settings import Settings, revealed
 from rampgate.wiring import Parts
@@ -48,16 +48,6 @@ OUTPUT, INPUT = b"rampgate candidate answer\0", b"rampgate production input\0"
 """What seals are for."""
 CANDIDATE_SECONDS = 600.0
 """A client's limit on one call; the manifest allows less."""
-
-
-def call_limits(settings: Settings) -> CallLimits:
-    return CallLimits(
-        settings.model_calls_at_once,
-        settings.model_calls_per_minute,
-        settings.model_call_seconds,
-        settings.model_patience_seconds,
-        judged_tokens=settings.judged_tokens,
-    )
 
 
 def answer_seal(settings: Settings) -> AnswerSeal:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from agents.ports import Unavailable
-from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.golden import CandidateAnswer
 from evalcore.registry.judge import Judge
 from evalcore.scoring.cache import LARGEST
 from evalcore.scoring.calls import CallFailed, Spend
 from evalcore.scoring.runner import Scorer
 from evalcore.suite.pairwise.question import PairJudge
+from rampgate.judging import scorer_of
 from rampgate.progress import Progress, progress
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.store.sealed import Kept, SealedStore
 from rampgate.suite.candidates.configured import Asking, asking_candidate
 from rampgate.suite.generation import (
@@ -43,7 +43,6 @@ from rampgate.suite.runs.stored import StoredRuns
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, SuiteCase
 from rampgate.suite.tracing.receiver import SpanReceiver, taking_spans
-from rampgate.worker.gates import call_limits
 
 WAITING_FOR_SPANS: Final = 256
 """Answers whose spans may be waited for at once."""
@@ -171,9 +170,7 @@ class Session:
         return progress(f"suite {self.suite.file.suite}", many, unit="answers", spend=None)
 
     def _scorer(self) -> AbstractAsyncContextManager[Scorer | None]:
-        settings, scores = self.settings, self.store.kind("scores", LARGEST)
-        key, limits = revealed(settings.model_key), call_limits(settings)
-        return scorer_for(cache=scores, limits=limits, url=settings.model_url, key=key, words=True)
+        return scorer_of(self.settings, self.store.kind("scores", LARGEST), words=True)
 
     def _generator(
         self, ask: Asking, told: Callable[[Generated], None] = lambda generated: None, tracing: Tracing | None = None

@@ -20,7 +20,6 @@ from aiohttp import web
 
 from evalcore.scoring.bounded_answer import TooLong, bounded
 from rampgate.console import Failure
-from rampgate.http.server import split
 from rampgate.suite.tracing.spans import BadSpans, Span, read, told_by
 from schemas.checks.suite import Candidate
 
@@ -70,11 +69,12 @@ class SpanReceiver:
         app = web.Application()
         app.router.add_post("/v1/traces", self._take)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5, auto_decompress=False)
-        host, number = split(address)
+        host, _, number = address.rpartition(":")
+        host = host.strip("[]")
         await runner.setup()
         try:
             try:
-                await web.TCPSite(runner, host, number).start()
+                await web.TCPSite(runner, host, int(number)).start()
             except OSError as error:
                 told = f"candidate.otlp: can't listen on {address}: {error.strerror or error}; name a free one"
                 raise Failure(told) from error

@@ -17,9 +17,10 @@ from evalcore.scoring.assignments import assign, task_of
 from rampgate.checks.datasets import items_to_judge
 from rampgate.checks.stored_outputs import asked_judges
 from rampgate.cli.jobs.registry.registries import read_registry, tree_of
+from rampgate.judging import call_limits
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
-from rampgate.worker.gates import answer_seal, call_limits
+from rampgate.worker.gates import answer_seal
 from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
 from tests.root import ROOT

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from agents.ports import Unavailable
-from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import golden_sample, vertical_of
 from evalcore.registry import disk
@@ -20,12 +19,12 @@ from rampgate.ci_gate.inputs import BadFile, lines, read_dataset, read_outputs, 
 from rampgate.ci_gate.publish import past_verdicts
 from rampgate.cli.jobs.registry.registries import read_registry, tree_of
 from rampgate.console import Failure, plain, print_json, run
+from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
-from rampgate.settings import Settings, revealed
+from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
-from rampgate.worker.gates import call_limits
 from schemas.judges import Milestone
 
 TOPIC = "topic"
@@ -80,8 +79,8 @@ def compare(asked: Asked) -> int:
         return prepare(Milestone.PRE_RAMP, items, None, registry, asked.vertical)
 
     async def both() -> tuple[Any, Any, list[JudgeChange], list[PastRamp]]:
-        key, today = revealed(settings.model_key), disk.today()
-        async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+        today = disk.today()
+        async with scorer_of(settings) as scorer:
             before, after, found = await compared(old, new, gate_of, scorer, today)
             ramps = await redecided(old, new, past, traces, scorer, today)
             return before.verdict, after.verdict, found, ramps

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
 
 from agents.ports import Unavailable
 from evalcore.gates.baselines import BaselineFile
-from evalcore.gates.evaluate import scorer_for
 from evalcore.gates.gate import Gate, prepare
 from evalcore.gates.golden import GoldenSet, vertical_of
 from evalcore.gates.overrides import Shift, accepted
@@ -35,11 +34,10 @@ from rampgate.ci_gate.respond import origin_of, refuse_strangers, respond
 from rampgate.ci_gate.run import GateRequest, GateRun
 from rampgate.cli.jobs.overrides.override_audit import append, looked_up, read_description
 from rampgate.console import Failure, Format, print_json, run
+from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
-from rampgate.suite.pull_request.gate import joined, word_of
-from rampgate.worker.gates import call_limits
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import VerdictLevel
@@ -75,7 +73,6 @@ class Options:
     baselines: Path | None
     record: bool
     commit: str
-    suite: Path | None
     description: Path | None
     repository: str | None
     pull_request: str
@@ -143,10 +140,6 @@ def decide(options: Options) -> int:
             return await gate_run.run(wanted, read, asking, scorer)
 
     outcome = run(partial(_with_scorer, settings, judge))
-    if options.suite is not None:
-        word = word_of(options.suite, options.commit)
-        verdict = joined(outcome.verdict, word)
-        outcome = replace(outcome, scored=replace(outcome.scored, verdict=verdict), suite=word.about)
     reports.write(outcome)
     if options.record and options.baselines is not None:
         made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, options.commit)
@@ -187,8 +180,7 @@ def _shift(options: Options, registry: Registry, today: date, central: Settings 
 
 
 async def _with_scorer(settings: Settings, judge: Callable[[Scorer | None], Awaitable[GateRun]]) -> GateRun:
-    key = revealed(settings.model_key)
-    async with scorer_for(limits=call_limits(settings), url=settings.model_url, key=key) as scorer:
+    async with scorer_of(settings) as scorer:
         return await judge(scorer)
 
 
@@ -253,7 +245,7 @@ def _check_options(at: Milestone, options: Options) -> None:
     others = (
         ("traces", "judges", "coverage")
         if merging
-        else ("dataset", "candidate", "outputs", "description", "repository", "suite")
+        else ("dataset", "candidate", "outputs", "description", "repository")
     )
     judges = "a dataset and a candidate's outputs to it" if merging else "--traces FILE"
     strange = [f"--{name}" for name in others if getattr(options, name) is not None]
@@ -275,7 +267,5 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure(f"{which}: say of which agent definition: --agent-id ID --agent-version VERSION")
     if options.respond is not None:
         origin_of(options.respond)
-    if options.suite is not None and not options.commit:
-        raise Failure("--suite: say of which commit its run must be: --commit SHA")
     if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

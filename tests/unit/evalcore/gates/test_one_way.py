@@ -31,6 +31,7 @@ from evalcore.scoring.calls import Reply
 from evalcore.scoring.items import items_of
 from evalcore.scoring.runner import Scorer
 from rampgate.cli.jobs.gates import gate_run
+from rampgate.settings import Settings
 from schemas.judges import Milestone
 from schemas.verdicts import Composition, SampleFacts
 from tests.memory_ports import ManualClock, MemoryScoreEvents
@@ -151,10 +152,10 @@ def by_gate_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         registry: Registry, milestone: str, items: list[dict[str, Any]], vertical: str | None, model: Model
     ) -> Told:
         @asynccontextmanager
-        async def scorer(**_: Any) -> AsyncIterator[Scorer]:
+        async def scorer(settings: Settings) -> AsyncIterator[Scorer]:
             yield Scorer(model, MemoryScoreCache())
 
-        monkeypatch.setattr(gate_run, "scorer_for", scorer)
+        monkeypatch.setattr(gate_run, "scorer_of", scorer)
         file = jsonl(tmp_path / "traces.jsonl", *items)
         named = ("--vertical", vertical) if vertical else ()
         with commands(environment(written(tmp_path, CHANGES), "http://nowhere"), monkeypatch):

@@ -327,11 +327,11 @@ def command(drawn: Drawn) -> Iterator[Path]:
         return overrides(drawn)
 
     @asynccontextmanager
-    async def scorer(**_: Any) -> AsyncIterator[Scorer]:
+    async def scorer(settings: Settings) -> AsyncIterator[Scorer]:
         yield Scorer(GateModel(), MemoryScoreCache())
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gate_run, "scorer_for", scorer)
+        patch.setattr(gate_run, "scorer_of", scorer)
         patch.setattr(gate_run, "read_skips", read_skips)
         with commands(environment(written(Path(folder), drawn.changes), "http://nowhere"), patch):
             yield Path(folder)
