@@ -83,7 +83,7 @@ class Dynamo:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(self._run, call))
 
     def _run(self, call: Callable[[DynamoDBClient, DynamoDBStreamsClient], T]) -> T:
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+        from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, SSLError
 
         try:
             if self._made is None:
@@ -91,7 +91,9 @@ class Dynamo:
             return call(*self._made)
         except ClientError as error:
             raise _translated(error, self.table) from error
-        except HTTPClientError as error:
+        except SSLError as error:
+            raise Misconfigured(f"DynamoDB can't be asked: {reason_of(error)}") from error
+        except (HTTPClientError, ConnectionError) as error:  # the latter where no connection comes about
             raise Busy(reason_of(error)) from error
         except (BotoCoreError, ValueError) as error:
             raise Misconfigured(f"DynamoDB can't be asked: {reason_of(error)}") from error

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, ReadTimeoutError, SSLError
 
 from agents.policy import Attributes
 from streams.dynamodb import client
@@ -155,4 +155,28 @@ async def test_what_an_error_of_dynamodb_means(
         await dynamo.call(refused)
     with pytest.raises(Busy):
         await dynamo.call(silent)
+    dynamo.close()
+
+
+async def test_a_dynamodb_that_takes_no_connection_is_out_of_reach_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
+    """The real client; an outage ends no feed, which would wait for a person then."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    dynamo = Dynamo("thumbs", "us-east-1", f"http://127.0.0.1:{unused_tcp_port}", threads=1)
+    with pytest.raises(Busy):
+        await dynamo.latest_stream()
+    dynamo.close()
+
+
+async def test_a_certificate_that_is_not_trusted_is_for_a_person_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.Dynamo, "_clients", lambda self: (None, None))
+    dynamo = Dynamo("thumbs", "us-east-1", None, threads=1)
+
+    def untrusted(*_: object) -> None:
+        raise SSLError(endpoint_url="https://127.0.0.1:1", error="certificate verify failed")
+
+    with pytest.raises(Misconfigured, match="can't be asked"):
+        await dynamo.call(untrusted)
     dynamo.close()
