@@ -96,7 +96,9 @@ def run_suite(options: Options) -> int:
     head = head_of(suite, smoke=options.smoke) | {"commit": commit}
     try:
         if options.plan:
-            held = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
+            held = baseline_of(
+                options.baseline, store, suite.file.suite, out.parent, options.label, smoke=options.smoke
+            )
             try:
                 told = run(partial(session.plan, held.file if held is not None and opened.comparing else None))
             except (BadFile, Unavailable) as error:
@@ -106,7 +108,9 @@ def run_suite(options: Options) -> int:
             found = run(partial(session.generate, spend))
             told = head | answers_written(options.answers, suite.configuration, found, spend)
             return tell_answers(told, as_json=options.as_json)
-        baseline = baseline_of(options.baseline, store, suite.file.suite, out.parent, smoke=options.smoke)
+        baseline = baseline_of(
+            options.baseline, store, suite.file.suite, out.parent, options.label, smoke=options.smoke
+        )
         try:
             doing = (
                 partial(session.run, spend)

@@ -50,15 +50,24 @@ class Baseline:
         }
 
 
-def baseline_of(named: Path | None, store: SealedStore, suite: str, home: Path, *, smoke: bool) -> Baseline | None:
+def baseline_of(
+    named: Path | None, store: SealedStore, suite: str, home: Path, label: str, *, smoke: bool
+) -> Baseline | None:
     """The file named, else main's last run in the store that passed, written into `home`; None where there is none.
-    Raises Failure."""
+    Raises Failure, also where the store has runs and none bears our seal: whoever lacks the key would be held against
+    nothing, and pass. A run that is labelled main's begins anew."""
     if named is not None:
         return Baseline(named)
+    refused = store.refused
     try:
         found = run(partial(StoredRuns(store).last_passed, suite, MAIN, smoke=smoke))
     except Unavailable as error:
         raise Failure(f"the baseline can't be read: {error}; --baseline names a file of results") from error
+    if found is None and store.refused > refused and label != MAIN:
+        raise Failure(
+            f"the store's runs of {suite} have no seal of RAMPGATE_SEAL_KEY, so none can be the baseline: give the key "
+            "that main's run had, name a file of results (--baseline), or run main anew (--label main)"
+        )
     if found is None:
         return None
     stored, results = found

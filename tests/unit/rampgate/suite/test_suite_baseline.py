@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from rampgate.local.model.server import Running
 from rampgate.store.place import Place
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran, refused, suite_folder
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(30)]
@@ -69,24 +70,30 @@ def test_a_full_run_is_not_held_against_a_smoke_run(folder: Path) -> None:
     assert ran(path, "--smoke")["comparison"]["cases"]["compared"] == 10
 
 
-def test_a_run_that_was_put_into_the_store_without_the_secret_is_no_baseline(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(folder, CASES)
-    ran(path, "--label", "main")
-    monkeypatch.setenv("RAMPGATE_SEAL_KEY", "of trusted jobs, long enough to be a secret")
-    assert ran(path)["baseline"] is None
+def damage(folder: Path, *results: object) -> None:
+    """Changes these stored results, all without any."""
+    with sqlite3.connect(folder / ".rampgate" / "store.db") as database:
+        for one in results or ("",):
+            database.execute("UPDATE kept SET value = 'x' || value WHERE key LIKE ?", (f"results:{one}%",))
+    database.close()
 
 
 def test_a_baseline_whose_results_were_changed_is_passed_over(folder: Path) -> None:
     path = written(folder, CASES)
-    ran(path, "--label", "main")
-    with sqlite3.connect(folder / ".rampgate" / "store.db") as database:
-        database.execute("UPDATE kept SET value = 'x' || value WHERE key LIKE 'results:%'")
-    database.close()
+    first = Path(ran(path, "--label", "main")["results"]).read_bytes()
+    prompt(folder, "good as well")
+    second = Path(ran(path, "--label", "main")["results"]).read_bytes()
+    damage(folder, hashlib.sha256(second).hexdigest())
     found = ran(path)
-    assert found["baseline"] is None
+    assert Path(found["baseline"]["results"]).read_bytes() == first
     assert found["refused"] >= 1
+
+
+def test_where_every_baseline_was_changed_nobody_is_held_against_nothing(folder: Path) -> None:
+    path = written(folder, CASES)
+    ran(path, "--label", "main")
+    damage(folder)
+    assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path)
 
 
 def test_a_stored_run_tells_what_it_asked_and_how_long_it_took(folder: Path) -> None:
@@ -115,3 +122,17 @@ def test_a_stored_run_tells_what_it_asked_and_how_long_it_took(folder: Path) -> 
 def test_an_age_is_told_as_a_person_says_it(now: str, told: str) -> None:
     stored = StoredRun("desk", "2026-11-21T10:00:00.000+00:00", "main", "pass", "full", "c", "r")
     assert stored.age(datetime.fromisoformat(now).replace(tzinfo=UTC)) == told
+
+
+def test_who_lacks_the_key_of_mains_run_is_not_held_against_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(folder, CASES)
+    monkeypatch.setenv("RAMPGATE_SEAL_KEY", "k" * 32)
+    ran(path, "--label", "main")
+    prompt(folder, "bad")
+    monkeypatch.setenv("RAMPGATE_SEAL_KEY", "o" * 32)
+    assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path)
+    monkeypatch.delenv("RAMPGATE_SEAL_KEY")
+    assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path)
+    assert ran(path, "--label", "main")["baseline"] is None, "main begins anew under another key"
