@@ -98,6 +98,7 @@ def check_drift(options: Options) -> int:
         raise Failure(
             "give two files of scores, BASELINE CURRENT, or outputs for the judges: --outputs FILE, --seed WORD"
         )
+    _refuse_what_asks(options)
     registry = registry_or_none(options.configs)
     if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
         raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
@@ -108,6 +109,23 @@ def check_drift(options: Options) -> int:
         raise Failure(str(error)) from error
     about = {"baseline": str(options.baseline), "current": str(options.current)}
     return report(checked, options, registry, about)
+
+
+def _refuse_what_asks(options: Options) -> None:
+    """Two files are compared whole: an option that would do nothing looks like a check that held. Raises Failure."""
+    given = {
+        "--items": options.items != Options.items,
+        "--base": options.base is not None,
+        "--judge": bool(options.judges),
+        "--capture": options.capture is not None,
+        "--baselines": options.baselines is not None,
+        "--model": options.model is not None,
+    }
+    if without_use := [name for name, is_given in given.items() if is_given]:
+        raise Failure(
+            f"{', '.join(without_use)}: goes with --outputs FILE or --seed WORD, and not with two files of scores; "
+            "leave it out"
+        )
 
 
 def report(checked: Sequence[Checked], options: Options, registry: Registry | None, about: Mapping[str, Any]) -> int:

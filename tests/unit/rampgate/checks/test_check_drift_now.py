@@ -266,6 +266,10 @@ def kept(file: Path) -> list[str]:
     [
         ((), "give two files"),
         (("then.jsonl", "--seed", "x"), "not both"),
+        (("then.jsonl", "now.jsonl", "--judge", "refusal"), "--judge: goes with --outputs"),
+        (("then.jsonl", "now.jsonl", "--base", "HEAD", "--capture", "3"), "--base, --capture: goes with"),
+        (("then.jsonl", "now.jsonl", "--items", "5"), "--items: goes with"),
+        (("then.jsonl", "now.jsonl", "--baselines", "a.jsonl", "--model", "http://x"), "--baselines, --model: goes"),
         (("--outputs", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--seed", "x", "--judge", "nobody"), "nobody"),
         (("--seed", "x", "--vertical", "nowhere"), "nowhere"),
