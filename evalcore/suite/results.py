@@ -71,16 +71,24 @@ def versions_of(run: Run, score: str) -> set[str]:
     return {sample.versions[score] for case in run.values() for sample in case.samples if score in sample.versions}
 
 
+def failed_throughout(run: Run) -> bool:
+    """Tells whether the agent itself failed in every sample of a run that has any."""
+    samples = [sample for case in run.values() for sample in case.samples]
+    return bool(samples) and all(sample.error for sample in samples)
+
+
 def chosen(runs: Iterable[Run], name: str | None, sides: Sequence[str] = ("baseline", "candidate")) -> str:
-    """Returns the score that gates look at: the one named, else the only one. Raises NoScore."""
+    """Returns the score that gates look at: the one named, else the only one. A run in which the agent failed every
+    time has no score, and yet the worst value of each. Raises NoScore."""
+    runs = list(runs)
     both = [{score for case in run.values() for sample in case.samples for score in sample.scores} for run in runs]
     known = sorted(set.union(*both))
     told = ", ".join(repr(score[:80]) for score in known[:20]) or "none"
     if name is None and len(known) != 1:
         raise NoScore(f"--score: name the one that gates look at; the files have {told}")
     wanted = known[0] if name is None else name
-    for side, scores in zip(sides, both, strict=True):
-        if wanted not in scores:
+    for side, run, scores in zip(sides, runs, both, strict=True):
+        if wanted not in scores and not failed_throughout(run):
             raise NoScore(f"--score: no line of the {side} has {wanted[:80]!r}; the files have {told}")
     return wanted
 

@@ -20,6 +20,8 @@ from agents.ports import Unavailable
 from evalcore.gates.golden import TRACEPARENT, CandidateAnswer, Failed
 
 LARGEST_ANSWER: Final = 4 << 20
+DEAREST: Final = 1e6
+"""US dollars that an answer may say it cost."""
 TRACED: Final = ("prompt", "retrieval", "tool_calls", "model", "tokens", "trace", "spans", "spans_dropped")
 """Fields of an answer that tell how the candidate came to it."""
 
@@ -149,11 +151,11 @@ def trace_of(wanted: Wanted, answer: Mapping[str, Any], latency_ms: float | None
 
 
 def dollars_of(answer: CandidateAnswer) -> float | None:
-    """What the answer cost, where the candidate tells."""
+    """What the answer cost, where the candidate tells: at most DEAREST, so that the costs of any run have a sum."""
     told = answer.get("cost_usd") if isinstance(answer, Mapping) else None
     if isinstance(told, bool) or not isinstance(told, (int, float)) or not math.isfinite(told) or told < 0:
         return None
-    return float(told)
+    return min(float(told), DEAREST)
 
 
 def configuration_of(parts: Mapping[str, str]) -> str:

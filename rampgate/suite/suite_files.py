@@ -86,6 +86,10 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     theirs, home = path, folder
     if proposed is not None:
         theirs, home = proposed / path.name, proposed
+        if theirs.exists() and not (theirs.is_file() and theirs.resolve().is_relative_to(proposed.resolve())):
+            raise BadFile(
+                f"{theirs}: is no file of that folder, but leads elsewhere; put the suite's file itself there"
+            )
         file = file.model_copy(update={"candidate": _read(theirs).candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}

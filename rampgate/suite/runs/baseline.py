@@ -24,6 +24,7 @@ from rampgate.suite.runs.stored import INCOMPLETE, MAIN, PASSED, StoredRun, Stor
 from rampgate.suite.scoring import ScoredSample
 
 __all__ = ["PASSED", "Baseline", "baseline_of", "by_same_judges", "keep_run", "verdict_of"]
+FAILED = "fail"
 UNSCORED = "unscored"
 """A run without a baseline, of which the deciding score is missing somewhere."""
 
@@ -93,11 +94,13 @@ def by_same_judges(baseline: Baseline, session: Session, spend: Spend, folder: P
 
 def verdict_of(told: Mapping[str, Any], samples: Sequence[ScoredSample], score: str, judges: Sequence[Judge]) -> str:
     """What the run comes to: an incomplete one never passes. Without a baseline it passes unless the score that decides
-    is missing somewhere."""
+    is missing somewhere, or the agent failed every time: held against such a run of main, anything passes."""
     if told["left"] is not None:
         return INCOMPLETE
     if told["comparison"] is not None:
         return str(told["comparison"]["verdict"])
+    if all(one.error is not None for one in samples):
+        return FAILED
     names = {score, *(judge.id for judge in judges if score in (judge.id, judge.rule.name))}
     missing = any(value is None for one in samples for name, value in one.scores.items() if name in names)
     return UNSCORED if missing else "pass"

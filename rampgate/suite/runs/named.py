@@ -21,6 +21,8 @@ SHOWN: Final = 5
 def named_run(told: str, store: SealedStore, suite: str, home: Path, *, smoke: bool) -> tuple[Path, StoredRun | None]:
     """Returns the file, or the stored run's results, written into `home`, with the run. A label names the last run with
     it that passed, a hash's beginning (6 digits or more) the run with these results. Raises Failure."""
+    if not told.strip():
+        raise Failure("a run is named by its file, its label or the beginning of its hash, and here the name is empty")
     if Path(told).is_file():
         return Path(told), None
     runs = StoredRuns(store)

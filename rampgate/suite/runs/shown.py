@@ -26,6 +26,8 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
     baseline = told["baseline"]
     if baseline is None:
         console.print("no baseline yet: the run is held against nothing; `--label main` makes it one")
+        if told["verdict"] == "fail":
+            console.print("[red]fail[/]: the agent failed every time, so that the run is nobody's baseline")
     elif baseline["label"]:
         at = ", ".join(filter(None, (plain(baseline["commit"])[:12], f"{baseline['age']} ago")))
         console.print(f"baseline: the last run of {plain(baseline['label'])} that passed ({at})")

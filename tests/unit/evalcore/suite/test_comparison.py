@@ -125,6 +125,16 @@ def test_the_score_is_the_only_one_or_the_one_named() -> None:
         chosen((both[0], {"a": Case("a", samples=[Sample(0, {"kind": 1.0})])}), "ok")
 
 
+def test_an_agent_that_failed_every_time_has_the_worst_value_of_any_score() -> None:
+    some = {"a": Case("a", samples=[Sample(0, {"ok": 1.0})])}
+    failed = {"a": Case("a", samples=[Sample(0, {}, "no such tool")])}
+    assert chosen((some, failed), None) == "ok"
+    now_and_then = {"a": Case("a", samples=[Sample(0, {}, "no such tool"), Sample(1, {"kind": 1.0})])}
+    for run_without in (now_and_then, {}):
+        with pytest.raises(NoScore, match="no line of the candidate has 'ok'"):
+            chosen((some, run_without), "ok")
+
+
 def test_the_scale_is_the_one_that_scores_fit() -> None:
     def scale(*values: float, told: tuple[float, float] | None = None) -> tuple[float, float]:
         found = scale_of((run({"a": list(values)}), {}), "ok", told)

@@ -60,6 +60,27 @@ def test_a_branchs_run_is_nobodys_baseline(folder: Path) -> None:
     assert ran(path)["baseline"] is None
 
 
+def test_a_run_in_which_the_agent_failed_every_time_is_nobodys_baseline(folder: Path) -> None:
+    """Held against it, anything passes."""
+    path = written(folder, CASES, agent="import no_such_module\n")
+    crashed = ran(path, "--label", "main", code=1)
+    assert (crashed["verdict"], crashed["answers"]["failed"]) == ("fail", 60)
+    written(folder, CASES)
+    prompt(folder, "good again")
+    found = ran(path, "--label", "main")
+    assert (found["verdict"], found["baseline"]) == ("pass", None)
+
+
+def test_a_candidate_that_fails_every_time_is_worse_than_main(folder: Path) -> None:
+    path = written(folder, CASES)
+    ran(path, "--label", "main")
+    written(folder, CASES, agent="import no_such_module\n")
+    prompt(folder, "good again")
+    found = ran(path, code=1)
+    assert found["verdict"] == "fail"
+    assert "headline_regressed" in {one["code"] for one in found["comparison"]["reasons"]}
+
+
 def test_a_full_run_is_not_held_against_a_smoke_run(folder: Path) -> None:
     path = written(folder, CASES, smoke=10)
     ran(path, "--smoke", "--label", "main")

@@ -59,6 +59,15 @@ def test_a_plan_tells_the_cost_by_what_calls_cost_before(folder: Path) -> None:
     assert plan["cost_usd"] == pytest.approx(2.0)
 
 
+def test_an_answer_that_says_it_cost_more_than_all_money_leaves_a_plan(folder: Path) -> None:
+    """Two such costs have no finite sum, and JSON has no other number."""
+    with candidate(lambda body, _: (200, {"output": f"good {body['input']}", "cost_usd": 1.7e308})) as fake:
+        path = written(folder, candidate={"url": fake.url, "parts": {"model": {"value": "m-1"}}})
+        assert ran(path)["answers_cost_usd"] == pytest.approx(2e7)
+        path.write_text(path.read_text().replace("m-1", "m-2"))
+        assert ran(path, "--plan")["cost_usd"] == pytest.approx(2e7)
+
+
 def test_over_its_cost_a_run_is_incomplete_and_the_next_goes_on(folder: Path) -> None:
     with candidate(lambda body, _: (200, {"output": f"good {body['input']}", "cost_usd": 0.5})) as fake:
         told = {"url": fake.url, "at_once": 1, "parts": {"model": {"value": "m"}}}

@@ -151,3 +151,16 @@ def test_of_a_proposal_comes_the_candidate_and_nothing_that_decides(folder: Path
     assert len(lines(found)) == 2 * len(CASES)
     theirs.write_text("suite: [")
     assert "proposed/suite.yaml" in refused(path, "--plan", *proposed)
+
+
+def test_a_proposals_suite_is_no_link_to_a_file_elsewhere(folder: Path) -> None:
+    """An error would tell what stands there to whoever reads the log."""
+    path = written(folder, CASES)
+    theirs = written(folder.with_name("proposed"), CASES)
+    elsewhere = folder.with_name("elsewhere.yaml")
+    theirs.rename(elsewhere)
+    elsewhere.write_text("candidate: {entry: not-to-be-told, parts: {}}\n")
+    theirs.symlink_to(elsewhere)
+    said = refused(path, "--plan", "--proposed", theirs.parent)
+    assert "proposed/suite.yaml: is no file of that folder" in said
+    assert "not-to-be-told" not in said

@@ -92,6 +92,12 @@ def test_a_name_that_nothing_has_is_refused_and_the_last_runs_are_named(path: Pa
     assert "(main, pass, " in said
 
 
+def test_an_empty_name_is_no_runs_though_many_have_no_label(path: Path) -> None:
+    ran(path)
+    ran(path, "--label", "main")
+    assert "here the name is empty" in refused("compare", "", "main", "--suite", path)
+
+
 def test_a_run_that_did_not_pass_has_no_label_to_be_found_by(folder: Path, path: Path) -> None:
     ran(path, "--label", "main")
     worse(folder)
