@@ -86,7 +86,8 @@ def _of_suite(asked: Asked, opened: Opened) -> tuple[Options, Place, str]:
         name = suite.file.suite
         candidate, newer = named_run(asked.candidate, store, name, opened.home, smoke=True)
         smoke = newer is not None and newer.set == "smoke"
-        baseline, older = named_run(asked.baseline or MAIN, store, name, opened.home, smoke=smoke)
+        held = MAIN if asked.baseline is None else asked.baseline
+        baseline, older = named_run(held, store, name, opened.home, smoke=smoke)
     finally:
         store.close()
     how = comparison_of(suite, opened.judges, baseline, candidate, asked.seed, asked.let_go, smoke=smoke)
