@@ -26,14 +26,16 @@ LOWEST = 0.1
 """The part of the scale in which a floor says next to nothing: not proposed."""
 _ROUNDING = 1e-12
 Values = NDArray[np.float64]
+Sampled = tuple[Values, Values]
+"""Scores, and the weight of each."""
 
 
 @dataclass(frozen=True)
 class Derived:
-    """What a source gives for one judge of `n` scores, which say as much as `effective` ones of equal weight. `limit`
-    is None where there is nothing to derive it from, and it is proposed where `reason` is empty. `breach` is the chance
-    that unchanged traffic is below it at a gate, `detectable` the smallest fall of the true mean that it sees with 80 %
-    power, None where it sees none."""
+    """What a source gives for one judge of `n` scores, which say as much as `effective` ones of equal weight: `mean`
+    and `sigma` are theirs. `limit` is None where there is nothing to derive it from, and it is proposed where `reason`
+    is empty. `breach` is the chance that unchanged traffic, of which a gate asks no people, is below it at a gate,
+    `detectable` the smallest fall of its true mean that the gate sees with 80 % power, None where it sees none."""
 
     n: int
     effective: float
@@ -80,9 +82,16 @@ def deviation(scores: Values, weights: Values) -> float | None:
     return math.sqrt(float(np.average((scores - mean) ** 2, weights=weights)) * effective / (effective - 1))
 
 
-def derived(source: BaselineSource, scores: Values, weights: Values, scale: Scale, at_gate: int) -> Derived:
+def derived(
+    source: BaselineSource,
+    scores: Values,
+    weights: Values,
+    scale: Scale,
+    at_gate: int,
+    traffic: Sampled | None = None,
+) -> Derived:
     """Returns what the source gives of these scores, for gates of `at_gate` items. Of JADE they are those of acceptable
-    turns alone."""
+    turns alone, and `traffic` has those of all turns: a gate has both kinds."""
     if not scores.size:
         return Derived(0, 0.0, None, None, None, None, None, None, "there is no score to derive it from")
     weights, effective = weights / weights.max(), kish(weights / weights.max())
@@ -95,7 +104,7 @@ def derived(source: BaselineSource, scores: Values, weights: Values, scale: Scal
         BaselineSource.PRODUCTION_DISTRIBUTION: low - SIGMAS * sigma,
         BaselineSource.PROVISIONAL_SEED: mean - SIGMAS * sigma,
     }[source]
-    figures = at_a_gate(mean, sigma, limit, scale, at_gate)
+    figures = at_a_gate(*_mean_and_spread(traffic, mean, sigma), limit, scale, at_gate)
     why = _why_not(limit, scale)
     breach = 1 - figures.clean_pass
     return Derived(scores.size, effective, mean, sigma, low, limit, breach, figures.detectable_drop, why)
@@ -131,3 +140,11 @@ def _why_not(limit: float, scale: Scale) -> str:
     if limit > lowest:
         return ""
     return f"{limit:.4g} is in the lowest tenth of the scale, below {lowest:.4g}: next to nothing could breach it"
+
+
+def _mean_and_spread(traffic: Sampled | None, mean: float, sigma: float) -> tuple[float, float]:
+    """Of the traffic; of the scores themselves where they are all of it."""
+    if traffic is None:
+        return mean, sigma
+    scores, weights = traffic[0], traffic[1] / traffic[1].max()
+    return float(np.average(scores, weights=weights)), deviation(scores, weights) or 0.0

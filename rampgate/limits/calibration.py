@@ -189,15 +189,18 @@ def _fitting(one: Calibrated, root: Path, vertical: str) -> Calibrated:
 
 def _calibrated(one: Scored, options: Options, registry: Registry | None, at_gate: int, evidence: str) -> Calibrated:
     judge = _registered(registry, one.judge)
-    scale = declared(judge.score_type, judge.score_range) if judge is not None else fitting(one.of)
+    every, field, lines = one.of, "score", one.lines
+    if one.pairs is not None:  # what people did not accept is on the scale, too, and is of the traffic
+        every, field, lines = one.pairs.judge, "judge_score", one.pairs.lines
+    scale = declared(judge.score_type, judge.score_range) if judge is not None else fitting(every)
     if scale is None:
         scale, none = Scale(0.0, 1.0, whole=False), one.of[:0]
-        one = replace(one, of=none, weights=none, days=(), pairs=None, against="its scores fit no scale")
-    if (off := scale.first_off(one.of)) is not None:
-        field = "score" if one.pairs is None else "judge_score"
+        why = "its scores fit no scale" if every.size else "there is no score to derive it from"
+        one, every = replace(one, of=none, weights=none, days=(), pairs=None, against=why), none
+    if (off := scale.first_off(every)) is not None:
         wanted = f"is no score of {one.judge} from {scale.low:g} to {scale.high:g}"
-        raise BadFile(f"{options.file}:{one.lines[off]}: {field}: {one.of[off]:g} {wanted}")
-    found = derived(options.source, one.of, one.weights, scale, at_gate)
+        raise BadFile(f"{options.file}:{lines[off]}: {field}: {every[off]:g} {wanted}")
+    found = derived(options.source, one.of, one.weights, scale, at_gate, one.traffic)
     daily = None
     if one.days and options.source is BaselineSource.PRODUCTION_DISTRIBUTION:
         daily = of_days(one.of, one.weights, np.asarray(one.days, dtype=np.int64), scale, at_gate)

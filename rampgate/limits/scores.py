@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evalcore.calibration.floors import LEAST_TRACES, Values
+from evalcore.calibration.floors import LEAST_TRACES, Sampled, Values
 from evalcore.inversion.check import Pairs, check
 from evalcore.lint.provenance import LEAST_WINDOW_DAYS
 from rampgate.checks.score_files import read_pairs
@@ -49,6 +49,11 @@ class Scored:
     pairs: Pairs | None = None
     inverted: str = ""
 
+    @property
+    def traffic(self) -> Sampled | None:
+        """JADE's scores of all turns, accepted or not; None where `of` has all there are."""
+        return None if self.pairs is None else (self.pairs.judge, _weights(self.pairs))
+
 
 def scored_in(file: Path, asked: Asked) -> Iterator[Scored]:
     """Yields each judge's scores of a file, as the source wants them. Raises BadFile."""
@@ -61,12 +66,13 @@ def scored_in(file: Path, asked: Asked) -> Iterator[Scored]:
     told = f"Inverted: {', '.join(called)}." if called else f"None of {len(rounds)} judges."
     for name, pairs in rounds.items():
         kept = pairs.human >= asked.cut(name)
-        weights = np.ones(pairs.judge.size) if pairs.weights is None else pairs.weights
-        traces, against = len(pairs.items), ""
+        weights, traces, against = _weights(pairs), len(pairs.items), ""
         if inverted[name]:
             against = "it is inverted: rewrite its prompt, or remove the judge"
         elif traces < LEAST_TRACES:
             against = f"{traces} annotated traces are too few: a JADE calibration rests on {LEAST_TRACES}"
+        elif not kept.any():
+            against = f"people accept none of its turns: no score of theirs is {asked.cut(name):g} or more"
         lines = np.asarray(pairs.lines)[kept].tolist()
         yield Scored(name, pairs.judge[kept], weights[kept], traces, lines, (), against, pairs, told)
 
@@ -92,3 +98,7 @@ def _too_short(days: Sequence[int], asked: Asked) -> str:
     if span < wanted:
         return f"its scores are of a window of {span} days, not of {wanted}: wait, or say --window-days {span}"
     return ""
+
+
+def _weights(pairs: Pairs) -> Values:
+    return np.ones(pairs.judge.size) if pairs.weights is None else pairs.weights

@@ -13,6 +13,7 @@ import pytest
 from evalcore.calibration.floors import derived, of_days
 from evalcore.drift.scale import Scale
 from schemas.judges import BaselineSource
+from tests.root import ROOT
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
 from tests.unit.rampgate.ci_gate.gate_rig import jsonl
 
@@ -52,6 +53,49 @@ def test_pf9_5_3_the_percentile_is_of_the_weight(calibrate: Calibrate) -> None:
     assert weighted["mean"] == pytest.approx((10 * 0.2 + 500 * 0.8 + 500 * 0.9) / 1010)
     (of_people,) = calibrate("jade", drawn, "--acceptable", "0.5")[1]["judges"]
     assert of_people["p5"] == 0.8
+
+
+def judged(scores: list[float], people: list[float]) -> list[dict[str, Any]]:
+    pairs = zip(scored("mine", scores), people, strict=True)
+    return [{**one, "judge_score": one.pop("score"), "human_score": score} for one, score in pairs]
+
+
+def test_pf9_5_3_how_often_a_floor_is_breached_is_of_all_turns_not_of_those_that_people_accept(
+    calibrate: Calibrate,
+) -> None:
+    """A gate judges turns that nobody looked at. With 40 of 100 turns not acceptable their mean lies far below a floor
+    that comes of the other 60."""
+    good, bad = [0.85, 0.9, 0.95] * 20, [0.25, 0.35] * 20
+    lines = judged((good + bad) * 3, ([1.0] * 60 + [0.25] * 40) * 3)
+    (one,) = calibrate("jade", lines, "--acceptable", "0.5")[1]["judges"]
+    assert (one["floor"], one["n"], one["mean"]) == (0.85, 180, pytest.approx(0.9))
+    assert one["breach_probability"] == pytest.approx(1, abs=1e-6), "0.9 * 60 % + 0.3 * 40 % is 0.66"
+    often = [{**line, "weight": 1_000 if line["human_score"] == 1.0 else 1} for line in lines]
+    (weighted,) = calibrate("jade", often, "--acceptable", "0.5")[1]["judges"]
+    assert weighted["breach_probability"] < 0.001, "of the traffic that was drawn from one turn of 1,500 is bad"
+    assert weighted["detectable_drop"] == pytest.approx(0.9 - 0.85, abs=0.01)
+
+
+@pytest.mark.parametrize("judge", ["mine", "ux-quality"])
+def test_a_score_off_the_scale_is_told_also_where_people_did_not_accept_the_turn(
+    calibrate: Calibrate, judge: str
+) -> None:
+    lines = [{**one, "judge_id": judge} for one in judged([0.5, 0.9] * 100, [0.25, 1.0] * 100)]
+    lines[2]["judge_score"] = 30
+    words = () if judge == "mine" else ("--configs", str(ROOT / "configs"))
+    code, told, err = calibrate("jade", lines, "--acceptable", "0.5", *words)
+    if judge == "mine":
+        assert (code, told["judges"][0]["reason"]) == (1, "its scores fit no scale")
+    else:
+        assert (code, "scores.jsonl:3: judge_score: 30 is no score of ux-quality" in err) == (2, True), err
+
+
+def test_a_judge_without_a_turn_that_people_accept_is_told_so(calibrate: Calibrate) -> None:
+    lines = judged([0.5, 0.9] * 100, [0.25, 0.75] * 100)
+    code, told, _ = calibrate("jade", lines, "--acceptable", "0.8")
+    assert (code, told["judges"][0]["reason"]) == (
+        1, "people accept none of its turns: no score of theirs is 0.8 or more"
+    )  # fmt: skip
 
 
 def test_weights_that_are_all_alike_change_nothing_whatever_their_size() -> None:
