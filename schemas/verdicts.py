@@ -39,6 +39,9 @@ class Code(StrEnum):
     DEADLINE_EXCEEDED = "deadline_exceeded"
     INVALID_REQUEST = "invalid_request"
     NO_GATE_AT_STEP = "no_gate_at_step"
+    SUITE_FAILED = "suite_failed"
+    SUITE_WARNED = "suite_warned"
+    SUITE_UNUSABLE = "suite_unusable"
 
 
 @dataclass(frozen=True)

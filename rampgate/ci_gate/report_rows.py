@@ -16,6 +16,9 @@ from schemas.verdicts import Code, JudgeScore, Reason, VerdictLevel
 
 LONGEST = 2_000
 _ORDER = tuple(VerdictLevel)
+OF_SUITE = {
+    Code.SUITE_FAILED: VerdictLevel.FAIL, Code.SUITE_UNUSABLE: VerdictLevel.FAIL, Code.SUITE_WARNED: VerdictLevel.WARN,
+}  # fmt: skip
 FLOAT_BINS = 20
 WIDEST = 40
 """An INTEGER scale of fewer values than this has a bin for each."""
@@ -86,9 +89,16 @@ def rows(outcome: GateRun) -> list[Row]:
 
 
 def of_the_whole(outcome: GateRun) -> list[Reason]:
-    """The reasons that name no judge."""
+    """The reasons that name no judge and no suite."""
     judges = outcome.verdict.per_judge_scores
-    return [reason for reason in outcome.verdict.reasons if not any(_names(reason, judge) for judge in judges)]
+    others = [reason for reason in outcome.verdict.reasons if reason.code not in OF_SUITE]
+    return [reason for reason in others if not any(_names(reason, judge) for judge in judges)]
+
+
+def of_the_suite(outcome: GateRun) -> tuple[VerdictLevel, list[Reason]]:
+    """What the suite's run alone would give, and its reasons."""
+    why = [reason for reason in outcome.verdict.reasons if reason.code in OF_SUITE]
+    return max((OF_SUITE[reason.code] for reason in why), default=VerdictLevel.PASS, key=_ORDER.index), why
 
 
 def said(reason: Reason) -> str:
@@ -98,7 +108,9 @@ def said(reason: Reason) -> str:
 
 def headline(outcome: GateRun) -> str:
     verdict = outcome.verdict
-    failing = f": {', '.join(verdict.failing_judges)}" if verdict.failing_judges else ""
+    word, _ = of_the_suite(outcome)
+    names = [*verdict.failing_judges, *(["its suite"] if word is not VerdictLevel.PASS else [])]
+    failing = f": {', '.join(names)}" if names else ""
     return f"{verdict.milestone}: {verdict.verdict}{failing}"
 
 

@@ -9,7 +9,17 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from rampgate.ci_gate.report_rows import LONGEST, distributions, facts, headline, of_the_whole, rows, said
+from rampgate.ci_gate.report_rows import (
+    LONGEST,
+    OF_SUITE,
+    distributions,
+    facts,
+    headline,
+    of_the_suite,
+    of_the_whole,
+    rows,
+    said,
+)
 from rampgate.ci_gate.run import GateRun
 from rampgate.console import annotation, limited_annotations, plain
 from rampgate.report.escaped import in_markdown as text
@@ -55,6 +65,9 @@ def commands(outcome: GateRun) -> list[str]:
         level = "error" if row.word is VerdictLevel.FAIL else "warning"
         by_level[level] += [annotation(level, title, said(reason)) for reason in row.why]
     by_level["error"] += [annotation("error", title, said(reason)) for reason in of_the_whole(outcome)]
+    for reason in of_the_suite(outcome)[1]:
+        level = "error" if OF_SUITE[reason.code] is VerdictLevel.FAIL else "warning"
+        by_level[level].append(annotation(level, title, said(reason)))
     return [
         *limited_annotations(by_level, title),
         annotation("notice", title, f"{headline(outcome)}. {facts(outcome)}"),
@@ -62,7 +75,7 @@ def commands(outcome: GateRun) -> list[str]:
 
 
 def junit(outcome: GateRun) -> bytes:
-    """JUnit XML: a test for each judge and one for the gate.
+    """JUnit XML: a test for each judge, one for the gate, and where one was joined one for the suite's run.
 
     A judge that blocks is a failure, one that could not score an error; one that warns passes, with its warning as
     output.
@@ -71,6 +84,8 @@ def junit(outcome: GateRun) -> bytes:
     cases: list[tuple[str, VerdictLevel, Sequence[Reason]]] = [(row.judge, row.word, row.why) for row in rows(outcome)]
     whole = of_the_whole(outcome)
     cases.append(("the gate as a whole", VerdictLevel.FAIL if whole else VerdictLevel.PASS, whole))
+    if outcome.suite is not None:
+        cases.append(("the suite", *of_the_suite(outcome)))
     for name, word, why in cases:
         told = "\n".join(said(reason) for reason in why)
         if word is not VerdictLevel.FAIL:

@@ -54,7 +54,8 @@ class GateRequest:
 @dataclass(frozen=True)
 class GateRun:
     """A gate that was run, and what it judged: the dataset `golden` (None where it can't be read), or the traces of the
-    file `source`, described by `sample`. `unknown` are the ids of answers to items that the dataset lacks."""
+    file `source`, described by `sample`. `unknown` are the ids of answers to items that the dataset lacks. `suite` is
+    told of a suite's run whose verdict is joined to this one."""
 
     scored: ScoredGate
     wanted: GateRequest
@@ -65,6 +66,7 @@ class GateRun:
     source: str = ""
     answered: int = 0
     unknown: tuple[str, ...] = ()
+    suite: Mapping[str, Any] | None = None
 
     @property
     def verdict(self) -> GateVerdict:
@@ -78,6 +80,7 @@ class GateRun:
             "vertical": self.wanted.vertical,
             **self._looked_at(),
             "accepted": sorted(self.wanted.accepted),
+            "suite": dict(self.suite) if self.suite is not None else None,
             "evidence": {
                 "config_hash": self.wanted.registry.config_hash,
                 "decided_at": self.decided_at,

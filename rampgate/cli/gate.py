@@ -218,7 +218,11 @@ def run_command(
     ] = False,
     baselines: Annotated[Path | None, typer.Option(help="the runs on main, a JSON file")] = None,
     record: Annotated[bool, typer.Option("--record", help="add this run to --baselines; on main only")] = False,
-    commit: Annotated[str, typer.Option(help="the commit that --record notes")] = "",
+    commit: Annotated[str, typer.Option(help="the commit that --record notes, and of which --suite must be")] = "",
+    suite: Annotated[
+        Path | None,
+        typer.Option(help="at pre_merge: the document of `suite run --json` on --commit; the worse of both decides"),
+    ] = None,
     description: Annotated[
         Path | None, typer.Option(help="file with the pull request's description; - for stdin")
     ] = None,

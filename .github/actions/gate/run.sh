@@ -14,5 +14,7 @@ arguments+=(--format github --json --junit "$folder/gate.xml" --html "$folder/ga
 [[ -z $CANDIDATE ]] || arguments+=(--candidate "$CANDIDATE")
 [[ -z $OUTPUTS ]] || arguments+=(--outputs "$OUTPUTS")
 [[ -z $DATASET ]] || arguments+=(--dataset "$DATASET")
+# plan.sh fetched the pull request's last commit.
+[[ -z $SUITE ]] || arguments+=(--suite "$SUITE" --commit "$(git rev-parse --verify 'FETCH_HEAD^{commit}')")
 [[ -z $VERTICAL ]] || arguments+=(--vertical "$VERTICAL")
 "$rampgate" gate run "${arguments[@]}" >"$folder/verdict.json"

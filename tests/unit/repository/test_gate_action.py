@@ -197,6 +197,24 @@ def test_pc5_fr12_a_proposed_rubric_is_judged_and_another_persons_approval_accep
     assert (entry["kind"], entry["head"], entry["author"]) == ("baseline_shift", head, "writer")
 
 
+def test_a_suites_run_of_the_pull_requests_last_commit_is_a_part_of_the_verdict(runner: Runner) -> None:
+    """One of an earlier commit fails closed."""
+    rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
+    told = {
+        "suite": "desk", "agent": "desk", "configuration": "a" * 64, "commit": runner.commit(runner.proposed),
+        "set": "smoke", "verdict": "pass", "left": None,
+        "comparison": {"score": "ok", "verdict": "pass", "reasons": []},
+    }  # fmt: skip
+    document = runner.folder / "suite.json"
+    document.write_text(json.dumps(told))
+    done = runner.run(suite=str(document))
+    assert done.returncode == 0, done.stderr
+    assert runner.read("verdict.json")["suite"]["commit"] == told["commit"]
+    document.write_text(json.dumps(told | {"commit": git(runner.target, "rev-parse", "HEAD").strip()}))
+    assert runner.run(suite=str(document)).returncode == 1
+    assert {one["code"] for one in runner.read("verdict.json")["reasons"]} == {"suite_unusable"}
+
+
 def test_only_the_step_that_judges_has_keys(runner: Runner) -> None:
     rewritten(runner.propose() / "configs/rules/brevity.yaml", "You judge answers.", "You judge short answers.")
     runner.commit(runner.proposed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from rampgate.judging import scorer_of
 from rampgate.logs import configure_logs
 from rampgate.settings import Settings, revealed
 from rampgate.settings_sources import load_settings
+from rampgate.suite.pull_request.gate import joined, word_of
 from schemas.dead_letters import clean
 from schemas.judges import Enforcement, Milestone
 from schemas.verdicts import VerdictLevel
@@ -73,6 +74,7 @@ class Options:
     baselines: Path | None
     record: bool
     commit: str
+    suite: Path | None
     description: Path | None
     repository: str | None
     pull_request: str
@@ -140,6 +142,10 @@ def decide(options: Options) -> int:
             return await gate_run.run(wanted, read, asking, scorer)
 
     outcome = run(partial(_with_scorer, settings, judge))
+    if options.suite is not None:
+        word = word_of(options.suite, options.commit)
+        verdict = joined(outcome.verdict, word)
+        outcome = replace(outcome, scored=replace(outcome.scored, verdict=verdict), suite=word.about)
     reports.write(outcome)
     if options.record and options.baselines is not None:
         made = past.with_run(outcome.verdict, declared, vertical, outcome.decided_at, options.commit)
@@ -245,7 +251,7 @@ def _check_options(at: Milestone, options: Options) -> None:
     others = (
         ("traces", "judges", "coverage")
         if merging
-        else ("dataset", "candidate", "outputs", "description", "repository")
+        else ("dataset", "candidate", "outputs", "description", "repository", "suite")
     )
     judges = "a dataset and a candidate's outputs to it" if merging else "--traces FILE"
     strange = [f"--{name}" for name in others if getattr(options, name) is not None]
@@ -267,5 +273,7 @@ def _check_options(at: Milestone, options: Options) -> None:
         raise Failure(f"{which}: say of which agent definition: --agent-id ID --agent-version VERSION")
     if options.respond is not None:
         origin_of(options.respond)
+    if options.suite is not None and not options.commit:
+        raise Failure("--suite: say of which commit its run must be: --commit SHA")
     if options.record and options.baselines is None:
         raise Failure("--record: say where: --baselines FILE")

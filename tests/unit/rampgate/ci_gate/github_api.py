@@ -51,7 +51,9 @@ def github() -> Iterator[FakeGitHub]:
         def do_POST(self) -> None:
             fake.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             fake.tokens.append(self.headers.get("authorization"))
-            answer = fake.comments.answer(fake.asked[-1], fake.tokens[-1], fake.pull) if fake.status == 200 else None
+            answer = (
+                fake.comments.answer(fake.asked[-1], fake.tokens[-1], lambda: fake.pull) if fake.status == 200 else None
+            )
             content = json.dumps(fake.body if answer is None else answer).encode()
             self.send_response(fake.status)
             self.send_header("content-length", str(len(content)))

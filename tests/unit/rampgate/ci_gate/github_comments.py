@@ -38,7 +38,9 @@ class FakeComments:
     def bodies(self, author: str = "github-actions") -> list[str]:
         return [row["body"] for row in self.rows if row["author"] == author]
 
-    def answer(self, asked: Mapping[str, Any], token: str | None, pull: Mapping[str, Any]) -> dict[str, Any] | None:
+    def answer(
+        self, asked: Mapping[str, Any], token: str | None, pull: Callable[[], Mapping[str, Any]]
+    ) -> dict[str, Any] | None:
         """None for a query about something else."""
         found = re.search(r"\b(comments|nodes|addComment|updateIssueComment|deleteIssueComment)\(", asked["query"])
         if found is None:
@@ -47,7 +49,7 @@ class FakeComments:
         self.before(name)
         user = self.users.get(token or "", "github-actions")
         if name == "comments":
-            return {"data": {"repository": {"pullRequest": self._listed(given, user, pull)}}}
+            return {"data": {"repository": {"pullRequest": self._listed(given, user, pull())}}}
         if name == "nodes":
             by_id = {row["id"]: row for row in self.rows}
             return {"data": {"nodes": [by_id.get(one) for one in given["ids"]]}}

@@ -1,0 +1,89 @@
+"""Joins a suite's run to the verdict of pre_merge: the worse of both decides, and one document says why.
+
+What can't be read, is of another commit, or contradicts itself is no evidence, and fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from evalcore.suite.gates import BLOCKING
+from rampgate.console import Failure
+from rampgate.suite.pull_request.documents import SuiteDocument, read_document
+from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
+
+ORDER: Final = tuple(VerdictLevel)
+MOST: Final = 20
+"""Reasons of a suite that a gate's verdict repeats."""
+
+
+@dataclass(frozen=True)
+class SuiteWord:
+    """What a suite's run says of the pull request; `about` is its part of the gate's document."""
+
+    level: VerdictLevel
+    reasons: tuple[Reason, ...]
+    about: dict[str, Any]
+
+
+def word_of(path: Path, commit: str) -> SuiteWord:
+    """The word of the run in that document, on this commit."""
+    try:
+        run, _ = read_document(path)
+    except Failure as error:
+        return _unusable(str(error), {"document": str(path), "verdict": None})
+    about = run.model_dump(include={"suite", "agent", "configuration", "commit", "set", "verdict"})
+    if run.commit != commit:
+        judged = run.commit or "no commit that it names"
+        return _unusable(f"{path}: the run of suite {run.suite} is of {judged}, and this gate is of {commit}", about)
+    level = max(_levels(run), key=ORDER.index)
+    return SuiteWord(level, tuple(_reasons(run, level)), about)
+
+
+def joined(verdict: GateVerdict, word: SuiteWord) -> GateVerdict:
+    """The gate's verdict and the suite's in one: the worse, with the reasons of both."""
+    worse = max(verdict.verdict, word.level, key=ORDER.index)
+    return replace(verdict, verdict=worse, reasons=[*verdict.reasons, *word.reasons])
+
+
+def _unusable(message: str, about: dict[str, Any]) -> SuiteWord:
+    return SuiteWord(VerdictLevel.FAIL, (Reason(Code.SUITE_UNUSABLE, message),), about)
+
+
+def _levels(run: SuiteDocument) -> Iterator[VerdictLevel]:
+    """Whatever part of the document is the worst: one that contradicts itself passes nothing."""
+    yield VerdictLevel(run.verdict) if run.verdict in ORDER else VerdictLevel.FAIL
+    if run.left is not None:
+        yield VerdictLevel.FAIL
+    if run.comparison is None:
+        yield VerdictLevel.WARN  # it was held against nothing: a first run can't know better, and is no evidence
+        return
+    yield VerdictLevel(run.comparison.verdict)
+    if any(one.code in BLOCKING for one in run.comparison.reasons):
+        yield VerdictLevel.FAIL
+
+
+def _reasons(run: SuiteDocument, level: VerdictLevel) -> Iterator[Reason]:
+    code = Code.SUITE_FAILED if level is VerdictLevel.FAIL else Code.SUITE_WARNED
+    name = f"suite {run.suite}, {run.set} set"
+    if run.left is not None:
+        rest = f"{run.left.answers:,} answers and {run.left.scores:,} scores are left"
+        yield Reason(code, f"{name}: incomplete: {run.left.why}; {rest}")
+    elif run.verdict == "unscored":
+        yield Reason(code, f"{name}: the score that decides is missing somewhere")
+    elif run.verdict == "fail" and run.comparison is None:
+        yield Reason(code, f"{name}: the agent failed every time")
+    if run.comparison is None:
+        yield Reason(Code.SUITE_WARNED, f"{name}: held against nothing, since main has no run of it that passed")
+        return
+    found = run.comparison.reasons
+    for one in found[:MOST]:
+        one_code = Code.SUITE_FAILED if one.code in BLOCKING else Code.SUITE_WARNED
+        yield Reason(one_code, f"{name}: {one.code}: {one.message}")
+    if len(found) > MOST:
+        yield Reason(code, f"{name}: {len(found) - MOST:,} reasons more are in its document")
+    if not found and level is VerdictLevel.FAIL and run.left is None and run.verdict != "unscored":
+        yield Reason(code, f"{name}: its verdict is {run.verdict}, without a reason")
