@@ -35,6 +35,10 @@ class Options:
     format: Format = Format.TEXT
 
 
+class NothingInCommon(Failure):
+    """No case of the candidate is one of the baseline's, and asks the same."""
+
+
 def compared_files(options: Options) -> Compared:
     """Read both runs and judge them. Raises Failure, with what to do."""
     try:
@@ -53,7 +57,7 @@ def compared_files(options: Options) -> Compared:
     asked = {name: case for name, case in baseline.items() if name not in options.undrawn or name in candidate}
     found = paired(asked, candidate, score, scale, options.safety or SAFETY, options.safe_at, options.let_go)
     if not found.pairs:
-        raise Failure(
+        raise NothingInCommon(
             f"{options.baseline} and {options.candidate}: no case has {score[:80]!r} in both; nothing can be compared"
         )
     return Compared(baseline, candidate, found, judge(found, options.seed), options.seed)

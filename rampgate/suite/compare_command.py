@@ -104,7 +104,7 @@ def _of_suite(asked: Asked, opened: Opened) -> tuple[Options, Place, str]:
 def _tell(compared: Compared, told: Mapping[str, Any], name: str, format: Format, *, as_json: bool) -> None:
     """Tell a comparison, `told` its document: annotations on stderr beside either form, as `gate run` does."""
     if format is Format.GITHUB:
-        sys.stderr.write("".join(f"{line}\n" for line in commands(told, name)))
+        sys.stderr.write("".join(f"{line}\n" for line in commands(told, name, {})))
     if as_json or format is Format.JSON:
         print_json(told)
     else:

@@ -24,12 +24,12 @@ from rampgate.progress import cost
 from rampgate.registry.file_writer import replace_file
 from rampgate.report.page import check_paths
 from rampgate.suite.answer import document
-from rampgate.suite.compare import compared_files
+from rampgate.suite.compare import NothingInCommon, compared_files
 from rampgate.suite.compared import Compared
 from rampgate.suite.dataset_cases import dataset_cases
 from rampgate.suite.opened import open_suite
 from rampgate.suite.report.canary import canary_plan, check_path, write_plan
-from rampgate.suite.report.ci import commands
+from rampgate.suite.report.ci import commands, commands_without_baseline
 from rampgate.suite.report.runs import name_of, write_run_reports
 from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.base_folder import commit_here
@@ -40,6 +40,7 @@ from rampgate.suite.runs.pairs import JudgePairs
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of, score_of
 from rampgate.suite.runs.session import Session
 from rampgate.suite.runs.shown import show_run, tell_answers, tell_plan
+from rampgate.suite.runs.stored import MAIN
 from rampgate.suite.scoring import Rubric, ScoredSample
 from rampgate.suite.shown import show
 from rampgate.suite.suite_files import read_suite
@@ -133,15 +134,22 @@ def run_suite(options: Options) -> int:
         compared = None
         if baseline is not None:
             how = comparison_of(suite, judges, baseline.file, out, options.seed, options.let_go, smoke=options.smoke)
-            compared = compared_files(how)
-            if options.confirm:
-                reading = partial(read_suite, fetched=partial(dataset_cases, settings))
-                made = Confirming(
-                    options.suite, session, baseline, options.base, out, reading, partial(line_of, rubric=rubric),
-                    unpaired, answers_given=options.answers is not None,
-                )  # fmt: skip
-                compared = confirm(made, compared, how, spend)
-                told |= found_of(samples, spend, *left)
+            try:
+                compared = compared_files(how)
+            except NothingInCommon as error:
+                if baseline.stored is None:
+                    raise
+                if options.label != MAIN:
+                    raise Failure(f"{error}: all cases are others than main's; run main anew (--label main)") from error
+                baseline = None  # what main asks by now is what later runs are held against
+        if baseline is not None and compared is not None and options.confirm:
+            reading = partial(read_suite, fetched=partial(dataset_cases, settings))
+            made = Confirming(
+                options.suite, session, baseline, options.base, out, reading, partial(line_of, rubric=rubric),
+                unpaired, answers_given=options.answers is not None,
+            )  # fmt: skip
+            compared = confirm(made, compared, how, spend)
+            told |= found_of(samples, spend, *left)
         told |= {
             "baseline": baseline.told(now) if baseline is not None else None,
             "comparison": document(compared) if compared is not None else None,
@@ -170,8 +178,10 @@ def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> byte
 
 
 def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spend: Spend) -> int:
-    if options.format is Format.GITHUB and compared is not None:
-        sys.stderr.write("".join(f"{line}\n" for line in commands(told["comparison"], name_of(told))))
+    if options.format is Format.GITHUB:
+        name = name_of(told)
+        lines = commands_without_baseline(told, name) if compared is None else commands(told["comparison"], name, told)
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
     if options.as_json or options.format is Format.JSON:
         print_json(told)
     else:

@@ -63,6 +63,8 @@ class Candidate(FileModel):
     def one_way(self) -> Self:
         if sum(way is not None for way in (self.url, self.command, self.entry)) != 1:
             raise ValueError("exactly one of `url`, `command` and `entry` is required")
+        if self.otlp is not None and int(self.otlp.rpartition(":")[2]) > 65_535:
+            raise ValueError("`otlp`: a port is 65535 at most")
         if self.url is not None and self.otlp is not None and self.otlp.endswith(":0"):
             raise ValueError("`otlp`: name a port: one that answers at an address isn't told any")
         return self

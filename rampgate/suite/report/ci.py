@@ -8,6 +8,7 @@ from evalcore.suite.gates import SuiteCode
 from rampgate.console import annotation, limited_annotations
 from rampgate.report.junit import Tested, junit
 from rampgate.suite.report.comparison import WORDS, Told, blocking
+from rampgate.suite.report.outcome import stopped
 
 WHOLE = "all cases"
 SAFETY = "safety: no case fails that never did"
@@ -17,23 +18,29 @@ SHOWN = 5
 LONGEST = 400
 
 
-def comparison_junit(told: Told, name: str) -> bytes:
-    """A slice that blocks is a failed test of its name; one whose missing scores decide is an error."""
+def comparison_junit(told: Told, name: str, run: Told) -> bytes:
+    """A slice that blocks is a failed test of its name; one whose missing scores decide is an error, and so is a run
+    that is incomplete."""
     groups: dict[str, list[Told]] = {SAFETY: [], WHOLE: [], **{one["slice"]: [] for one in told["slices"]}}
     for one in told["reasons"]:
         groups.setdefault(_place(one), []).append(one)
     stop = blocking(told)
-    return junit(name, "suite", [_tested(place, found, stop, told) for place, found in groups.items()])
+    tests = [_tested(place, found, stop, told) for place, found in groups.items()]
+    why = stopped(run)
+    return junit(name, "suite", [why.tested(), *tests] if why is not None else tests)
 
 
-def commands(told: Told, name: str) -> list[str]:
+def commands(told: Told, name: str, run: Told) -> list[str]:
     """GitHub workflow commands: an error for each reason that blocks, warnings, and the result."""
     stop, title = blocking(told), {"title": name}
+    why = stopped(run)
     by_level: dict[str, list[str]] = {"error": [], "warning": []}
     for one in told["reasons"]:
         level = "error" if one in stop else "warning"
         by_level[level].append(annotation(level, title, f"{one['code']}: {one['message']}"))
-    result = f"{WORDS[told['verdict']]}: {told['cases']['compared']:,} cases compared"
+    if why is not None:
+        by_level["error"].insert(0, annotation("error", title, f"{why.code}: {why.message}"))
+    result = f"{WORDS['fail' if why is not None else told['verdict']]}: {told['cases']['compared']:,} cases compared"
     return [*limited_annotations(by_level, title), annotation("notice", title, result)]
 
 
@@ -62,3 +69,9 @@ def _fell(one: Told) -> list[str]:
         said = " ".join((sample["error"] or sample["output"] or "").split())[:LONGEST]
         lines.append(f"  {side}: {said}" + (f" (judge: {sample['reason'][:LONGEST]})" if sample["reason"] else ""))
     return lines
+
+
+def commands_without_baseline(run: Told, name: str) -> list[str]:
+    """The same of a run that is held against nothing: an error where it does not pass."""
+    why = stopped(run)
+    return [annotation("error", {"title": name}, f"{why.code}: {why.message}")] if why is not None else []

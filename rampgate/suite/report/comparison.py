@@ -10,6 +10,7 @@ from evalcore.suite.gates import BLOCKING
 from rampgate.report.drawing import Estimate, Intervals, Spread
 from rampgate.report.page import Cell, Link, Passage, Report, Section, Value
 from rampgate.suite.report.canary import canary_section
+from rampgate.suite.report.outcome import stopped
 
 OPEN = 3
 """Cases that fell which a report shows before the numbers; a page has the others folded below them."""
@@ -33,12 +34,14 @@ def comparison_report(
     document of the run, where it is of one: it has what judges say of pairs, and the canary plan of one that passed."""
     held, run = traces or {}, whole or {}
     plan = run.get("canary_plan")
-    fell = [*_fell(told, held)]
+    fell, why = [*_fell(told, held)], stopped(run)
+    level = "fail" if why is not None else told["verdict"]
     return Report(
         name,
-        WORDS[told["verdict"]],
-        told["verdict"],
+        WORDS[level],
+        level,
         [
+            *((why.section(),) if why is not None else ()),
             *_why(told),
             *fell[:OPEN],
             _slices(told),

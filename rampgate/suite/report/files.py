@@ -27,7 +27,7 @@ def write_reports(paths: Sequence[Path], told: Told, name: str, place: Place, wh
         if kind == ".json":
             replace_report(path, orjson.dumps(whole or told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         elif kind == ".xml":
-            replace_report(path, comparison_junit(told, name))
+            replace_report(path, comparison_junit(told, name, whole or {}))
         else:
             held = stored_traces(told, place) if kind in PAGES else {}
             write(path, comparison_report(told, name, held, whole or {}))

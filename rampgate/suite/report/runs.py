@@ -19,6 +19,7 @@ from rampgate.report.junit import Tested, junit
 from rampgate.report.page import Report, Section, write
 from rampgate.store.place import Place
 from rampgate.suite.report.files import replace_report, write_reports
+from rampgate.suite.report.outcome import Stopped, stopped
 from rampgate.suite.result_files import read_run
 
 WHOLE = "all cases"
@@ -64,19 +65,22 @@ def write_run_reports(
 
 
 def write_trend(paths: Sequence[Path], told: Mapping[str, Any], name: str = "Runs", whole: Any = None) -> None:
-    """Write each report by its name's ending. Raises Failure."""
+    """Write each report by its name's ending; `whole` is the document of the run, where it is of one. Raises
+    Failure."""
+    why = stopped(whole or {})
     for path in paths:
         kind = path.suffix.lower()
         if kind == ".json":
             replace_report(path, orjson.dumps(whole or told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         elif kind == ".xml":
             tests = [Tested(one["slice"] or WHOLE) for one in told["slices"]]
-            replace_report(path, junit(name, "suite", tests))
+            replace_report(path, junit(name, "suite", [why.tested(), *tests] if why is not None else tests))
         else:
-            write(path, trend_report(told, name))
+            write(path, trend_report(told, name, why))
 
 
-def trend_report(told: Mapping[str, Any], name: str) -> Report:
+def trend_report(told: Mapping[str, Any], name: str, why: Stopped | None = None) -> Report:
+    """The page; `why` the run does not pass, where it is of one."""
     heads = ("", "Trend", "First", "Last", "95 %", "Change", "Cases")
     rows = [
         [
@@ -90,7 +94,10 @@ def trend_report(told: Mapping[str, Any], name: str) -> Report:
     facts = ("cases", "samples", "failed", "cost_usd", "latency_p50_ms", "latency_p95_ms")
     runs = [[one["run"], mean, *(one[fact] for fact in facts)] for one, mean in zip(told["runs"], means, strict=True)]
     many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
-    return Report(name, many, "pass", [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)])
+    sections = [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)]
+    if why is not None:
+        return Report(name, why.code.replace("_", " "), "fail", [why.section(), *sections])
+    return Report(name, many, "pass", sections)
 
 
 def _facts(path: Path, run: Run) -> dict[str, Any]:

@@ -140,6 +140,11 @@ def test_an_agent_at_an_address_needs_a_port_that_it_can_be_told() -> None:
         Candidate.model_validate({"url": "http://127.0.0.1:9/", "parts": PARTS, "otlp": "127.0.0.1:0"})
 
 
+def test_a_port_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="65535 at most"):
+        Candidate.model_validate({"entry": "a:b", "parts": PARTS, "otlp": "127.0.0.1:99999"})
+
+
 def sent(traceparent: str, name: str, number: int, **more: Any) -> bytes:
     _, trace, parent, _ = traceparent.split("-")
     span = {"traceId": trace, "spanId": f"{number:016x}", "parentSpanId": parent, "name": name} | more

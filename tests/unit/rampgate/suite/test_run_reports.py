@@ -1,0 +1,98 @@
+"""A report of `suite run` never reads as a pass where the run is none, whoever reads it: people, JUnit, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from typer.testing import CliRunner
+
+from rampgate.cli import app
+from rampgate.local.model.server import Running
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.suite.suite_commands import ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_folders import case, written
+
+CASES = [case(number) for number in range(12)]
+DEAR = """
+from pathlib import Path
+
+
+def answer(case):
+    return {"output": Path(__file__).with_name("prompt.md").read_text(), "cost_usd": 0.5}
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Running]:
+    with local_model() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with suite_folder(tmp_path, model, monkeypatch) as made:
+        yield made
+
+
+def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], str]:
+    """Page, Markdown, the tests of JUnit that found something, and the annotations of a run that ends with 1."""
+    reports = [path.parent / f"r.{ending}" for ending in ("html", "md", "xml")]
+    named = [str(word) for one in reports for word in ("--report", one)]
+    done = CliRunner().invoke(
+        app, ["suite", "run", str(path), *map(str, words), *named, "--format", "github", "--json"]
+    )
+    assert done.exit_code == 1, done.output
+    page, markdown, junit = (one.read_text() for one in reports)
+    problems = [(test.get("name"), one.get("type")) for test in cases_in(junit) for one in test]
+    found = [(str(name), str(kind)) for name, kind in problems if kind]
+    return page, markdown, found, done.stderr
+
+
+def cases_in(junit: str) -> list[ET.Element]:
+    return list(ET.fromstring(junit).iter("testcase"))  # noqa: S314  # of our own making
+
+
+@pytest.mark.parametrize("with_baseline", [False, True])
+def test_an_incomplete_run_is_no_pass_in_any_report(folder: Path, with_baseline: bool) -> None:
+    path = written(folder, CASES, agent=DEAR)
+    if with_baseline:
+        ran(path, "--label", "main")
+        (folder / "prompt.md").write_text("good as well\n")
+    page, markdown, tests, annotations = told(path, "--max-cost", "2")
+    assert ("the run", "incomplete") in tests
+    for text in (page, markdown, annotations):
+        assert "incomplete, which is no pass" in text
+        assert "no regression" not in text
+    assert "::error" in annotations
+
+
+def test_an_agent_that_fails_every_time_is_a_failed_test_and_an_error(folder: Path) -> None:
+    path = written(folder, CASES, agent="raise RuntimeError('no such module')\n")
+    page, markdown, tests, annotations = told(path)
+    assert ("the run", "agent_failed") in tests
+    assert all("the agent failed every time" in text for text in (page, markdown, annotations))
+
+
+def test_a_run_that_passes_has_no_test_of_the_whole_run(folder: Path) -> None:
+    path = written(folder, CASES)
+    ran(path, "--report", folder / "r.xml")
+    assert [test.get("name") for test in cases_in((folder / "r.xml").read_text())] == ["all cases", "even", "odd"]
+
+
+def test_where_all_cases_are_others_main_begins_anew_and_a_branch_is_told_so(folder: Path) -> None:
+    ran(written(folder, CASES), "--label", "main")
+    path = written(folder, [case(number, id=f"new-{number}") for number in range(12)])
+    assert "run main anew (--label main)" in refused(path)
+    again = ran(path, "--label", "main")
+    assert (again["verdict"], again["baseline"]) == ("pass", None)
+    assert ran(path)["comparison"]["cases"]["compared"] == 12
+
+
+def test_a_named_baseline_without_a_case_in_common_is_refused_on_main_too(folder: Path) -> None:
+    first = ran(written(folder, CASES), "--out", folder / "first.jsonl")
+    path = written(folder, [case(number, id=f"new-{number}") for number in range(12)])
+    said = refused(path, "--label", "main", "--baseline", first["results"])
+    assert "nothing can be compared" in said
