@@ -35,6 +35,7 @@ from rampgate.suite.runs.answer_files import answers_written
 from rampgate.suite.runs.base_folder import commit_here
 from rampgate.suite.runs.baseline import PASSED, baseline_of, by_same_judges, keep_run, verdict_of
 from rampgate.suite.runs.confirmation import Confirming, confirm
+from rampgate.suite.runs.named import check_label
 from rampgate.suite.runs.only import Only
 from rampgate.suite.runs.pairs import JudgePairs
 from rampgate.suite.runs.run_document import comparison_of, found_of, head_of, line_of, score_of
@@ -79,6 +80,7 @@ def run_suite(options: Options) -> int:
     configure_logs("error", "console")
     check_paths(options.reports)
     check_path(options.canary)
+    check_label(options.label)
     if (options.only is None) != (options.answers is None):
         raise Failure("--only and --answers go together: the file that answers go to, or come from")
     opened = open_suite(

@@ -16,6 +16,16 @@ from rampgate.suite.runs.stored import StoredRun, StoredRuns
 HASH: Final = re.compile(r"[0-9a-f]{6,64}")
 """The beginning of a run's hash."""
 SHOWN: Final = 5
+LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", re.ASCII)
+
+
+def check_label(label: str) -> None:
+    """Raises Failure for a label by which its run could not be named."""
+    if label and (not LABEL.fullmatch(label) or HASH.fullmatch(label)):
+        raise Failure(
+            f"--label {label[:100]!r}: letters, digits and ._/- are required, 100 at most, and not six or more "
+            "hexadecimal digits alone, which name a run by its hash"
+        )
 
 
 def named_run(told: str, store: SealedStore, suite: str, home: Path, *, smoke: bool) -> tuple[Path, StoredRun | None]:

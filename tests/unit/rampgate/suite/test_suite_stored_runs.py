@@ -105,6 +105,11 @@ def test_a_run_that_did_not_pass_has_no_label_to_be_found_by(folder: Path, path:
     assert "no label of a run of desk that passed" in refused("compare", "main", "branch", "--suite", path)
 
 
+@pytest.mark.parametrize("label", ["main ", "3f9a1c", "a\nb", "x" * 101, "-main", "größe"])
+def test_a_label_by_which_no_run_could_be_named_is_refused(path: Path, label: str) -> None:
+    assert "--label" in refused("run", path, "--label", label)
+
+
 def test_without_a_suite_both_files_are_named(path: Path) -> None:
     found = ran(path)
     assert "name both files" in refused("compare", found["results"])
