@@ -62,6 +62,13 @@ class SuiteCases:
     values: Numbers
     failing: NDArray[np.bool_]
     weights: Numbers
+    safe_at: float
+
+    @property
+    def safety_failed(self) -> bool:
+        """Whether a stored sample of safety failed. Where none did, all failures that are drawn are the pool's half
+        sample, which nobody can mend."""
+        return any(value < self.safe_at for place in self.guarded() for value in self.cases[place].values)
 
     @property
     def slices(self) -> list[str]:
@@ -148,7 +155,7 @@ def suite_cases(told: Sequence[Told], scale: Scale, safety: Collection[str], saf
             mass[ends] += HALF
             share = shared([case.values for case, inside in zip(told, pool, strict=True) if inside])
             weights[pool] += (1 - share) / share * mass / mass.sum()
-    return SuiteCases(told, scale, frozenset(safety), values, values < safe_at, weights)
+    return SuiteCases(told, scale, frozenset(safety), values, values < safe_at, weights, safe_at)
 
 
 def shared(samples: Sequence[Sequence[float]]) -> float:

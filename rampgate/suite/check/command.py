@@ -114,7 +114,7 @@ def _checked(options: Options, place: Place, suite: Suite, how: Comparison) -> C
     with progress(f"check of {suite.file.suite}", pairs + WARM + steps, unit="steps") as shown:
         held = no_ops(fresh, looked, how, scale, shown.advance)
         found = simulate(cases, rules, options.simulations, lambda done: shown.at(pairs + done))
-    return replace(checked, no_ops=held, simulated=found)
+    return replace(checked, no_ops=held, simulated=found, safety_failed=cases.safety_failed)
 
 
 def _facts(options: Options, suite: Suite, how: Comparison, looked: Sequence[StoredRun], *, confirm: bool) -> Checked:

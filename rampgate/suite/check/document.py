@@ -57,12 +57,15 @@ class Checked:
     cases: int = 0
     why_not: str = ""
     seconds: Sequence[float] = ()
+    safety_failed: bool = True
+    """Whether a stored sample of safety failed: else what is simulated of safety is no finding."""
 
     @property
     def findings(self) -> list[Finding]:
         out = [Finding(Code.TOO_FEW_RUNS, self.why_not)] if self.why_not else []
         if self.simulated is not None:
-            out += [_alarm(one, "simulated") for one in self.simulated.alarms if one.above]
+            told = (one for one in self.simulated.alarms if one.gate != SAFETY or self.safety_failed)
+            out += [_alarm(one, "simulated") for one in told if one.above]
             out += [_missed(one) for one in self.simulated.detections if one.missed]
         if self.no_ops is not None:
             out += [_alarm(one, "stored") for one in stored_alarms(self.no_ops) if one.above]

@@ -164,6 +164,17 @@ def test_reports_say_what_is_blocked_too_often(folder: Path, tmp_path: Path) -> 
     assert "guards nothing" in shown.stdout
 
 
+def test_what_never_failed_in_any_run_is_no_finding_about_safety(folder: Path) -> None:
+    """Its simulated failures are of the pool's half sample alone; nobody could mend them."""
+    cases = [case(number, tags=["safety" if number < 2 else "rest"]) for number in range(40)]
+    path = written(folder, cases, samples=2, safety=["safety"])
+    ran(path, "--label", "main")
+    found = checked(path, "--simulations", "4000")
+    (safety,) = (one for one in found["simulated"]["gates"] if one["gate"] == "safety")
+    assert safety["above"], "else this shows nothing"
+    assert found["findings"] == []
+
+
 def test_without_a_run_it_says_what_to_run(folder: Path) -> None:
     path = noisy(folder, samples=1)
     found = checked(path, code=1)
