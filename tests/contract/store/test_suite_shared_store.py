@@ -95,12 +95,15 @@ def test_a_job_without_the_secret_puts_nothing_in_that_a_trusted_one_believes(
     monkeypatch.delenv("RAMPGATE_SEAL_KEY")
     ran(path, "--store", shared, "--label", "main")
     monkeypatch.setenv("RAMPGATE_SEAL_KEY", SECRET)
-    trusted = ran(path, "--store", shared)
+    assert "have no seal of RAMPGATE_SEAL_KEY" in refused(path, "--store", shared)
+    trusted = ran(path, "--store", shared, "--label", "main")
     assert trusted["answers"]["asked"] == 20
     assert trusted["judge_calls"] == 20
     assert trusted["baseline"] is None
     assert trusted["refused"] > 0
-    assert ran(path, "--store", shared)["judge_calls"] == 0, "what was forged has been replaced"
+    again = ran(path, "--store", shared)
+    assert again["judge_calls"] == 0, "what was forged has been replaced"
+    assert again["baseline"]["label"] == "main"
 
 
 def test_a_redis_that_goes_away_in_the_middle_costs_calls_and_no_answer(folder: Path, model: Running) -> None:

@@ -45,7 +45,7 @@ def test_a_jade_floor_is_of_the_scores_that_people_found_acceptable(calibrate: C
     )  # fmt: skip
     (one,) = told["judges"]
     assert (code, one["floor"], one["n"], one["traces"], one["proposed"]) == (0, 3.0, 160, 220, True)
-    assert one["breach_probability"] == pytest.approx(0, abs=1e-6)
+    assert 0 < one["breach_probability"] < 0.01, "of all 220 turns, those that people reject among them"
     assert 0 < one["detectable_drop"] < 4
     block = yaml.safe_load(one["block"])
     assert (block["floor"], block["calibration"]["traces"]) == (3, 220)
