@@ -55,9 +55,9 @@ def test_a_worker_killed_while_it_writes_what_was_withheld_leaves_the_rest_to_th
     rig.wait("all joined", rig.drained)
     assert worker.terminate() == 0
     everything = withheld(rig)
-    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=1.0, times=10_000)
+    rig.opik.fault(match={"path": "feedback-scores"}, delay_seconds=0.05, times=10_000)
     worker = rig.worker(write="true")
-    rig.wait("it is in the middle of it", lambda: 0 < withheld(rig) < everything, 60, 0.02)
+    rig.wait("it is in the middle of it", lambda: 0 < withheld(rig) < everything, 150, 0.02)
     worker.kill()
     left = withheld(rig)
     print(f"{left} of {everything} signals are withheld after the kill")
