@@ -13,6 +13,7 @@ from typing import Any, Final
 from evalcore.suite.gates import BLOCKING
 from rampgate.console import Failure
 from rampgate.suite.pull_request.documents import SuiteDocument, read_document
+from rampgate.suite.report.outcome import stopped
 from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 ORDER: Final = tuple(VerdictLevel)
@@ -69,13 +70,9 @@ def _levels(run: SuiteDocument) -> Iterator[VerdictLevel]:
 def _reasons(run: SuiteDocument, level: VerdictLevel) -> Iterator[Reason]:
     code = Code.SUITE_FAILED if level is VerdictLevel.FAIL else Code.SUITE_WARNED
     name = f"suite {run.suite}, {run.set} set"
-    if run.left is not None:
-        rest = f"{run.left.answers:,} answers and {run.left.scores:,} scores are left"
-        yield Reason(code, f"{name}: incomplete: {run.left.why}; {rest}")
-    elif run.verdict == "unscored":
-        yield Reason(code, f"{name}: the score that decides is missing somewhere")
-    elif run.verdict == "fail" and run.comparison is None:
-        yield Reason(code, f"{name}: the agent failed every time")
+    why = stopped(run.model_dump())
+    if why is not None:
+        yield Reason(code, f"{name}: {why.message}")
     if run.comparison is None:
         yield Reason(Code.SUITE_WARNED, f"{name}: held against nothing, since main has no run of it that passed")
         return
@@ -85,5 +82,5 @@ def _reasons(run: SuiteDocument, level: VerdictLevel) -> Iterator[Reason]:
         yield Reason(one_code, f"{name}: {one.code}: {one.message}")
     if len(found) > MOST:
         yield Reason(code, f"{name}: {len(found) - MOST:,} reasons more are in its document")
-    if not found and level is VerdictLevel.FAIL and run.left is None and run.verdict != "unscored":
+    if not found and level is VerdictLevel.FAIL and why is None:
         yield Reason(code, f"{name}: its verdict is {run.verdict}, without a reason")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from rampgate.report.page import Passage, Report, Section, Value, markdown
 from rampgate.suite.pull_request.marks import Mark
 from rampgate.suite.report.comparison import WORDS, comparison_report
+from rampgate.suite.report.outcome import stopped
 from rampgate.suite.report.runs import name_of
 
 LONGEST: Final = 65_000
@@ -20,17 +21,13 @@ LONGEST: Final = 65_000
 LENGTHS: Final = (1_900, 600, 150)
 """Characters of an answer, the first length that makes the comment fit; one line of a report has 2,000."""
 ROWS: Final = 40
-RESULTS: Final = {
-    **{verdict: (words, verdict) for verdict, words in WORDS.items()},
-    "incomplete": ("incomplete, which is no pass", "fail"),
-    "unscored": ("a score that decides is missing", "fail"),
-}
 
 
 def comment_text(told: Mapping[str, Any], mark: Mark, longest: int = LONGEST) -> str:
     """The comment on a run, by its document: what it came to and why stand first. It says what it leaves out. Raises
     KeyError, TypeError and ValueError for a document that lacks something."""
-    words, tone = RESULTS[told["verdict"]]
+    why = stopped(told)
+    words, tone = (why.words, "fail") if why is not None else (WORDS[told["verdict"]], told["verdict"])
     sections = [*_sections(told)]
     shown = [one for one in sections if not one.folded and (one.rows or one.notes)]
     folded = sum(one.folded for one in sections)
@@ -47,15 +44,11 @@ def comment_text(told: Mapping[str, Any], mark: Mark, longest: int = LONGEST) ->
 
 
 def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
-    if (left := told["left"]) is not None:
-        pairs = f", {left['pairs']:,} pairs" if left.get("pairs") else ""
-        rest = (
-            f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left; the next run goes on with them"
-        )
-        yield Section("Incomplete", notes=[left["why"], rest])
     if told["comparison"] is not None:
         yield from comparison_report(told["comparison"], "", None, told).sections
     else:
+        if (why := stopped(told)) is not None:
+            yield why.section()
         words = "There is no baseline yet: the run is held against nothing. `--label main` makes a run one."
         answers = f"{told['answers']['failed']:,} of {told['cases'] * told['samples']:,} answers failed"
         yield Section("Compared with nothing", notes=[words, answers, f"{told['unscored']:,} scores are missing"])

@@ -40,7 +40,7 @@ def commands(told: Told, name: str, run: Told) -> list[str]:
         by_level[level].append(annotation(level, title, f"{one['code']}: {one['message']}"))
     if why is not None:
         by_level["error"].insert(0, annotation("error", title, f"{why.code}: {why.message}"))
-    result = f"{WORDS['fail' if why is not None else told['verdict']]}: {told['cases']['compared']:,} cases compared"
+    result = f"{WORDS[told['verdict']] if why is None else why.words}: {told['cases']['compared']:,} cases compared"
     return [*limited_annotations(by_level, title), annotation("notice", title, result)]
 
 

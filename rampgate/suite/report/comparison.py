@@ -38,7 +38,7 @@ def comparison_report(
     level = "fail" if why is not None else told["verdict"]
     return Report(
         name,
-        WORDS[level],
+        why.words if why is not None else WORDS[level],
         level,
         [
             *((why.section(),) if why is not None else ()),

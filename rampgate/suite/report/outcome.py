@@ -1,4 +1,5 @@
-"""Says why a run of a suite does not pass where neither its comparison nor its means tell. Pure."""
+"""Says why a run of a suite does not pass where neither its comparison nor its means tell: for pages, comments, JUnit,
+annotations, terminals and the gate's verdict alike. Pure."""
 
 from __future__ import annotations
 
@@ -10,29 +11,36 @@ from rampgate.report.page import Section
 
 
 class Stopped(NamedTuple):
-    """`code` is of the list that readers of a machine go by, `message` for people."""
+    """`code` is for machines, `words` for a headline, `detail` says more where there is more to say."""
 
     code: str
-    message: str
+    words: str
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        return f"{self.words}: {self.detail}" if self.detail else self.words
 
     def tested(self) -> Tested:
-        """A test of the run as a whole: it has found nothing, or the agent fails."""
+        """A test of the run as a whole: the agent fails it, or it has found nothing."""
         failed = self.code == "agent_failed"
         return Tested("the run", "failure" if failed else "error", self.code, self.message, self.message)
 
     def section(self) -> Section:
-        return Section("Why", notes=[self.message])
+        return Section("Why it is no pass", notes=[self.message])
 
 
 def stopped(run: Mapping[str, Any]) -> Stopped | None:
     """Why the run, by its document, does not pass, beside what its comparison says; None where there is no such
     reason."""
-    verdict, left = run.get("verdict"), run.get("left")
-    if left is not None:
-        rest = f"{left['answers']:,} answers and {left['scores']:,} scores are left"
-        return Stopped("incomplete", f"incomplete, which is no pass: {left['why']}; {rest}")
-    if verdict == "unscored":
+    if (left := run.get("left")) is not None:
+        pairs = f", {left['pairs']:,} pairs" if left.get("pairs") else ""
+        rest = f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left"
+        return Stopped(
+            "incomplete", "incomplete, which is no pass", f"{left['why']}; {rest}, the next run goes on with them"
+        )
+    if run.get("verdict") == "unscored":
         return Stopped("unscored", "the score that decides is missing somewhere")
-    if verdict == "fail" and run.get("comparison") is None:
-        return Stopped("agent_failed", "the agent failed every time")
+    if run.get("verdict") == "fail" and run.get("comparison") is None:
+        return Stopped("agent_failed", "the agent failed every time, so that the run is nobody's baseline")
     return None

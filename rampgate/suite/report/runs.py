@@ -96,7 +96,7 @@ def trend_report(told: Mapping[str, Any], name: str, why: Stopped | None = None)
     many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     sections = [Section(f"{told['score']} by slice", heads, rows), Section("Runs", about, runs)]
     if why is not None:
-        return Report(name, why.code.replace("_", " "), "fail", [why.section(), *sections])
+        return Report(name, why.words, "fail", [why.section(), *sections])
     return Report(name, many, "pass", sections)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from rampgate.console import plain, print_json
+from rampgate.suite.report.outcome import stopped
 
 
 def show_run(told: Mapping[str, Any], spent: str) -> None:
@@ -19,15 +20,11 @@ def show_run(told: Mapping[str, Any], spent: str) -> None:
     for judge, pairs in told["pairwise"].items():
         console.print(f"pairs: {plain(judge)} {pairs_in_words(pairs)}")
     console.print(f"results: {plain(told['results'], 500)}")
-    if (left := told["left"]) is not None:
-        pairs = f", {left['pairs']:,} pairs" if left["pairs"] else ""
-        rest = f"{left['answers']:,} answers and {left['scores']:,} scores{pairs} are left"
-        console.print(f"[red]incomplete[/]: {plain(left['why'])}; {rest}, the next run goes on with them")
+    if (why := stopped(told)) is not None:
+        console.print(f"[red]{plain(why.words)}[/]" + (f": {plain(why.detail, 500)}" if why.detail else ""))
     baseline = told["baseline"]
     if baseline is None:
         console.print("no baseline yet: the run is held against nothing; `--label main` makes it one")
-        if told["verdict"] == "fail":
-            console.print("[red]fail[/]: the agent failed every time, so that the run is nobody's baseline")
     elif baseline["label"]:
         at = ", ".join(filter(None, (plain(baseline["commit"])[:12], f"{baseline['age']} ago")))
         console.print(f"baseline: the last run of {plain(baseline['label'])} that passed ({at})")

@@ -292,7 +292,8 @@ def test_what_kept_a_run_from_passing_stands_first_though_its_comparison_passes(
     told = compared(tmp_path, "x", verdict="incomplete", left=left)
     head, _, rest = comment_text(told, MARK).partition("\n")[2].partition("\n")
     assert head == "## ❌ Suite desk, smoke set: incomplete, which is no pass"
-    assert rest.index("over --max-cost 3") < rest.index("### Why")
+    assert rest.index("over --max-cost 3") < rest.index("### Why\n")
+    assert rest.count("over --max-cost 3") == 1, "and once"
 
 
 def test_a_first_run_says_that_it_is_held_against_nothing(host: FakeGitHub, tmp_path: Path) -> None:
