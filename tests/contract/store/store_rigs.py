@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,13 @@ PLACES = ("file", "redis", "s3")
 
 @dataclass(frozen=True)
 class Rig:
-    """`plant` puts bytes in the place of a value, `take` takes a value away, by its kind and key."""
+    """`plant` puts bytes in the place of a value, `take` takes a value away, by its kind and key. `held` counts the
+    values of each kind."""
 
     where: str
     plant: Callable[[str, str, bytes], None]
     take: Callable[[str, str], None]
+    held: Callable[[], Counter[str]]
 
     def place(self, secret: bytes = b"secret") -> Place:
         return Place(self.where, secret)
@@ -32,15 +35,21 @@ class Rig:
 def file_rig(folder: Path) -> Iterator[Rig]:
     file = folder / "store.db"
 
-    def execute(word: str, *values: object) -> None:
+    def execute(word: str, *values: object) -> Sequence[tuple[str]]:
         with sqlite3.connect(file) as database:
-            database.execute(word, values)
+            found: Sequence[tuple[str]] = database.execute(word, values).fetchall()
         database.close()
+        return found
+
+    def held() -> Counter[str]:
+        keys = execute("SELECT key FROM kept") if file.exists() else ()
+        return Counter(key.partition(":")[0] for (key,) in keys)
 
     yield Rig(
         str(file),
-        lambda kind, key, value: execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", f"{kind}:{key}", value),
-        lambda kind, key: execute("DELETE FROM kept WHERE key = ?", f"{kind}:{key}"),
+        lambda kind, key, value: execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", f"{kind}:{key}", value) and None,
+        lambda kind, key: execute("DELETE FROM kept WHERE key = ?", f"{kind}:{key}") and None,
+        held,
     )
 
 
@@ -51,6 +60,7 @@ def redis_rig(url: str) -> Iterator[Rig]:
             url,
             lambda kind, key, value: client.set(f"rg:suite:{kind}:{key}", value) and None,
             lambda kind, key: client.delete(f"rg:suite:{kind}:{key}") and None,
+            lambda: Counter(name.decode().split(":")[2] for name in client.scan_iter("rg:suite:*", 1_000)),
         )
 
 
@@ -65,4 +75,14 @@ def s3_rig(setenv: Callable[[str, str], None]) -> Iterator[Rig]:
             f"s3://{BUCKET}/desk/main",
             lambda kind, key, value: s3.objects.update({f"desk/main/{kind}/{key}": value}),
             lambda kind, key: s3.objects.pop(f"desk/main/{kind}/{key}") and None,
+            lambda: Counter(name.split("/")[2] for name in [*s3.objects]),
         )
+
+
+def rig_of(
+    name: str, folder: Path, redis_url: Callable[[], str], setenv: Callable[[str, str], None]
+) -> AbstractContextManager[Rig]:
+    """The rig of one of PLACES. Redis is started for that one alone."""
+    if name == "file":
+        return file_rig(folder)
+    return redis_rig(redis_url()) if name == "redis" else s3_rig(setenv)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rampgate.store.sealed import Kept, SealedStore
 from streams.redis.score_cache import AnswerSeal
-from tests.contract.store.store_rigs import PLACES, Rig, file_rig, redis_rig, s3_rig
+from tests.contract.store.store_rigs import PLACES, Rig, rig_of
 
 
 @pytest.fixture(params=PLACES)
 def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    with ExitStack() as closing_too:
-        if request.param == "file":
-            yield closing_too.enter_context(file_rig(tmp_path))
-        elif request.param == "redis":
-            yield closing_too.enter_context(redis_rig(request.getfixturevalue("redis_url")))
-        else:
-            yield closing_too.enter_context(s3_rig(monkeypatch.setenv))
+    redis_url = partial(request.getfixturevalue, "redis_url")
+    with rig_of(request.param, tmp_path, redis_url, monkeypatch.setenv) as made:
+        yield made
 
 
 @pytest.fixture

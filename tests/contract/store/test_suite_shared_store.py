@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from typer.testing import CliRunner
 from rampgate.cli import app
 from rampgate.local.model.server import Running
 from rampgate.local.services.redis import RedisServer
+from rampgate.store.place import Place
+from rampgate.suite.runs.stored import StoredRuns
 from tests.contract.store.store_rigs import redis_rig, s3_rig
 from tests.s3_stand_in import BUCKET, s3_stand_in
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
@@ -23,6 +27,18 @@ from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED = {"judges": ["helpfulness", "honesty"], "score": "helpfulness", "samples": 2}
 CASES = [case(number) for number in range(10)]
+SWAYING = """
+from hashlib import sha256
+from itertools import count
+
+ASKED = count()
+
+
+def answer(case):
+    chance = sha256(f"{case['input']} {next(ASKED)}".encode()).digest()[0]
+    return "good" if chance < 200 else "bad"
+"""
+"""An agent that is good four times in five."""
 SECRET = "the secret of trusted jobs"
 
 
@@ -46,6 +62,15 @@ def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
             yield closing.enter_context(redis_rig(request.getfixturevalue("redis_url"))).where
         else:
             yield closing.enter_context(s3_rig(monkeypatch.setenv)).where
+
+
+def checked(path: Path, *arguments: object) -> dict[str, Any]:
+    """The document of a check."""
+    words = ["suite", "check", str(path), "--simulations", "100", *map(str, arguments), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code in (0, 1), (done.exception, done.output)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def said(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -86,6 +111,22 @@ def test_mains_run_in_the_store_is_the_baseline_of_another_machine(
     assert blocked["baseline"]["label"] == "main"
     assert blocked["comparison"]["verdict"] == "fail"
     assert "bad question 1 " in page.read_text(), "the page has the traces that the store has"
+
+
+def test_a_check_tells_of_a_shared_stores_runs_what_it_tells_of_a_files(folder: Path, shared: str) -> None:
+    path, file = written(folder, [case(number) for number in range(40)], SWAYING, samples=3), folder / "own.db"
+    for label in ("main", ""):
+        ran(path, "--store", file, "--label", label)
+    with (
+        closing(Place(str(file), SECRET.encode()).opened()) as own,
+        closing(Place(shared, SECRET.encode()).opened()) as to,
+    ):
+        for run in asyncio.run(StoredRuns(own).of("desk")):
+            asyncio.run(StoredRuns(to).add(run, asyncio.run(StoredRuns(own).results(run)) or b""))
+    told = [checked(path, "--store", store) for store in (file, shared)]
+    assert told[0]["runs"]["looked_at"] == 2
+    assert told[0]["simulated"] is not None
+    assert told[1] == told[0]
 
 
 def test_a_job_without_the_secret_puts_nothing_in_that_a_trusted_one_believes(
