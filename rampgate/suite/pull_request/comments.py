@@ -27,6 +27,13 @@ query($owner: String!, $name: String!, $number: Int!, $after: String) {
 }
 """
 BODIES: Final = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment { id body url } } }"
+TEXTS: Final = """\
+query($id: ID!) {
+  node(id: $id) { ... on IssueComment { userContentEdits(first: 8) { nodes { diff } } } }
+}
+"""
+"""The last texts of a comment, the newest first: `diff` holds the whole of each. Others that write at the same time are
+among the last few."""
 ADD: Final = """\
 mutation($id: ID!, $body: String!) {
   addComment(input: {subjectId: $id, body: $body}) { commentEdge { node { id body url createdAt } } }
@@ -105,6 +112,15 @@ class Comments:
             ]
         except (KeyError, TypeError) as error:
             raise Unavailable("GitHub: does not tell what the comments say") from error
+
+    async def texts(self, comment: str) -> list[str]:
+        """The comment's last texts, also those that others have written over. Empty where GitHub does not tell."""
+        answer = await self._github.ask(TEXTS, {"id": comment})
+        try:
+            nodes = answer["data"]["node"]["userContentEdits"]["nodes"]
+            return [str(one["diff"]) for one in nodes if one and one["diff"]]
+        except (KeyError, TypeError):
+            return []
 
     async def add(self, pull: str, body: str) -> Comment:
         """Raises MayNotWrite, too."""

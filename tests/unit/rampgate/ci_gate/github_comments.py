@@ -26,6 +26,8 @@ class FakeComments:
     before: Callable[[str], None] = lambda name: None
     done: list[str] = field(default_factory=list)
     made: int = 0
+    texts: dict[str, list[str | None]] = field(default_factory=dict)
+    """By comment what its history tells, the newest first: nothing of one that was never edited."""
 
     def add(self, author: str, body: str) -> dict[str, str]:
         self.made += 1
@@ -35,6 +37,10 @@ class FakeComments:
         self.rows.append(row)
         return row
 
+    def edit(self, row: dict[str, str], body: str) -> None:
+        self.texts[row["id"]] = [body, *self.texts.get(row["id"], [row["body"]])]
+        row["body"] = body
+
     def bodies(self, author: str = "github-actions") -> list[str]:
         return [row["body"] for row in self.rows if row["author"] == author]
 
@@ -42,7 +48,7 @@ class FakeComments:
         self, asked: Mapping[str, Any], token: str | None, pull: Callable[[], Mapping[str, Any]]
     ) -> dict[str, Any] | None:
         """None for a query about something else."""
-        found = re.search(r"\b(comments|nodes|addComment|updateIssueComment|deleteIssueComment)\(", asked["query"])
+        found = re.search(r"\b(comments|nodes|node|addComment|updateIssueComment|deleteIssueComment)\(", asked["query"])
         if found is None:
             return None
         name, given = found[1], asked["variables"]
@@ -53,11 +59,17 @@ class FakeComments:
         if name == "nodes":
             by_id = {row["id"]: row for row in self.rows}
             return {"data": {"nodes": [by_id.get(one) for one in given["ids"]]}}
+        if name == "node":
+            return {"data": {"node": {"userContentEdits": {"nodes": self._history(given["id"])}}}}
         self.done.append(name)
         wrong = self._wrong(name, given, user)
         if wrong is not None:
             return {"data": {name: None}, "errors": [{**wrong, "path": [name]}]}
         return {"data": {name: self._written(name, given, user)}}
+
+    def _history(self, comment: str) -> list[dict[str, str | None] | None]:
+        """As GitHub tells it: a text that somebody deleted from the history is empty."""
+        return [{"diff": text} for text in self.texts.get(comment, [])[:8]]
 
     def _listed(self, given: Mapping[str, Any], user: str, pull: Mapping[str, Any]) -> dict[str, Any]:
         first = int(given["after"] or 0)
@@ -88,5 +100,5 @@ class FakeComments:
         if name == "deleteIssueComment":
             self.rows.remove(row)
             return {"clientMutationId": None}
-        row["body"] = given["body"]
+        self.edit(row, given["body"])
         return {"issueComment": {"id": row["id"]}}

@@ -175,6 +175,36 @@ def test_two_runs_at_once_leave_one_comment_of_the_newer(
     assert ("of the rival" in body) == (rival == 8)
 
 
+@pytest.mark.parametrize("pushed", [False, True], ids=["same-commit", "next-commit"])
+def test_an_older_run_that_writes_over_a_newer_ones_comment_puts_it_back(
+    host: FakeGitHub, tmp_path: Path, pushed: bool
+) -> None:
+    """The newer run begins and ends between this one's last look and its write, which may be late by minutes."""
+    row = host.comments.add("github-actions", f"{Mark('desk', HEAD, 5, 1)}\nof the run before")
+    newer = Mark("desk", "b" * 40 if pushed else HEAD, 8, 1)
+    late = ["updateIssueComment"]
+
+    def others(name: str) -> None:
+        if name in late:
+            late.remove(name)
+            host.pull["headRefOid"] = newer.commit
+            host.comments.edit(row, f"{newer}\nof the newer run")
+
+    host.comments.before = others
+    found = comment(file_of(tmp_path, compared(tmp_path, "x")), "--run", "7")
+    assert host.comments.bodies() == [f"{newer}\nof the newer run"]
+    assert (found["done"], found["url"]) == ("left", row["url"])
+    assert ("is at bbbbbbbbbbbb by now" if pushed else "a newer run has written") in found["why"]
+
+
+def test_a_history_that_tells_nothing_keeps_no_comment_from_being_written(host: FakeGitHub, tmp_path: Path) -> None:
+    row = host.comments.add("github-actions", f"{Mark('desk', HEAD, 5, 1)}\nof the run before")
+    host.comments.texts[row["id"]] = [None, "You said: hello", f"{Mark('other', HEAD, 99, 1)}\nof another suite"]
+    assert comment(file_of(tmp_path, compared(tmp_path, "x")), "--run", "7")["done"] == "edited"
+    (body,) = host.comments.bodies()
+    assert mark_of(body, "desk") == Mark("desk", HEAD, 7, 0)
+
+
 def test_two_that_take_each_others_comment_away_at_the_same_time_leave_one(host: FakeGitHub, tmp_path: Path) -> None:
     """The other deletes what this run is about to delete."""
     host.comments.add("github-actions", f"{Mark('desk', HEAD, 5, 1)}\nfirst")
