@@ -10,7 +10,7 @@ import typer
 
 from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, MetricsOption, ReportsOption
 from rampgate.console import Format
-from rampgate.suite.runs.only import Only
+from rampgate.suite.runs.only import Only, Side
 
 
 class Confirm(StrEnum):
@@ -129,6 +129,19 @@ def run_command(
         Path | None,
         typer.Option(metavar="FOLDER", help="the suite's folder as a pull request proposes it: the candidate's alone"),
     ] = None,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="with --only: score writes what both sides are to answer anew, generate reads it"
+        ),
+    ] = None,
+    side: Annotated[Side | None, typer.Option(help="with --only generate --again: who answers anew")] = None,
+    fresh_baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="with --only score: what the baseline answered anew")
+    ] = None,
+    fresh_candidate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the same of the candidate; both decide what tripped")
+    ] = None,
     configs: ConfigsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -140,11 +153,12 @@ def run_command(
 
     Example: rampgate suite run examples/suite/suite.yaml --smoke --baseline main.jsonl
     """
-    from rampgate.suite.run import Options, run_suite
+    from rampgate.suite.run import Options, fresh_files, run_suite
 
     options = Options(
         suite_file, smoke, out, store, baseline, seed, tuple(let_go or ()), configs, as_json, tuple(report or ()),
         format, plan, max_cost, label, canary, only, answers, confirm is Confirm.FRESH, base, commit, proposed,
+        again, side, fresh_files(fresh_baseline, fresh_candidate),
     )  # fmt: skip
     raise typer.Exit(run_suite(options))
 

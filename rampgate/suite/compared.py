@@ -12,6 +12,7 @@ from evalcore.suite.gates import Judged
 from evalcore.suite.pairing import Paired
 from evalcore.suite.power import Power, powers
 from evalcore.suite.results import Run
+from schemas.checks.suite_again import SuiteAgain
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Compared:
     """What fresh samples said of what tripped."""
     unconfirmed: str = ""
     """Why there are none, where something tripped."""
+    again: SuiteAgain | None = None
+    """What both sides have to answer first, where another job has them do it."""
 
     @cached_property
     def power(self) -> tuple[Power | None, dict[str, Power]]:

@@ -18,6 +18,7 @@ from schemas.calibration_cycle import Cycle
 from schemas.checks.agreement import AgreementFile
 from schemas.checks.canaries import CanaryFile
 from schemas.checks.suite import SuiteFile
+from schemas.checks.suite_again import SuiteAgain
 from schemas.judges import SAME_OPERATOR, NoiseFile, Operator, RuleFile, VerticalRuleFile
 from schemas.manifests import (
     AdjudicationsFile,
@@ -54,6 +55,7 @@ FILES: Final[dict[str, FileForm]] = {
 }
 WRITTEN: Final[dict[str, FileForm]] = {
     "calibration-round": FileForm("A calibration round: how far it is and what it found", Cycle),
+    "suite-again": FileForm("What both sides of a suite's run answer anew", SuiteAgain),
 }
 """Files that rampgate writes and others read: all fields are there, `null` where they have no value."""
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -45,6 +45,15 @@ class SuiteLeft(BaseModel):
     scores: int
 
 
+class SuiteAnew(BaseModel):
+    """How much both sides have to answer anew before the verdict is confirmed."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    cases: int
+    samples: int
+
+
 class SuiteDocument(BaseModel):
     """What other commands go by. `commit` is the one that was judged, empty where nobody named it."""
 
@@ -58,6 +67,7 @@ class SuiteDocument(BaseModel):
     verdict: Literal["pass", "warn", "fail", "incomplete", "unscored"]
     left: SuiteLeft | None
     comparison: SuiteComparison | None
+    again: SuiteAnew | None = None
 
 
 def read_document(path: Path) -> tuple[SuiteDocument, Mapping[str, Any]]:

@@ -8,7 +8,7 @@ from evalcore.suite.gates import SuiteCode
 from rampgate.console import annotation, limited_annotations
 from rampgate.report.junit import Tested, junit
 from rampgate.suite.report.comparison import WORDS, Told, blocking
-from rampgate.suite.report.outcome import stopped
+from rampgate.suite.report.outcome import NOT_YET, stopped
 
 WHOLE = "all cases"
 SAFETY = "safety: no case fails that never did"
@@ -31,15 +31,18 @@ def comparison_junit(told: Told, name: str, run: Told) -> bytes:
 
 
 def commands(told: Told, name: str, run: Told) -> list[str]:
-    """GitHub workflow commands: an error for each reason that blocks, warnings, and the result."""
-    stop, title = blocking(told), {"title": name}
-    why = stopped(run)
+    """GitHub workflow commands: an error for each reason that blocks, warnings, and the result. What is not yet
+    confirmed is no error yet."""
+    title, why = {"title": name}, stopped(run)
+    waits = why is not None and why.code == NOT_YET
+    stop = [] if waits else blocking(told)
     by_level: dict[str, list[str]] = {"error": [], "warning": []}
     for one in told["reasons"]:
         level = "error" if one in stop else "warning"
         by_level[level].append(annotation(level, title, f"{one['code']}: {one['message']}"))
     if why is not None:
-        by_level["error"].insert(0, annotation("error", title, f"{why.code}: {why.message}"))
+        level = "warning" if waits else "error"
+        by_level[level].insert(0, annotation(level, title, f"{why.code}: {why.message}"))
     result = f"{WORDS[told['verdict']] if why is None else why.words}: {told['cases']['compared']:,} cases compared"
     return [*limited_annotations(by_level, title), annotation("notice", title, result)]
 

@@ -4,10 +4,13 @@ annotations, terminals and the gate's verdict alike. Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rampgate.report.junit import Tested
 from rampgate.report.page import Section
+
+NOT_YET: Final = "not_yet_confirmed"
+"""What tripped is answered anew, and another run decides."""
 
 
 class Stopped(NamedTuple):
@@ -39,6 +42,9 @@ def stopped(run: Mapping[str, Any]) -> Stopped | None:
         return Stopped(
             "incomplete", "incomplete, which is no pass", f"{left['why']}; {rest}, the next run goes on with them"
         )
+    if (again := run.get("again")) is not None:
+        many = f"{again['cases']:,} cases {again['samples']} times each"
+        return Stopped(NOT_YET, "not yet confirmed", f"both sides answer {many} anew, and these answers decide")
     if run.get("verdict") == "unscored":
         return Stopped("unscored", "the score that decides is missing somewhere")
     if run.get("verdict") == "fail" and run.get("comparison") is None:

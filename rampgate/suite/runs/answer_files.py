@@ -1,17 +1,19 @@
-"""Carries a candidate's answers from the job that runs its code to the job that has the judges' key.
+"""Carries answers from the job that runs the candidate's code to the job that has the judges' key.
 
 The file is the candidate's word, and believed as little: the reading job itself says which cases and samples it wants,
 of which configuration by the bytes of the parts that it has, and looks each answer up by the hash of these. An answer
 can so be nothing but what the candidate says to that case. What is not there is the agent's error, the worst value;
 what was not asked for, or stands there twice, refuses the file. Nothing of it becomes an answer that other runs reuse.
+Of fresh answers the first line also says whose they are and after which number they come.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +26,23 @@ from rampgate.registry.file_writer import replacing
 from rampgate.suite.generation import Generated, Known, Left
 
 NOT_THERE = "the file of answers has none to this case"
+
+
+@dataclass(frozen=True)
+class Head:
+    """Whose answers a file has, by the hash of the parts. Of fresh ones also which side's, of which commit, and after
+    which number they come."""
+
+    configuration: str
+    side: str = ""
+    commit: str = ""
+    after: int = 0
+
+
+ORDINARY: Final = Head("")
+FRESH: Final = ("side", "commit", "after")
+Place = tuple[str, int]
+"""A case's id and a sample's number."""
 
 
 class AnswerLine(BaseModel):
@@ -39,9 +58,7 @@ class AnswerLine(BaseModel):
     latency_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
-def answers_written(
-    path: Path, configuration: str, found: Sequence[tuple[Known, Generated]], spend: Spend
-) -> dict[str, Any]:
+def answers_written(path: Path, head: Head, found: Sequence[tuple[Known, Generated]], spend: Spend) -> dict[str, Any]:
     """Writes the file and tells what is in it. Raises Failure."""
     given = [one for _, one in found]
     left = sum(isinstance(one.answer, Left) for one in given)
@@ -53,16 +70,16 @@ def answers_written(
         },
         "left": {"why": spend.spent, "answers": left} if left else None,
         "file": str(path),
-        "sha256": write_answers(path, configuration, found),
+        "sha256": write_answers(path, head, found),
     }
 
 
-def write_answers(path: Path, configuration: str, found: Iterable[tuple[Known, Generated]]) -> str:
+def write_answers(path: Path, head: Head, found: Iterable[tuple[Known, Generated]]) -> str:
     """Write the file; returns its hash. What was not asked is left out. Raises Failure."""
     hashed = hashlib.sha256()
     try:
         with replacing(path) as file:
-            for line in _lines(configuration, found):
+            for line in _lines(head, found):
                 hashed.update(line)
                 file.write(line)
     except OSError as error:
@@ -70,8 +87,8 @@ def write_answers(path: Path, configuration: str, found: Iterable[tuple[Known, G
     return hashed.hexdigest()
 
 
-def _lines(configuration: str, found: Iterable[tuple[Known, Generated]]) -> Iterable[bytes]:
-    yield orjson.dumps({"configuration": configuration}, option=orjson.OPT_APPEND_NEWLINE)
+def _lines(head: Head, found: Iterable[tuple[Known, Generated]]) -> Iterable[bytes]:
+    yield orjson.dumps({name: told for name, told in asdict(head).items() if told}, option=orjson.OPT_APPEND_NEWLINE)
     for known, one in found:
         if isinstance(one.answer, Left):
             continue
@@ -80,28 +97,58 @@ def _lines(configuration: str, found: Iterable[tuple[Known, Generated]]) -> Iter
         yield orjson.dumps(told, default=str, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def read_answers(path: Path, configuration: str, wanted: Iterable[Known]) -> dict[str, Generated]:
-    """Returns the answer to each that is wanted, by its key. Raises BadFile."""
-    known = {one.key: one.wanted for one in wanted}
-    found: dict[str, Generated] = {}
+def read_answers(path: Path, head: Head, wanted: Iterable[Known]) -> dict[Place, Generated]:
+    """Returns the answers that are there of those that are wanted. Raises BadFile."""
+    known = {_place(one): one.key for one in wanted}
+    found: dict[Place, Generated] = {}
     rows = iter(lines(path))
-    _, head = next(rows, (0, {}))
-    if head.get("configuration") != configuration:
-        raise BadFile(
-            f"{path}:1: configuration: the answers are of {str(head.get('configuration'))[:80]!r}, and the candidate's "
-            f"parts here make {configuration!r}; have this candidate answer with `--only generate`"
-        )
+    _, told = next(rows, (0, {}))
+    _check_head(path, head, told)
     for number, row in rows:
         line = _parsed(path, number, row)
-        one = known.get(line.key)
-        if one is None or (one.case_id, one.sample) != (line.case_id, line.sample):
+        place = (line.case_id, line.sample)
+        if known.get(place) != line.key:
             raise BadFile(f"{path}:{number}: key: it is not that of sample {line.sample} of {line.case_id[:80]!r} here")
-        if line.key in found:
+        if place in found:
             raise BadFile(f"{path}:{number}: key: sample {line.sample} of {line.case_id[:80]!r} stands there twice")
         answer = line.answer if line.answer is not None else Failed(line.error or "no reason given")
-        found[line.key] = Generated(line.case_id, line.sample, answer, line.latency_ms)
-    absent = {key: Generated(one.case_id, one.sample, Failed(NOT_THERE)) for key, one in known.items()}
-    return absent | found
+        found[place] = Generated(line.case_id, line.sample, answer, line.latency_ms)
+    return found
+
+
+def given_answers(path: Path, head: Head, wanted: Sequence[Known], *, whole: bool = False) -> list[Generated]:
+    """The answer to each that is wanted. One that is not there is the agent's error, or where the file has to be
+    `whole`, refuses it. Raises BadFile."""
+    found = read_answers(path, head, wanted)
+    missing = [one.wanted for one in wanted if _place(one) not in found]
+    if missing and whole:
+        first = missing[0]
+        raise BadFile(
+            f"{path}: {len(missing):,} of {len(wanted):,} answers are missing, the first is sample {first.sample} of "
+            f"{first.case_id[:80]!r}"
+        )
+    absent = {(one.case_id, one.sample): Generated(one.case_id, one.sample, Failed(NOT_THERE)) for one in missing}
+    return [(found | absent)[_place(one)] for one in wanted]
+
+
+def _place(known: Known) -> Place:
+    return known.wanted.case_id, known.wanted.sample
+
+
+def _check_head(path: Path, head: Head, told: Mapping[str, Any]) -> None:
+    if told.get("configuration") != head.configuration:
+        raise BadFile(
+            f"{path}:1: configuration: the answers are of {str(told.get('configuration'))[:80]!r}, and the "
+            f"{head.side or 'candidate'}'s parts here make {head.configuration!r}; have this one answer with "
+            "`--only generate`"
+        )
+    for name in FRESH:
+        said, expected = told.get(name, getattr(ORDINARY, name)), getattr(head, name)
+        if said != expected:
+            raise BadFile(
+                f"{path}:1: {name}: it is {str(said)[:80]!r} and not {expected!r}; fresh answers are made with the "
+                "file that --again writes of the same results"
+            )
 
 
 def _parsed(path: Path, number: int, row: Mapping[str, Any]) -> AnswerLine:

@@ -1,4 +1,5 @@
-"""The halves of a run, which the command line names. It imports next to nothing: `--help` loads it."""
+"""The halves of a run and the sides of a comparison, which the command line names. It imports next to nothing: `--help`
+loads it."""
 
 from __future__ import annotations
 
@@ -10,3 +11,10 @@ class Only(StrEnum):
 
     GENERATE = "generate"
     SCORE = "score"
+
+
+class Side(StrEnum):
+    """One side of a comparison, which answers anew in a job of its own."""
+
+    BASELINE = "baseline"
+    CANDIDATE = "candidate"

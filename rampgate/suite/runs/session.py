@@ -35,7 +35,7 @@ from rampgate.suite.generation import (
     trace_of,
 )
 from rampgate.suite.result_files import read_run
-from rampgate.suite.runs.answer_files import read_answers
+from rampgate.suite.runs.answer_files import Head, given_answers
 from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.pairs import JudgePairs, pairs_judged, pairs_planned, stored_answers
 from rampgate.suite.runs.plan import planned
@@ -99,20 +99,23 @@ class Session:
                     asked = [group.create_task(generator.one(one)) for one in known]
         return [(one, task.result()) for one, task in zip(known, asked, strict=True)]
 
-    async def score(self, answers: Path, spend: Spend) -> list[ScoredSample]:
-        """The samples with their scores, of answers in a file. Runs nothing of the candidate's. Raises BadFile."""
+    async def score(
+        self, answers: Path, spend: Spend, head: Head | None = None, *, whole: bool = False
+    ) -> list[ScoredSample]:
+        """The samples with their scores, of answers in a file of this head, which has all of them where it is to be
+        `whole`. Runs nothing of the candidate's. Raises BadFile."""
         wanted = [
             (case, sample, Known(one, key_of(self.suite.configuration, one), None))
             for case, sample in self._wanted()
             for one in (_wanted(case, sample),)
         ]
-        given = read_answers(answers, self.suite.configuration, [one for _, _, one in wanted])
+        expected = head or Head(self.suite.configuration)
+        given = given_answers(answers, expected, [one for _, _, one in wanted], whole=whole)
         traces = self._traces
         async with self._scorer() as scorer:
             with self._progress() as shown:
 
-                async def generated(known: Known) -> Generated:
-                    found = given[known.key]
+                async def generated(known: Known, found: Generated) -> Generated:
                     if isinstance(found.answer, Mapping):
                         name, trace = trace_of(known.wanted, found.answer, found.latency_ms)
                         with suppress(Unavailable):
@@ -121,7 +124,10 @@ class Session:
                     shown.advance()
                     return found
 
-                asked = [(case, sample, partial(generated, one)) for case, sample, one in wanted]
+                asked = [
+                    (case, sample, partial(generated, one, found))
+                    for (case, sample, one), found in zip(wanted, given, strict=True)
+                ]
                 return await self.rubric.score(asked, scorer, spend)
 
     async def judged_again(self, baseline: Path, spend: Spend) -> JudgedAgain:
@@ -181,11 +187,11 @@ class Session:
         return Generator(self.suite.configuration, ask, answers, self._traces, told=told, room=room, tracing=tracing)
 
     def _wanted(self) -> list[tuple[SuiteCase, int]]:
-        return [(case, sample) for sample in range(1, self.suite.file.samples + 1) for case in self._cases]
+        numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
+        return [(case, sample) for sample in numbers for case in self._cases]
 
     async def _known(self, generator: Generator) -> list[tuple[SuiteCase, int, Known]]:
-        numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
-        wanted = [(case, sample) for sample in numbers for case in self._cases]
+        wanted = self._wanted()
         held = await generator.known([_wanted(case, sample) for case, sample in wanted])
         return [(case, sample, one) for (case, sample), one in zip(wanted, held, strict=True)]
 

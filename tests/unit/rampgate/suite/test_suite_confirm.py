@@ -13,37 +13,10 @@ from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
 from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
 from tests.unit.rampgate.suite.suite_folders import case, written
 
-AGENT = """
-from pathlib import Path
-
-HERE, STATE = Path(__file__).parent, Path("STATE_FOLDER")
-
-
-def answer(case):
-    kind, name = (HERE / "prompt.md").read_text().strip(), case["input"]
-    asked = STATE / f"{kind} {name}"
-    with asked.open("a") as log:
-        log.write(".")
-    number = len(asked.read_text())
-    if (STATE / "broken").exists() and kind == "old":
-        raise RuntimeError("no such model any more")
-    return {"output": "good" if RULE else "bad"}
-"""
-
-
-def two_slices(each: int) -> list[dict[str, Any]]:
-    """One slice that falls, and one that rises, so that all cases together are as they were."""
-    return [
-        case(number, input=f"{'a' if number < each else 'b'}{number}", tags=["falls" if number < each else "rises"])
-        for number in range(2 * each)
-    ]
-
-
-ALWAYS = "kind == 'new'"
-"""Of the slice that rises."""
 Branch = Callable[..., dict[str, Any]]
 
 
@@ -71,14 +44,12 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
         main, path = tmp_path / "main.jsonl", folder / "suite.yaml"
         if not again:
             state.mkdir()
-            candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
             safety = [tag for tag in ("safety",) if cases and cases[0]["tags"] == [tag]]
             folder.mkdir(exist_ok=True)
             (folder / "prompt.md").write_text("old")
-            changes = {"candidate": candidate, "samples": 2, "safety": safety, "pairwise": list(pairwise)}
+            changes = {"candidate": CANDIDATE, "samples": 2, "safety": safety, "pairwise": list(pairwise)}
             written(folder, cases or two_slices(6), **changes)
-            whole = AGENT.replace("STATE_FOLDER", str(state))
-            (folder / "agent.py").write_text(whole.replace("RULE", f"(({rule}) if name[0] == 'a' else {ALWAYS})"))
+            (folder / "agent.py").write_text(agent(state, rule))
             (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
             for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
                 git(folder, *words)
@@ -89,10 +60,6 @@ def branch(tmp_path: Path, folder: Path) -> Branch:
         return ran(path, "--baseline", main, *base, *more, "--out", tmp_path / "branch.jsonl", code=code)
 
     return made
-
-
-def codes(found: dict[str, Any]) -> list[str]:
-    return [reason["code"] for reason in found["comparison"]["reasons"]]
 
 
 def test_a_slice_that_tripped_by_chance_does_not_block(branch: Branch) -> None:

@@ -117,6 +117,12 @@ def test_a_case_that_the_file_leaves_out_is_the_agents_error(folder: Path) -> No
     assert (row["case_id"], row["sample"]) == ("c0", 1)
 
 
+def test_cases_that_ask_the_same_each_have_their_answer(folder: Path) -> None:
+    path = written(folder, [case(0), case(1, input=case(0)["input"])])
+    found = ran(path, "--only", "score", "--answers", generated(path))
+    assert [row["case_id"] for row in lines(found) if "error" not in row] == ["c0", "c1"] * 2
+
+
 def test_no_answer_of_a_file_is_reused_by_another_run(folder: Path) -> None:
     """A branch's code may say anything under main's configuration."""
     path = written(folder, CASES)

@@ -21,17 +21,21 @@ from evalcore.suite.confirm import FRESH, confirmed, doubt, excused
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, Run
 from rampgate.ci_gate.inputs import BadFile
-from rampgate.console import Failure, run
+from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
+from rampgate.registry.rule_history import NoHistory, commit_of
 from rampgate.suite.compare import Options as Comparison
 from rampgate.suite.compared import Compared
-from rampgate.suite.generation import Left
+from rampgate.suite.fresh.request import fresh_session
+from rampgate.suite.fresh.sources import Fresh, NotFresh
 from rampgate.suite.result_files import read_run
 from rampgate.suite.runs.base_folder import NoBase, suite_at
 from rampgate.suite.runs.baseline import Baseline
+from rampgate.suite.runs.only import Side
 from rampgate.suite.runs.session import Session
 from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite
+from schemas.checks.suite_again import AgainSide, SuiteAgain
 
 Reading = Callable[[Path], Suite]
 Writing = Callable[[ScoredSample], Mapping[str, Any]]
@@ -39,20 +43,20 @@ Writing = Callable[[ScoredSample], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Confirming:
-    """`file` is the candidate's suite, `base` the commit of the baseline; without one it is the stored run's. `line`
-    makes a sample a line of results; `out` names the files of the fresh ones; `results` are the candidate's, but for
-    what judges say of pairs. `answers_given`: nothing that is the
-    candidate's may run here."""
+    """`file` is the candidate's suite, `commit` its commit, `base` that of the baseline; without one it is the stored
+    run's. `line` makes a sample a line of results; `out` names the files of the fresh ones; `results` are the
+    candidate's, but for what judges say of pairs. `fresh` is where fresh samples come from."""
 
     file: Path
     session: Session
+    commit: str
     baseline: Baseline
     base: str | None
     out: Path
     read: Reading
     line: Writing
     results: bytes
-    answers_given: bool = False
+    fresh: Fresh
 
 
 def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend) -> Compared:
@@ -61,8 +65,6 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
     doubted = doubt(compared.judged, compared.paired)
     if not doubted.cases:
         return compared
-    if made.answers_given:
-        return replace(compared, unconfirmed="the answers are given, and nothing of the candidate's runs here")
     stored = made.baseline.stored
     base = made.base or (stored.commit if stored is not None else "")
     if not base:
@@ -70,35 +72,35 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
     suite = made.session.suite
     if suite.file.candidate.url is not None:
         return replace(compared, unconfirmed="what an address was made of can't be asked again from here")
-    after = _after(made)
     with TemporaryDirectory(prefix="rampgate-confirm-") as folder:
         try:
             then = suite_at(made.file, base, Path(folder, "base"), made.read)
-        except (NoBase, BadFile) as error:
+            commit = commit_of(made.file.absolute().parent, base)
+        except (NoBase, NoHistory, BadFile) as error:
             return replace(compared, unconfirmed=f"the baseline can't be asked again: {base}: {error}")
         if stored is not None and then.configuration != stored.configuration:
             return replace(compared, unconfirmed=f"in {base[:12]} the candidate is another one than the baseline's")
-        wanted = set(doubted.cases)
-        cases = [case for case in suite.cases if case.id in wanted]
-        found: dict[str, list[ScoredSample]] = {}
-        for name, one in (("baseline", then), ("candidate", suite)):
-            asked = replace(one, cases=cases, file=one.file.model_copy(update={"samples": FRESH}))
-            session = replace(made.session, suite=asked, smoke=False, after=after)
-            try:
-                found[name] = run(partial(session.run, spend))
-            except Failure as error:
-                return replace(compared, unconfirmed=f"the {name} can't be asked again: {error}")
-    if any(isinstance(sample.generated.answer, Left) for samples in found.values() for sample in samples):
-        return replace(compared, unconfirmed=f"fresh samples cost too much: {spend.spent}")
-    runs = {name: _kept(made, name, samples, after) for name, samples in found.items()}
+        again = SuiteAgain(
+            suite=suite.file.suite, set="smoke" if made.session.smoke else "full", cases=tuple(doubted.cases),
+            samples=FRESH, after=_after(made),
+            baseline=AgainSide(configuration=then.configuration, commit=commit),
+            candidate=AgainSide(configuration=suite.configuration, commit=made.commit),
+        )  # fmt: skip
+        sides = {Side.BASELINE: then, Side.CANDIDATE: suite}
+        sessions = {side: fresh_session(made.session, one, again, suite.cases) for side, one in sides.items()}
+        try:
+            found = made.fresh(again, sessions, spend)
+        except NotFresh as why:
+            return replace(compared, unconfirmed=str(why), again=why.again)
+    runs = {side: _kept(made, side, samples, again.after) for side, samples in found.items()}
     score, safety = compared.paired.score, how.safety or SAFETY
     pair = partial(paired, score=score, scale=compared.paired.scale, safety=safety, safe_at=how.safe_at)
-    fresh_baseline = excused(runs["baseline"], score)
+    fresh_baseline = excused(runs[Side.BASELINE], score)
     judged, said = confirmed(
         compared.judged,
         doubted,
-        pair(fresh_baseline, runs["candidate"]),
-        pair(_of(compared.baseline, wanted), fresh_baseline),
+        pair(fresh_baseline, runs[Side.CANDIDATE]),
+        pair(_of(compared.baseline, set(again.cases)), fresh_baseline),
         compared.seed,
     )
     return replace(compared, judged=judged, confirmations=said)
@@ -110,9 +112,9 @@ def _after(made: Confirming) -> int:
     return int(hashlib.sha256(both).hexdigest()[:12], 16) + 1_000
 
 
-def _kept(made: Confirming, name: str, samples: Sequence[ScoredSample], after: int) -> Run:
+def _kept(made: Confirming, side: Side, samples: Sequence[ScoredSample], after: int) -> Run:
     """The samples as a file of results, numbered from 1, read again as any other."""
-    file = made.out.with_name(f"{made.out.stem}-fresh-{name}.jsonl")
+    file = made.out.with_name(f"{made.out.stem}-fresh-{side}.jsonl")
     lines = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
     try:
         replace_file(file, "".join(f"{orjson.dumps(line).decode()}\n" for line in lines))

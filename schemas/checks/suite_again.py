@@ -1,0 +1,41 @@
+"""What has to be answered anew: a run of a suite that is split over jobs asks both sides for it, each in a job of its
+own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, StrictStr
+
+from schemas.files import FileModel, Text
+
+CaseId = Annotated[StrictStr, Field(min_length=1)]
+
+
+class AgainSide(FileModel):
+    """One side of the comparison, which answers anew."""
+
+    configuration: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
+    """The hash of its parts; who makes another one does not answer for it."""
+    commit: Annotated[StrictStr, Field(max_length=64)]
+    """The commit that it is of; the candidate's is empty where nobody named it."""
+
+
+class SuiteAgain(FileModel):
+    """The cases that tripped, how often each side answers them anew, and under which numbers."""
+
+    suite: Text
+    """The suite's name."""
+    set: Literal["smoke", "full"]
+    """The set of cases in which they tripped."""
+    cases: Annotated[tuple[CaseId, ...], Field(min_length=1)]
+    """Ids of the cases that are answered anew."""
+    samples: Annotated[StrictInt, Field(ge=1, le=100)]
+    """Fresh samples of each case on each side."""
+    after: Annotated[StrictInt, Field(ge=1_000, lt=2**53)]
+    """The number after which fresh samples come. It is made of both sides' results, so that running again is no second
+    chance."""
+    baseline: AgainSide
+    """Answers as it is in its commit."""
+    candidate: AgainSide
+    """Answers as the proposal has it."""
