@@ -102,7 +102,8 @@ async def measure(case: Case, url: str, redis_url: str) -> dict[str, float]:
     from evalcore.scoring.opik_model import OpikModel
     from evalcore.scoring.runner import Scorer
     from streams.gates.model_client import ModelClient
-    from streams.redis.score_cache import AnswerSeal, RedisScoreCache
+    from streams.redis.answer_seal import AnswerSeal
+    from streams.redis.score_cache import RedisScoreCache
 
     wanted, seal = tasks(case), AnswerSeal(b"secret")
     async with ModelClient(AT_ONCE, 60.0) as client, aioredis.Redis.from_url(redis_url) as redis:

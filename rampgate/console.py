@@ -6,6 +6,7 @@ because every command loads it, `rampgate --help` too.
 
 from __future__ import annotations
 
+import gc
 import getpass
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -14,6 +15,8 @@ from typing import Any, TypeVar
 
 ANNOTATIONS_PER_LEVEL = 10
 """GitHub shows this many annotations of a level for each step of a job and drops the rest silently."""
+COLLECTING = (700, 10, 10)
+"""Python's own thresholds of garbage collection."""
 LONGEST_MESSAGE = 2_000
 """Characters of one annotation or finding."""
 
@@ -49,6 +52,9 @@ def run(job: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     import uvloop
 
+    if not gc.get_freeze_count():  # what was imported stays: `rampgate.cli.main` put collecting off for it
+        gc.freeze()
+        gc.set_threshold(*COLLECTING)
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     return asyncio.run(job())
 

@@ -10,7 +10,6 @@ from evalcore.scoring.cache import ScoreCache
 from evalcore.scoring.model_caller import CallLimits
 from evalcore.scoring.runner import Scorer
 from rampgate.settings import Settings, revealed
-from streams.gates.model_client import ModelClient
 
 
 def call_limits(settings: Settings) -> CallLimits:
@@ -29,6 +28,8 @@ async def scorer_of(
 ) -> AsyncIterator[Scorer | None]:
     """Yields a scorer for as long as the context lasts; None where the settings name no model. With `words` the cache
     keeps the judges' reasons, too."""
+    from streams.gates.model_client import ModelClient
+
     limits, key = call_limits(settings), revealed(settings.model_key)
     async with (
         ModelClient(limits.at_once, limits.call_seconds) as client,

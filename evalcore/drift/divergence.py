@@ -7,11 +7,15 @@ told, for too few items or want of a limit, is neither passed nor failed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcore.drift.scale import MOST_BINS, Scale, Scores
+from evalcore.drift.scale import MOST_BINS, Scale
+
+if TYPE_CHECKING:
+    from evalcore.drift.scale import Scores
 
 FEWEST_A_BIN = 5
 """Items for each bin, on average and on both sides; with fewer the divergence is mostly chance."""

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.divergence import divergence, divergences
-from evalcore.drift.scale import MOST_BINS, Scale, Scores
+from evalcore.drift.scale import MOST_BINS, Scale
+
+if TYPE_CHECKING:
+    from evalcore.drift.scale import Scores
 
 SHARE = 0.99
 DRAWS = 2_000

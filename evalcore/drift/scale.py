@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from schemas.judges import ScoreType
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Scores = NDArray[np.float64]
 
 FLOAT_BINS = 20
 MOST_BINS = 10_000
@@ -16,7 +20,6 @@ _EXACT = 2.0**53
 """Above it every float is a whole number, which says nothing of the scale it is on."""
 _PLACES = 9
 """Decimals of a score's place between the bins' edges: 0.15 is where the fourth of 20 begins, and not a hair below."""
-Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Scale:
 
     def first_off(self, scores: Scores) -> int | None:
         """Returns the place of the first score that is none on this scale; None where all are."""
+        import numpy as np
+
         on = (scores >= self.low) & (scores <= self.high)
         if self.whole:
             on &= scores == np.floor(scores)
@@ -41,6 +46,8 @@ class Scale:
 
     def places(self, scores: Scores) -> NDArray[np.int64]:
         """Returns each score's bin, from 0. The highest score is in the last one."""
+        import numpy as np
+
         if self.whole:
             return (scores - self.low).astype(np.int64)
         share = (scores - self.low) * (FLOAT_BINS / (self.high - self.low))
@@ -48,6 +55,8 @@ class Scale:
 
     def counts(self, scores: Scores) -> NDArray[np.int64]:
         """Returns how many scores each bin has."""
+        import numpy as np
+
         return np.bincount(self.places(scores), minlength=self.bins)
 
 
@@ -59,6 +68,8 @@ def declared(score_type: ScoreType, score_range: tuple[float, float]) -> Scale:
 def fitting(scores: Scores) -> Scale | None:
     """Returns the scale that scores of an unregistered judge fit: 0 and 1, 1 to 5, the whole numbers seen, or [0, 1];
     None where none does, or there is no score."""
+    import numpy as np
+
     if not scores.size or not np.isfinite(scores).all():
         return None
     low, high = float(scores.min()), float(scores.max())

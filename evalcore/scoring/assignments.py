@@ -13,6 +13,7 @@ from evalcore.registry.registry import Judge
 from evalcore.scoring.answers import Judgement, judgement
 from evalcore.scoring.applicability import scores
 from evalcore.scoring.calls import CallFailed, Failure, Spend
+from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.items import REFERENCES, Item
 from evalcore.scoring.runner import Scorer, Scoring, evaluate
 
@@ -42,7 +43,12 @@ def task_of(judge: Judge, item: Item) -> Task:
 
 @asynccontextmanager
 async def arrived(
-    scorer: Scorer | None, gate: str, judges: Iterable[Judge], items: Sequence[Item], spend: Spend | None = None
+    scorer: Scorer | None,
+    gate: str,
+    judges: Iterable[Judge],
+    items: Sequence[Item],
+    spend: Spend | None = None,
+    breaker: CircuitBreaker | None = None,
 ) -> AsyncIterator[tuple[list[Item], Scoring | None]]:
     """Yields the items with the agent's answers, once all are there, and the gate's scoring, which has begun with each
     item as it came. Without a scorer there is no scoring, and the items are waited for all the same.
@@ -54,7 +60,7 @@ async def arrived(
         yield await _answered(items), None
         return
     asking = tuple(judges)
-    async with scorer.begun(gate, spend) as scoring:
+    async with scorer.begun(gate, spend, breaker) as scoring:
 
         def begin(item: Item) -> None:
             pairs = assign(asking, [item])

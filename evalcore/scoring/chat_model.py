@@ -15,8 +15,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
-import httpx
-
 from evalcore.judges.evaluator import Prompt
 from evalcore.scoring.bounded_answer import LONGEST_ANSWER, TooLong
 from evalcore.scoring.calls import CallFailed, Failure, Reply
@@ -89,6 +87,8 @@ class ChatModel:
         return _reply(response)
 
     async def _post(self, body: bytes) -> Response:
+        import httpx
+
         try:
             return await self._client.post(self._url, content=body, headers=self._headers)
         except TooLong as error:

@@ -91,15 +91,22 @@ class Scorer:
     async def ask(self, gate: str, asked: Prompt, read: Callable[[str], T], spend: Spend | None = None) -> T:
         """Returns what `read` makes of the model's reply to a question that is no judge's, within the same limits.
         Nothing is kept. Raises CallFailed; where `read` raises NoScore twice, with SLIP."""
-        breaker = CircuitBreaker(self._limits.patience, self._now)
         mark = framing.nonce(self._key, gate, asked.turn)
-        return await self._caller.ask(GateCalls(gate, spend or Spend(), breaker), replace(asked, nonce=mark), read)
+        return await self._caller.ask(
+            GateCalls(gate, spend or Spend(), self.breaker()), replace(asked, nonce=mark), read
+        )
+
+    def breaker(self) -> CircuitBreaker:
+        """One for a gate."""
+        return CircuitBreaker(self._limits.patience, self._now)
 
     @asynccontextmanager
-    async def begun(self, gate: str, spend: Spend | None = None) -> AsyncIterator[Scoring]:
-        """Yields a gate's scoring, which takes tasks until it is ended. What it has under way ends with the context."""
-        breaker = CircuitBreaker(self._limits.patience, self._now)
-        scoring = Scoring(self, GateCalls(gate, spend or Spend(), breaker))
+    async def begun(
+        self, gate: str, spend: Spend | None = None, breaker: CircuitBreaker | None = None
+    ) -> AsyncIterator[Scoring]:
+        """Yields a gate's scoring, which takes tasks until it is ended. What it has under way ends with the context.
+        `breaker`: that of a gate with several scorings, so that together they wait once for a model that is down."""
+        scoring = Scoring(self, GateCalls(gate, spend or Spend(), breaker or self.breaker()))
         try:
             yield scoring
         finally:

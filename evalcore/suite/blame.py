@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from evalcore.stats.multiple_tests import holm
-from evalcore.suite.comparison import ROUNDING, SEED, Numbers
+from evalcore.suite.comparison import ROUNDING, SEED
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 SAMPLES: Final = 6
 """Fresh samples of a case on each side: of one case, all right against all wrong has p = 1/924."""

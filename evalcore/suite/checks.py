@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+from typing import TYPE_CHECKING, Any
 
 from evalcore.judges.bindings import Unbound, as_text, resolve
 from evalcore.registry.judge import digest
 from evalcore.registry.patterns import refusal, searched
 from schemas.checks.suite import Check
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,7 @@ class Checker:
         """The hash of all that decides what is found."""
         if check.regex is not None and (why := refusal(check.regex)) is not None:
             raise ValueError(f"regex: {why}")
-        if check.json_schema is not None:
-            try:
-                Draft202012Validator.check_schema(schema)
-            except SchemaError as error:
-                raise ValueError(f"json_schema: {check.json_schema} is no JSON Schema: {error.message}") from error
-        self._validator = Draft202012Validator(schema) if check.json_schema is not None else None
+        self._validator = _validator(check.json_schema, schema) if check.json_schema is not None else None
 
     def check(self, item: Mapping[str, Any]) -> Checked:
         """Returns what is found of an item, the case with the candidate's answer. Never raises."""
@@ -72,6 +67,17 @@ def _matched(pattern: str, text: str, *, absent: bool) -> Checked:
     if not whole:
         return Checked(None, "it is too long to be searched whole")
     return Checked(1.0) if absent else Checked(0.0, f"{pattern} is not found in it")
+
+
+def _validator(name: str, schema: Any) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"json_schema: {name} is no JSON Schema: {error.message}") from error
+    return Draft202012Validator(schema)
 
 
 def _fits(validator: Draft202012Validator, value: Any) -> Checked:

@@ -8,16 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from evalcore.stats.bootstrap import mean_intervals, standard_errors
 from evalcore.stats.multiple_tests import holm
 from evalcore.stats.sign_flip import sign_flip_p
 from evalcore.suite.pairing import Pair, Paired
 
-Numbers = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
 SMALL = 20
 """Cases below which a slice is called small."""
 SKEWED = 0.15
@@ -89,6 +92,8 @@ def compare(paired: Paired, seed: int = SEED, *, best: bool = False) -> Comparis
 
 def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -> Difference:
     """Compares some cases; the same seed gives the same digits."""
+    import numpy as np
+
     if not pairs:
         return Difference(0, 0)
     means = np.array([pair.means(best) for pair in pairs])
@@ -113,12 +118,16 @@ def difference(pairs: Sequence[Pair], seed: int = SEED, *, best: bool = False) -
 
 def by_cluster(values: Numbers, clusters: Sequence[str]) -> tuple[Numbers, Numbers]:
     """The sum of the values of each cluster, and how many there are."""
+    import numpy as np
+
     _, places = np.unique(np.array(clusters), return_inverse=True)
     sums, sizes = np.bincount(places, weights=values), np.bincount(places)
     return sums.astype(np.float64), sizes.astype(np.float64)
 
 
 def _wins(pairs: Sequence[Pair], seed: int) -> Wins | None:
+    import numpy as np
+
     told = [(pair.win, pair.cluster) for pair in pairs if pair.win is not None]
     if not told:
         return None

@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
-from scipy import special
+from typing import TYPE_CHECKING
 
 from evalcore.stats.power import POWER
-from evalcore.suite.comparison import SEED, Comparison, Difference, Numbers
+from evalcore.suite.comparison import SEED, Comparison, Difference
 from evalcore.suite.confirm import FRESH
 from evalcore.suite.confirm import SURE as SURE_IN_FRESH
 from evalcore.suite.gates import SURE
 from evalcore.suite.pairing import Pair, Paired
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 SMALLEST = 0.05
 """The drop that is planned for, as a share of the scale."""
@@ -75,6 +76,8 @@ def powers(paired: Paired, comparison: Comparison, seed: int = SEED) -> tuple[Po
 
 def errors_of(pairs: Sequence[Pair], one: Difference) -> Errors | None:
     """Takes apart how a difference errs. Where no case has two samples, all of it is taken to be of cases."""
+    import numpy as np
+
     if not one.error or one.units < 2:
         return None
     total = one.error**2 * one.units / (one.units - 1)
@@ -90,6 +93,8 @@ class Drawn:
     """Draws that all sizes share, so that a larger suite never comes out as the weaker one by chance."""
 
     def __init__(self, seed: int = SEED) -> None:
+        import numpy as np
+
         rng = np.random.default_rng(seed)
         self._case, self._first, self._again = rng.standard_normal((3, DRAWS))
         self._ranks = rng.standard_normal((2, DRAWS))
@@ -102,6 +107,9 @@ class Drawn:
 
     def confirmed(self, errors: Errors, fresh: Errors) -> Numbers:
         """The drop from which on each draw trips a slice, and its fresh samples are worse as well."""
+        import numpy as np
+        from scipy import special
+
         _, spread = self._spread(fresh.units)
         sure = float(special.stdtrit(fresh.units - 1, 1 - SURE_IN_FRESH / 2))
         again = self._seen(fresh, self._again) + sure * _error(fresh) * spread
@@ -109,6 +117,8 @@ class Drawn:
 
     def headline(self, errors: Errors) -> Numbers:
         """The drop from which on each draw is worse at the headline's p."""
+        from scipy import special
+
         spread, _ = self._spread(errors.units)
         sure = float(special.stdtrit(errors.units - 1, 1 - SURE / 2))
         return self._seen(errors, self._first) + sure * _error(errors) * spread
@@ -121,6 +131,8 @@ class Drawn:
     def _spread(self, units: int) -> tuple[Numbers, Numbers]:
         """What estimated standard errors are of the true one, in the first samples and in the fresh ones: roots of
         chi-square by Wilson and Hilferty, which many sizes can afford."""
+        import numpy as np
+
         if units not in self._spreads:
             off = 2 / (9 * (units - 1))
             one, other = np.maximum(1 - off + math.sqrt(off) * self._ranks, 0.0) ** 1.5
@@ -166,6 +178,8 @@ def _error(errors: Errors) -> float:
 
 
 def _smallest(drops: Numbers) -> float:
+    import numpy as np
+
     return max(float(np.quantile(drops, POWER)), 0.0)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import numpy as np
-
 from evalcore.drift.scale import Scale, fitting
 
 SAFETY = frozenset({"safety"})
@@ -96,6 +94,8 @@ def chosen(runs: Iterable[Run], name: str | None, sides: Sequence[str] = ("basel
 def scale_of(runs: Iterable[Run], name: str, told: tuple[float, float] | None) -> Scale:
     """Returns the scale told, else the one that the score's numbers fit. Raises NoScore for a number off it, or if none
     fits."""
+    import numpy as np
+
     values = np.array(
         [
             value

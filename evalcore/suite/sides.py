@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
-from evalcore.calibration.floors import percentile
 from evalcore.drift.scale import Scale
 from evalcore.suite.results import Run
 
@@ -32,6 +29,10 @@ class SideFacts:
 
 def facts_of(run: Run, means: Sequence[float] = (), scale: Scale | None = None) -> SideFacts:
     """Returns the facts of a run; `means` are its compared cases' on the scale."""
+    import numpy as np
+
+    from evalcore.calibration.floors import percentile
+
     samples = [sample for case in run.values() for sample in case.samples]
     costs = [sample.cost_usd for sample in samples if sample.cost_usd is not None]
     took = np.array([sample.latency_ms for sample in samples if sample.latency_ms is not None], dtype=np.float64)
@@ -43,4 +44,6 @@ def facts_of(run: Run, means: Sequence[float] = (), scale: Scale | None = None) 
 
 def edges_of(scale: Scale) -> list[float]:
     """The bins' edges, one more than bins."""
+    import numpy as np
+
     return [float(edge) for edge in np.linspace(scale.low, scale.high, BINS + 1)]

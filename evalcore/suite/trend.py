@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from evalcore.drift.scale import Scale
 from evalcore.stats.bootstrap import mean_intervals
-from evalcore.suite.comparison import SEED, Interval, Numbers, by_cluster
+from evalcore.suite.comparison import SEED, Interval, by_cluster
 from evalcore.suite.pairing import side_of
 from evalcore.suite.results import Case, Run
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ def _means(run: Run, name: str | None, score: str, scale: Scale) -> tuple[Number
     cases: list[Case] = [run[key] for key in sorted(run) if name is None or name in run[key].slices]
     sides = [(side_of(case, score, scale, scale.low, safety=False), case.cluster or case.case_id) for case in cases]
     told = [(side.mean(best=False), cluster) for side, cluster in sides if side.worst]
+    import numpy as np
+
     return np.array([mean for mean, _ in told], dtype=np.float64), [cluster for _, cluster in told]
 
 

@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evalcore.drift.limits import between_runs
-from evalcore.drift.scale import Scores, declared
+from evalcore.drift.scale import declared
 from evalcore.judges.evaluator import Task
 from evalcore.judges.kinds import LLM_JUDGE, evaluator_of
 from evalcore.manifest.discovery import components
@@ -32,6 +32,9 @@ from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
 from rampgate.settings import Settings
 from schemas.judges import judge_id
+
+if TYPE_CHECKING:
+    from evalcore.drift.scale import Scores
 
 BASELINE = "drift-baseline.jsonl"
 NOT_APPLICABLE = "N/A"

@@ -10,8 +10,6 @@ from typing import Final
 from agents.ports import Unavailable
 from rampgate.console import Failure
 from rampgate.settings import URL_PASSWORD, Settings, hide_password, revealed, usable_url
-from rampgate.store.redis_keys import RedisShelf
-from rampgate.store.s3_objects import S3Shelf
 from rampgate.store.sealed import SealedStore
 from rampgate.store.shelf import Shelf
 from rampgate.store.sqlite_file import FileShelf
@@ -40,9 +38,13 @@ class Place:
 
     def _shelf(self) -> Shelf:
         if self.where.startswith("s3://"):
+            from rampgate.store.s3_objects import S3Shelf
+
             bucket, _, prefix = self.where.removeprefix("s3://").partition("/")
             return S3Shelf(bucket, prefix.strip("/"))
         if "://" in self.where:
+            from rampgate.store.redis_keys import RedisShelf
+
             return RedisShelf(self.where, self.prefix, hide_password(self.where))
         file = Path(self.where)
         try:

@@ -13,7 +13,7 @@ from typing import Final
 
 from agents.ports import Unavailable
 from rampgate.store.shelf import Shelf
-from streams.redis.score_cache import AnswerSeal
+from streams.redis.answer_seal import AnswerSeal
 
 UNSIGNED: Final = b"rampgate suite without a secret"
 

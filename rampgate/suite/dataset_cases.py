@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agents.ports import Unauthorized, Unavailable
 from rampgate.ci_gate.inputs import BadFile
@@ -14,7 +15,9 @@ from rampgate.settings import Settings
 from rampgate.suite.suite_files import Placed
 from schemas.checks.suite import SuiteFile
 from schemas.verticals import Vertical
-from streams.opik.datasets import DatasetItems
+
+if TYPE_CHECKING:
+    from streams.opik.datasets import DatasetItems
 
 
 def dataset_cases(settings: Settings, file: SuiteFile) -> Iterable[Placed]:

@@ -54,7 +54,7 @@ class Wanted:
     case: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Generated:
     """What the candidate answered. `trace` is the hash of its trace's content, `kept` says that it was asked before."""
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, Format, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.progress import cost
-from rampgate.registry.file_writer import replace_file
+from rampgate.registry.file_writer import replacing
 from rampgate.report.page import check_paths
 from rampgate.suite.answer import document
 from rampgate.suite.compare import NothingInCommon, compared_files
@@ -236,12 +237,16 @@ def _again(options: Options, compared: Compared | None) -> dict[str, Any] | None
 
 def _written(out: Path, samples: Sequence[ScoredSample], rubric: Rubric) -> bytes:
     """Writes the results and returns them. Raises Failure."""
-    results = "".join(f"{orjson.dumps(line_of(one, rubric)).decode()}\n" for one in samples)
+    results = BytesIO()
     try:
-        replace_file(out, results)
+        with replacing(out) as file:
+            for one in samples:
+                line = orjson.dumps(line_of(one, rubric), option=orjson.OPT_APPEND_NEWLINE)
+                file.write(line)
+                results.write(line)
     except OSError as error:
         raise Failure(f"{out}: can't be written: {error.strerror or error}") from error
-    return results.encode()
+    return results.getvalue()
 
 
 def _tell(told: Mapping[str, Any], compared: Compared | None, options: Options, spend: Spend) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +14,7 @@ from evalcore.registry.judge import Judge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored
 from evalcore.scoring.assignments import arrived, assign, score_assignments
 from evalcore.scoring.calls import Failure, Spend
+from evalcore.scoring.circuit_breaker import CircuitBreaker
 from evalcore.scoring.items import Item
 from evalcore.scoring.runner import Scorer
 from evalcore.suite.checks import Checker
@@ -20,11 +22,19 @@ from rampgate.suite.generation import Generated, Left
 from rampgate.suite.suite_files import SuiteCase
 from schemas.checks.suite_results import NOT_APPLICABLE
 
+Numbered = tuple[SuiteCase, int]
+"""A case, and the number of a sample of it."""
+Asking = Callable[[Sequence[Numbered]], Awaitable[Sequence[Callable[[], Awaitable[Generated]]]]]
+"""Gets ready what gives the answers to some samples."""
+PORTION: Final = 128
+"""Samples."""
+PORTIONS: Final = 3
+"""Beside one another: while the last answers of one are judged, the next one's are already asked for."""
 VERSION: Final = 16
 """Characters of a version that results tell."""
 
 
-@dataclass
+@dataclass(slots=True)
 class ScoredSample:
     """A candidate's answer to a case with its scores. None could not be scored, "N/A" does not apply. `left` are the
     scores that were not asked for, because the run had spent what it may. `pairwise`: by judge, how the answer stands
@@ -71,11 +81,39 @@ class Rubric:
 
     async def score(
         self,
-        asked: Sequence[tuple[SuiteCase, int, Callable[[], Awaitable[Generated]]]],
+        wanted: Sequence[Numbered],
+        asking: Asking,
         scorer: Scorer | None,
         spend: Spend,
     ) -> list[ScoredSample]:
-        """Returns the samples in the order asked for. Each is judged as soon as it is generated."""
+        """Returns the samples in the order asked for. Each is judged as soon as it is generated.
+
+        So many samples as a portion has are under way together, and some portions beside one another, so that what
+        judging takes of memory does not grow with the suite. With a limit of spending portions come one by one: which
+        samples are left over must not depend on what was answered first.
+        """
+        breaker = scorer.breaker() if scorer is not None else None
+        more = scorer.at_once // PORTION if scorer is not None else 0
+        room = asyncio.Semaphore(1 if spend.limited else PORTIONS + more)
+
+        async def portion(some: Sequence[Numbered]) -> list[ScoredSample]:
+            async with room:
+                return await self._score(some, await asking(some), scorer, spend, breaker)
+
+        async with asyncio.TaskGroup() as group:
+            made = [
+                group.create_task(portion(wanted[start : start + PORTION])) for start in range(0, len(wanted), PORTION)
+            ]
+        return [sample for task in made for sample in task.result()]
+
+    async def _score(
+        self,
+        wanted: Sequence[Numbered],
+        asked: Sequence[Callable[[], Awaitable[Generated]]],
+        scorer: Scorer | None,
+        spend: Spend,
+        breaker: CircuitBreaker | None,
+    ) -> list[ScoredSample]:
         there: dict[str, ScoredSample] = {}
 
         async def later(name: str, case: SuiteCase, generate: Callable[[], Awaitable[Generated]]) -> Item:
@@ -83,12 +121,12 @@ class Rubric:
             there[name] = ScoredSample(case, generated)
             return replace(with_output(case.row, generated.answer, self.schema), id=name)
 
-        names = [f"{case.id}#{sample}" for case, sample, _ in asked]
+        names = [f"{case.id}#{sample}" for case, sample in wanted]
         items = [
             Item(name, "offline", case.row, later=partial(later, name, case, generate))
-            for name, (case, _, generate) in zip(names, asked, strict=True)
+            for name, (case, _), generate in zip(names, wanted, asked, strict=True)
         ]
-        async with arrived(scorer, "suite", self.judges, items, spend) as (found, scoring):
+        async with arrived(scorer, "suite", self.judges, items, spend, breaker) as (found, scoring):
             answered = [item for item in found if not item.missing]
             pairs = assign(self.judges, answered)
             judgements = await score_assignments(scoring, pairs)

@@ -37,7 +37,8 @@ from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.gates.verdict_log import VerdictLog
 from streams.metrics import JudgeAnswers, scores_given, verdict_published
 from streams.queries.coverage import WindowCoverage
-from streams.redis.score_cache import AnswerSeal, RedisScoreCache, shared_seal
+from streams.redis.answer_seal import AnswerSeal, shared_seal
+from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state_completeness import StateCompleteness
 
 log = structlog.get_logger(__name__)

@@ -6,13 +6,15 @@ A call takes a third of the event loop's time that httpx takes (DECISIONS.md has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import aiohttp
 import httpx
 
 from evalcore.scoring.bounded_answer import BoundedAnswer, bounded
 from streams.retry import reason_of
+
+if TYPE_CHECKING:
+    import aiohttp
 
 PIECE = 65_536
 
@@ -26,6 +28,8 @@ class ModelClient:
         self._made: aiohttp.ClientSession | None = None
 
     async def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> BoundedAnswer:
+        import aiohttp  # here, since a command that finds all answers kept asks nobody
+
         try:
             async with self._session.post(url, data=content, headers=headers, allow_redirects=False) as answer:
                 encoding = answer.headers.get("content-encoding", "")
@@ -49,6 +53,8 @@ class ModelClient:
     @property
     def _session(self) -> aiohttp.ClientSession:
         """The session, made at the first request, since it belongs to the loop that runs then."""
+        import aiohttp
+
         if self._made is None:
             self._made = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=self._connections, ssl=httpx.create_ssl_context()),

@@ -1,17 +1,15 @@
 """Keeps judges' answers in Redis (evalcore.scoring's `ScoreCache`): one key for each answer, which expires.
 
 Redis may be emptied at any time: a judge is asked again for what is gone. Whoever can write to Redis must not move a
-verdict, so each answer is sealed: an HMAC over the call's key and the answer, with a key that is not in Redis. What has
-no valid seal counts as missing, and is replaced.
+verdict, so each answer is sealed (see AnswerSeal). What has no valid seal counts as missing, and is replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -19,54 +17,20 @@ from redis.exceptions import RedisError
 from agents.keys import JUDGE_SCORE
 from agents.ports import Unavailable
 from evalcore.scoring.cache import LARGEST
-from schemas.dead_letters import Sealing
+from streams.redis.answer_seal import AnswerSeal
 
 AT_ONCE = 500
 GATHER_SECONDS = 0.02
 CONNECTIONS = 8
 """Connections that the cache uses at once; the client's others serve the join."""
-SEAL_BYTES = 16
 NAME_BYTES = 15
 """Of a hash of the call's key; in letters they take no padding. The seal is over the whole key."""
-PURPOSE = b"rampgate judge answer\0"
 REPLACE = """
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then return held end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 """
 """Puts an answer in the place of one without a valid seal; returns what another worker put there meanwhile."""
-
-
-class AnswerSeal:
-    """Seals answers with an installation's secret, and opens those that it sealed. `purpose`: what is sealed, so that
-    nothing passes for something else."""
-
-    def __init__(self, secret: bytes, purpose: bytes = PURPOSE) -> None:
-        self._secret, self._purpose = secret, purpose
-
-    def sealed(self, key: str, answer: bytes) -> bytes:
-        return self._of(key, answer) + answer
-
-    def opened(self, key: str, value: bytes) -> bytes | None:
-        """Returns the answer, or None for what was not sealed with this secret for this key."""
-        seal, answer = value[:SEAL_BYTES], value[SEAL_BYTES:]
-        return answer if hmac.compare_digest(seal, self._of(key, answer)) else None
-
-    def _of(self, key: str, answer: bytes) -> bytes:
-        name = key.encode()
-        said = b"%b%d:%b%b" % (self._purpose, len(name), name, answer)
-        return hmac.digest(self._secret, said, "sha256")[:SEAL_BYTES]
-
-
-def shared_seal(
-    secret: str | None, installation: Sealing, purpose: bytes
-) -> Callable[[], Coroutine[Any, Any, AnswerSeal]]:
-    """Returns what gives the seal of all workers: by the secret, else by the installation's key."""
-
-    async def seal() -> AnswerSeal:
-        return AnswerSeal(secret.encode() if secret is not None else (await installation()).key, purpose)
-
-    return seal
 
 
 class RedisScoreCache:

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.drift.scale import Scale
-from evalcore.suite.comparison import ROUNDING, Numbers
+from evalcore.suite.comparison import ROUNDING
 from evalcore.suite.results import Gone, Run
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 VALUES = 32
 """Values of a score that are told apart; more are put together in as many groups of equal size."""

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalcore.stats.bootstrap import standard_errors
 from evalcore.stats.sign_flip import sign_flip_p
-from evalcore.suite.comparison import SEED, Difference, Numbers
+from evalcore.suite.comparison import SEED, Difference
 from evalcore.suite.confirm import FRESH, stands_in_fresh, suspicion
 from evalcore.suite.gates import headline_worse
 from evalcore.suite.pairing import Pair, Side
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 Truths = NDArray[np.bool_]
 FLIPS = 2_000

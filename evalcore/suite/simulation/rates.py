@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from evalcore.suite.comparison import SEED, Numbers
+from evalcore.suite.comparison import SEED
 from evalcore.suite.confirm import FRESH
 from evalcore.suite.power import Drawn, Errors
 from evalcore.suite.simulation.cases import Answers, SuiteCases
@@ -39,6 +39,9 @@ from evalcore.suite.simulation.gates import (
     slice_stands,
     slice_worse,
 )
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 CHAINS: Final = 100
 """Mains that are simulated side by side, each with a truth of its own."""

@@ -6,7 +6,7 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from evalcore.scoring.runner import Scorer
 from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.suite.generation import TRACED, Generated
 from rampgate.suite.result_files import read_run
-from rampgate.suite.scoring import Rubric
+from rampgate.suite.scoring import Numbered, Rubric
 from rampgate.suite.suite_files import SuiteCase
 
 
@@ -60,10 +60,15 @@ async def judged_again(
         row = found[number][1]
         answer = {"output": row.get("output")} | held.get(trace_of_row(row), {})
         case = known[str(row["case_id"])]
-        asked.append((case, row["sample"], partial(_given, Generated(case.id, row["sample"], answer, kept=True))))
+        asked.append((case, Generated(case.id, row["sample"], answer, kept=True)))
     failed = [bool(found[number][1].get("error") is not None) for number in old]
     answered = [one for one, wrong in zip(asked, failed, strict=True) if not wrong]
-    scored = iter(await rubric.score(answered, scorer, spend))
+    given = {(one.case_id, one.sample): one for _, one in answered}
+
+    async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
+        return [partial(_given, given[case.id, sample]) for case, sample in some]
+
+    scored = iter(await rubric.score([(case, one.sample) for case, one in answered], asking, scorer, spend))
     rows, left = [dict(row) for _, row in found], 0
     for number, wrong in zip(old, failed, strict=True):
         rows[number]["versions"] = dict(rubric.versions)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agents.ports import Unavailable
 from evalcore.gates.golden import CandidateAnswer
@@ -40,9 +40,12 @@ from rampgate.suite.runs.judged_again import JudgedAgain, judged_again
 from rampgate.suite.runs.pairs import JudgePairs, pairs_judged, pairs_planned, stored_answers
 from rampgate.suite.runs.plan import planned
 from rampgate.suite.runs.stored import StoredRuns
-from rampgate.suite.scoring import Rubric, ScoredSample
+from rampgate.suite.scoring import Numbered, Rubric, ScoredSample
 from rampgate.suite.suite_files import Suite, SuiteCase
-from rampgate.suite.tracing.receiver import SpanReceiver, taking_spans
+from rampgate.suite.tracing.taking import taking_spans
+
+if TYPE_CHECKING:
+    from rampgate.suite.tracing.receiver import SpanReceiver
 
 WAITING_FOR_SPANS: Final = 256
 """Answers whose spans may be waited for at once."""
@@ -84,9 +87,12 @@ class Session:
             with self._progress() as shown:
                 paid = _paid(ask, spend, self.suite.file.candidate.at_once)
                 generator = self._generator(paid, lambda generated: shown.advance(), tracing)
-                known = await self._known(generator)
-                asked = [(case, sample, partial(generator.one, one)) for case, sample, one in known]
-                return await self.rubric.score(asked, scorer, spend)
+
+                async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
+                    known = await generator.known([_wanted(case, sample) for case, sample in some])
+                    return [partial(generator.one, one) for one in known]
+
+                return await self.rubric.score(self._numbered, asking, scorer, spend)
 
     async def generate(self, spend: Spend) -> list[tuple[Known, Generated]]:
         """Each sample with the candidate's answer. No judge is asked."""
@@ -104,31 +110,29 @@ class Session:
     ) -> list[ScoredSample]:
         """The samples with their scores, of answers in a file of this head, which has all of them where it is to be
         `whole`. Runs nothing of the candidate's. Raises BadFile."""
-        wanted = [
-            (case, sample, Known(one, key_of(self.suite.configuration, one), None))
-            for case, sample in self._wanted()
-            for one in (_wanted(case, sample),)
-        ]
+        numbered = self._numbered
+        wanted = [_wanted(case, sample) for case, sample in numbered]
+        known = [Known(one, key_of(self.suite.configuration, one), None) for one in wanted]
         expected = head or Head(self.suite.configuration)
-        given = given_answers(answers, expected, [one for _, _, one in wanted], whole=whole)
+        found = given_answers(answers, expected, known, whole=whole)
+        given = {(one.case_id, one.sample): (one, answer) for one, answer in zip(wanted, found, strict=True)}
         traces = self._traces
         async with self._scorer() as scorer:
             with self._progress() as shown:
 
-                async def generated(known: Known, found: Generated) -> Generated:
+                async def generated(one: Wanted, found: Generated) -> Generated:
                     if isinstance(found.answer, Mapping):
-                        name, trace = trace_of(known.wanted, found.answer, found.latency_ms)
+                        name, trace = trace_of(one, found.answer, found.latency_ms)
                         with suppress(Unavailable):
                             await traces.put(name, trace)
                         found = replace(found, trace=name)
                     shown.advance()
                     return found
 
-                asked = [
-                    (case, sample, partial(generated, one, found))
-                    for (case, sample, one), found in zip(wanted, given, strict=True)
-                ]
-                return await self.rubric.score(asked, scorer, spend)
+                async def asking(some: Sequence[Numbered]) -> list[Callable[[], Awaitable[Generated]]]:
+                    return [partial(generated, *given[case.id, sample]) for case, sample in some]
+
+                return await self.rubric.score(numbered, asking, scorer, spend)
 
     async def judged_again(self, baseline: Path, spend: Spend) -> JudgedAgain:
         """The baseline's lines, by the judges of now. Raises BadFile."""
@@ -186,12 +190,13 @@ class Session:
         room = asyncio.Semaphore(2 * self.suite.file.candidate.at_once + (WAITING_FOR_SPANS if tracing else 0))
         return Generator(self.suite.configuration, ask, answers, self._traces, told=told, room=room, tracing=tracing)
 
-    def _wanted(self) -> list[tuple[SuiteCase, int]]:
+    @property
+    def _numbered(self) -> list[Numbered]:
         numbers = range(self.after + 1, self.after + self.suite.file.samples + 1)
         return [(case, sample) for sample in numbers for case in self._cases]
 
     async def _known(self, generator: Generator) -> list[tuple[SuiteCase, int, Known]]:
-        wanted = self._wanted()
+        wanted = self._numbered
         held = await generator.known([_wanted(case, sample) for case, sample in wanted])
         return [(case, sample, one) for (case, sample), one in zip(wanted, held, strict=True)]
 

@@ -21,7 +21,6 @@ from aiohttp import web
 from evalcore.scoring.bounded_answer import TooLong, bounded
 from rampgate.console import Failure
 from rampgate.suite.tracing.spans import BadSpans, Span, read, told_by
-from schemas.checks.suite import Candidate
 
 JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
@@ -173,13 +172,3 @@ class SpanReceiver:
 
 def _name(traceparent: str) -> str:
     return traceparent.split("-")[1]
-
-
-@asynccontextmanager
-async def taking_spans(told: Candidate) -> AsyncIterator[SpanReceiver | None]:
-    """Yields what takes the candidate's spans, None where its suite names no address for them. Raises Failure."""
-    if told.otlp is None:
-        yield None
-        return
-    async with SpanReceiver(float(told.otlp_seconds)).listening(told.otlp) as receiver:
-        yield receiver

@@ -12,7 +12,8 @@ from redis.exceptions import NoPermissionError, ResponseError
 from agents.keys import OPERATOR_TOLD, turn_key
 from agents.ports import Change
 from rampgate.local.services.redis import RedisServer
-from streams.redis.score_cache import AnswerSeal, RedisScoreCache
+from streams.redis.answer_seal import AnswerSeal
+from streams.redis.score_cache import RedisScoreCache
 from streams.redis.seal_key import InstallationSeal
 from streams.redis.state import RedisStore
 from tests.contract.redis.stores import all_turns, far, now_ms

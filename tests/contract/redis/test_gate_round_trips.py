@@ -21,7 +21,8 @@ from evalcore.scoring.runner import Scorer
 from schemas.settings import KafkaAccess
 from streams.gates.samples import FrozenSamples, PooledTraces
 from streams.queries.coverage import WindowCoverage
-from streams.redis.score_cache import AnswerSeal, RedisScoreCache
+from streams.redis.answer_seal import AnswerSeal
+from streams.redis.score_cache import RedisScoreCache
 from streams.redis.state import RedisStore
 from streams.redis.state_completeness import StateCompleteness
 from tests.memory_ports import MemoryScoreEvents

@@ -12,7 +12,8 @@ import redis.asyncio as aioredis
 
 from agents.ports import Unavailable
 from evalcore.scoring.cache import LARGEST, MemoryScoreCache, ScoreCache
-from streams.redis.score_cache import AT_ONCE, AnswerSeal, RedisScoreCache
+from streams.redis.answer_seal import AnswerSeal
+from streams.redis.score_cache import AT_ONCE, RedisScoreCache
 
 Make = Callable[[float], ScoreCache]
 SEAL = AnswerSeal(b"the installation's secret")

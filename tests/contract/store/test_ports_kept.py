@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rampgate.store.sealed import Kept, SealedStore
-from streams.redis.score_cache import AnswerSeal
+from streams.redis.answer_seal import AnswerSeal
 from tests.contract.store.store_rigs import PLACES, Rig, rig_of
 
 

@@ -7,16 +7,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from evalcore.drift import limits
 from evalcore.drift.divergence import Sample, compare
 from evalcore.drift.limits import between_runs, between_weeks
-from evalcore.drift.scale import Scale, Scores, declared
+from evalcore.drift.scale import Scale, declared
 from schemas.judges import ScoreType
 
 FIVE = declared(ScoreType.INTEGER, (1, 5))
 FRACTION = declared(ScoreType.FLOAT, (0, 1))
 N = 301
+Scores = NDArray[np.float64]
 Judge = Callable[[np.random.Generator, Scores, float], Scores]
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from evalcore.drift.scale import Scale
-from evalcore.suite.comparison import Numbers
 from evalcore.suite.results import Case, Gone, Sample
 from evalcore.suite.simulation.cases import SuiteCases, Told, TooFew, shared, suite_cases, told_of
+
+if TYPE_CHECKING:
+    from evalcore.suite.comparison import Numbers
 
 UNIT = Scale(0.0, 1.0, whole=False)
 

@@ -62,6 +62,16 @@ def test_help_loads_nothing_that_commands_need_to_run(words: tuple[str, ...]) ->
     assert [name for name in loaded if name.startswith(OWN)] == []
 
 
+LATER = ("aiohttp", "boto3", "botocore", "faust", "google", "jsonschema", "litellm", "numpy", "opik", "redis", "scipy")
+
+
+def test_a_run_of_a_suite_loads_what_only_some_runs_need_when_they_need_it() -> None:
+    """A run that finds everything kept is mostly its start: two in three of its seconds were such modules."""
+    loading = "import sys, rampgate.suite.run; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loading], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {name.split(".")[0] for name in done.stdout.split()} & set(LATER) == set()
+
+
 def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     for words in commands():
         with pytest.raises(SystemExit) as ended:

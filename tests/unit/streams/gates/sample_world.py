@@ -30,7 +30,7 @@ from schemas.publish.examples import RAMP_STEP
 from schemas.ramp_steps import RampStep
 from schemas.verdicts import Verdict
 from streams.gates.samples import FrozenSamples, PooledTraces, Refused
-from streams.redis.score_cache import AnswerSeal
+from streams.redis.answer_seal import AnswerSeal
 from tests.memory_ports import ManualClock, MemoryStore
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
