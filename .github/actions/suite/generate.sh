@@ -14,3 +14,4 @@ arguments+=(--proposed "$proposed/$(dirname "$SUITE")" --commit "$COMMIT" --json
 minutes=30
 [[ $SET == full ]] || { arguments+=(--smoke) && minutes=10; }
 timeout "${MINUTES:-$minutes}m" "$rampgate" suite run "$SUITE" "${arguments[@]}" >"$RUNNER_TEMP/rampgate-answers.json"
+echo "sha256=$(sha256sum <"$folder/answers.jsonl" | cut -d ' ' -f 1)" >>"$GITHUB_OUTPUT"

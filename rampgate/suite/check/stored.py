@@ -154,12 +154,17 @@ def no_ops(fresh: Fresh, runs: Sequence[StoredRun], how: Comparison, scale: Scal
         tripped[PULL_REQUEST] += judged.verdict is VerdictLevel.FAIL
         if judged.verdict is not VerdictLevel.FAIL:
             baseline = candidate
-    held = [
-        one for one in runs
+    return NoOps(pairs, {gate: Rate(count, pairs) for gate, count in tripped.items()}, as_shipped(runs))
+
+
+def as_shipped(runs: Sequence[StoredRun]) -> Rate:
+    """How many runs were blocked of those, the oldest first, that were held against a stored run of their own
+    configuration. Of runs of the same results the last one counts: the job that confirms has the last word."""
+    held = {
+        one.results: one.verdict == "fail" for one in runs
         if one.against == one.configuration and one.kept == 0 and one.asked and one.verdict in (*PASSED, "fail")
-    ]  # fmt: skip
-    shipped = Rate(sum(one.verdict == "fail" for one in held), len(held))
-    return NoOps(pairs, {gate: Rate(count, pairs) for gate, count in tripped.items()}, shipped)
+    }  # fmt: skip
+    return Rate(sum(held.values()), len(held))
 
 
 async def _results(store: StoredRuns, one: StoredRun) -> Run | None:

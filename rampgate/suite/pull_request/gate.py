@@ -57,7 +57,7 @@ def _unusable(message: str, about: dict[str, Any]) -> SuiteWord:
 def _levels(run: SuiteDocument) -> Iterator[VerdictLevel]:
     """Whatever part of the document is the worst: one that contradicts itself passes nothing."""
     yield VerdictLevel(run.verdict) if run.verdict in ORDER else VerdictLevel.FAIL
-    if run.left is not None:
+    if run.left is not None or run.again is not None:
         yield VerdictLevel.FAIL
     if run.comparison is None:
         yield VerdictLevel.WARN  # it was held against nothing: a first run can't know better, and is no evidence

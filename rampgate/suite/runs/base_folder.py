@@ -25,8 +25,7 @@ def suite_at(file: Path, ref: str, into: Path, read: Callable[[Path], Suite]) ->
     folder = file.absolute().parent
     try:
         commit = commit_of(folder, ref)
-        prefix = git(folder, "rev-parse", "--show-prefix").strip()
-        archive = git_bytes(folder, None, "archive", "--format=tar", f"{commit}:{prefix.rstrip('/')}")
+        archive = git_bytes(folder, None, "archive", "--format=tar", commit)  # git's own scope is the folder it runs in
     except NoHistory as error:
         raise NoBase(str(error)) from error
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:

@@ -1,12 +1,8 @@
-"""The action that runs a suite on a pull request, by the bash of its own steps, on two checkouts and in three jobs.
-
-GitHub and the judges' model are stand-ins on this machine. GitHub's cache is a folder that stays between jobs.
-"""
+"""The action that runs a suite on a pull request, by the bash of its own steps, on two checkouts and in three jobs."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,21 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.action_program import ACTIONS, action_beside_a_program
-from tests.root import ROOT
-from tests.unit.rampgate.ci_gate.gate_rig import Rig, local_model
-from tests.unit.rampgate.ci_gate.github_api import HEAD, FakeGitHub, github
+from tests.unit.rampgate.ci_gate.gate_rig import local_model
+from tests.unit.rampgate.ci_gate.github_api import HEAD, github
 from tests.unit.rampgate.suite.suite_folders import AGENT, case, suite, written
-from tests.unit.repository.workflow_files import load
+from tests.unit.repository.suite_jobs import ACTION, FOLDER, SEAL, SECRET, STEPS, TOKEN, Jobs
 
-FOLDER = ACTIONS / "suite"
-ACTION: Any = load(FOLDER / "action.yml")
-STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
 KEYS = ("MODEL_KEY", "SEAL_KEY", "OPIK_API_KEY", "RAMPGATE_GITHUB_TOKEN")
-SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
-KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
-PART = re.compile(r"inputs\.part == '(\w+)'")
-EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 SUITE: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "safety": ["even"]}
 LISTENING = (
     AGENT
@@ -47,73 +34,12 @@ def answer(case, made=answer):
 )
 
 
-class Jobs:
-    """The jobs of a workflow: `target` and `proposed` are checkouts, the program is this repository's."""
-
-    def __init__(self, folder: Path, host: FakeGitHub, model: str) -> None:
-        self.folder, self.host, self.model = folder, host, model
-        self.target, self.proposed = folder / "target", folder / "proposed"
-        self.action = action_beside_a_program(folder / "program", FOLDER)
-        self.environments: list[dict[str, str]] = []
-        self.target.mkdir()
-        Rig(self.target, model)
-        written(self.target / "suite", [case(number) for number in range(6)], LISTENING, **SUITE)
-
-    def propose(self) -> Path:
-        """The suite's folder of a pull request without a change yet."""
-        shutil.rmtree(self.proposed, ignore_errors=True)
-        shutil.copytree(self.target, self.proposed, ignore=shutil.ignore_patterns(".rampgate"))
-        return self.proposed / "suite"
-
-    def job(self, part: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a job with all that a workflow could hand to it, keys too, on a machine of its own but for artifacts and
-        the cache."""
-        temp = self.folder / part
-        temp.mkdir(exist_ok=True)
-        given = {
-            "part": part, "suite": "suite/suite.yaml", "number": "12", "github-token": TOKEN, "commit": HEAD,
-            "model-url": self.model, "model-key": SECRET, "seal-key": SEAL, "opik-key": SECRET,
-            "answers": str(self.folder / "generate" / "rampgate-answers"),
-            "documents": str(self.folder / "score" / "rampgate-suite"), **more,
-        }  # fmt: skip
-        known = {f"inputs.{name}": given.get(name, one.get("default", "")) for name, one in ACTION["inputs"].items()}
-        known |= {"github.action_path": str(self.action), "github.repository": "example/agents"}
-        known["github.graphql_url"] = self.host.url
-        (temp / "output").write_text("")
-        for step in STEPS:
-            asked = PART.search(step.get("if", ""))
-            if asked and asked[1] != part:
-                continue
-            environment = {name: value for name, value in os.environ.items() if name in KEPT}
-            environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output")}
-            environment |= {"GITHUB_STEP_SUMMARY": str(temp / "summary.md"), "GITHUB_RUN_ID": "7"}
-            environment |= {"GITHUB_SHA": "f" * 40, "GITHUB_RUN_ATTEMPT": "1"}
-            for name, value in step["env"].items():
-                environment[name] = EXPRESSION.sub(lambda found: known[found[1]], value)
-            self.environments.append(environment)
-            done = subprocess.run(
-                [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
-                cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
-            )  # fmt: skip
-            if done.returncode:
-                break
-        return done
-
-    def held(self, **more: str) -> subprocess.CompletedProcess[str]:
-        """The job that scores, after the one that has answers made."""
-        made = self.job("generate", **more)
-        assert made.returncode == 0, made.stderr
-        return self.job("score", **more)
-
-    def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "score" / "rampgate-suite" / "suite.json").read_text())
-        return found
-
-
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
     with github() as host, local_model() as model:
-        yield Jobs(tmp_path, host, model.url)
+        jobs = Jobs(tmp_path, host, model.url)
+        written(jobs.target / "suite", [case(number) for number in range(6)], LISTENING, **SUITE)
+        yield jobs
 
 
 def test_a_worse_candidate_is_blocked_and_commented_whatever_else_the_pull_request_changes(jobs: Jobs) -> None:
@@ -175,7 +101,7 @@ def test_the_candidate_is_the_proposals_with_its_values_and_parts_and_sees_no_ke
 def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_token() -> None:
     held = {step["name"]: [name for name in step["env"] if name.endswith(KEYS)] for step in STEPS}
     assert held == {
-        "Set up the program": [], "Have the candidate answer": [],
+        "Set up the program": [], "Have the candidate answer": [], "Have one side answer anew": [],
         "Score the answers": ["SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"],
         "Comment on the pull request": ["RAMPGATE_GITHUB_TOKEN"],
     }  # fmt: skip

@@ -214,15 +214,53 @@ def test_a_suites_candidate_runs_in_a_job_without_keys_and_the_comment_is_writte
     assert {"synchronize", "ready_for_review"} <= set(workflow["on"]["pull_request"]["types"])
     assert workflow["on"]["push"] == {"branches": ["main"]}
     jobs = workflow["jobs"]
-    for word in ("secrets.", "vars.", "github.token", "permissions"):
-        assert word not in str(jobs["generate"]), word
+    for name in ("generate", "again-baseline", "again-candidate"):
+        for word in ("secrets.", "vars.", "github.token", "permissions"):
+            assert word not in str(jobs[name]), (name, word)
     assert "secrets." not in str(jobs["comment"])
-    assert [step["with"]["path"] for step in jobs["comment"]["steps"] if "ref" in step.get("with", {})] == ["target"]
+    assert checkouts(jobs["comment"]) == ["target"]
     parts = {name: step["with"]["part"] for name, job in jobs.items() for step in job["steps"] if "part" in str(step)}
-    assert parts == {name: name for name in ("generate", "score", "comment")}
-    (score,) = (step for step in jobs["score"]["steps"] if step.get("id") == "score")
-    assert score["with"]["label"] == "${{ github.event_name == 'push' && 'main' || '' }}", "a branch is no baseline"
+    assert parts == {name: name.split("-")[0] for name in jobs}
+    for name in ("score", "confirm"):
+        (step,) = (step for step in jobs[name]["steps"] if step.get("id") == name)
+        assert step["with"]["label"] == "${{ github.event_name == 'push' && 'main' || '' }}", "a branch is no baseline"
     assert "ready_for_review" in workflow["env"]["SET"]
+
+
+def test_where_the_baseline_answers_anew_there_is_nothing_of_the_proposal() -> None:
+    """Who answers could edit the evidence. And a hash goes by a job's own output, which no other job can write: an
+    artifact can be replaced, and jobs of a matrix share their outputs."""
+    jobs = load(ROOT / ".github" / "workflows" / "suite.yml")["jobs"]
+    baseline, candidate, confirm = (jobs[name] for name in ("again-baseline", "again-candidate", "confirm"))
+    assert (checkouts(baseline), checkouts(candidate)) == (["target"], ["target", "proposed"])
+    assert not [word for word in ("proposed", "head", "suite-answers") if word in str(baseline)]
+    assert not [name for name, job in jobs.items() if "strategy" in job]
+    for name in ("score", "again-baseline", "confirm"):
+        assert jobs[name]["steps"][0]["with"]["fetch-depth"] == "0", "the baseline's commit is in the history"
+    assert (own(baseline)["side"], own(candidate)["side"]) == ("baseline", "candidate")
+    for job in (baseline, candidate):
+        assert job["if"] == "${{ needs.score.outputs.again == 'true' }}"
+        assert own(job)["again-sha256"] == "${{ needs.score.outputs.sha256 }}"
+    assert confirm["if"] == "${{ !cancelled() && needs.score.outputs.again == 'true' }}", "also if a side failed"
+    hashes = {name: value for name, value in own(confirm).items() if name.endswith("-sha256")}
+    assert hashes == {
+        "answers-sha256": "${{ needs.generate.outputs.sha256 }}",
+        "baseline-sha256": "${{ needs.again-baseline.outputs.sha256 }}",
+        "candidate-sha256": "${{ needs.again-candidate.outputs.sha256 }}",
+    }
+    assert jobs["comment"]["needs"] == ["score", "confirm"]
+    (brought,) = (step["with"] for step in jobs["comment"]["steps"] if "download" in step.get("uses", ""))
+    assert brought["name"] == "${{ needs.confirm.outputs.document == 'true' && 'suite-confirmed' || 'suite' }}"
+
+
+def checkouts(job: Any) -> list[str]:
+    return [step["with"]["path"] for step in job["steps"] if "ref" in step.get("with", {})]
+
+
+def own(job: Any) -> dict[str, str]:
+    """What a job gives to the suite's action."""
+    (found,) = (step["with"] for step in job["steps"] if step.get("uses", "").endswith("actions/suite"))
+    return dict(found)
 
 
 def test_the_gate_of_this_repositorys_own_rules_has_an_item_for_each_of_the_manifest_and_an_answer_to_it(

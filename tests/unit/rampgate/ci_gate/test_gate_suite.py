@@ -116,6 +116,12 @@ def test_a_document_that_contradicts_itself_passes_nothing(
     assert told["verdict"] == ("fail" if comparison is not None else "warn")
 
 
+def test_a_run_that_is_not_yet_confirmed_fails_and_says_so(rig: Rig) -> None:
+    again = {"file": "again.json", "cases": 6, "samples": 6}
+    told = joined(rig, document(rig, "pass", compared("pass"), again=again), code=1)
+    assert "not yet confirmed: both sides answer 6 cases 6 times each anew" in told["reasons"][0]["message"]
+
+
 def test_annotations_junit_and_markdown_tell_the_suite_beside_the_judges(rig: Rig) -> None:
     path = document(rig, "fail", compared("fail", {**SAFETY, "message": "@team see <img>"}, SLOW))
     reports = ("--junit", rig.root / "gate.xml", "--markdown", rig.root / "gate.md", "--format", "github", "--json")

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.local.model.server import Running
-from rampgate.suite.runs.base_folder import commit_here
+from rampgate.suite.runs.base_folder import commit_here, suite_at
+from rampgate.suite.suite_files import read_suite
 from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
 from tests.unit.rampgate.suite.suite_folders import case, written
@@ -162,3 +163,14 @@ def test_a_commit_is_told_only_of_a_folder_that_has_its_content(
     assert commit_here(folder) == head
     (folder / "prompt.md").write_text("bad")
     assert commit_here(folder) == ""
+
+
+@pytest.mark.parametrize("below", [".", "agents/desk"])
+def test_a_suite_is_read_as_it_was_wherever_it_stands_in_its_repository(tmp_path: Path, below: str) -> None:
+    path = written(tmp_path / below)
+    was = read_suite(path).configuration
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-qm", "one")):
+        git(tmp_path, *words)
+    (path.parent / "prompt.md").write_text("bad")
+    assert read_suite(path).configuration != was
+    assert suite_at(path, "HEAD", tmp_path / "then", read_suite).configuration == was

@@ -10,7 +10,17 @@ from typing import Any, cast
 
 import pytest
 
-from rampgate.suite.check.stored import Fresh, Hits, answer_hits, fresh_runs, judge_hits, turnarounds, verdict_seconds
+from evalcore.suite.simulation.counted import Rate
+from rampgate.suite.check.stored import (
+    Fresh,
+    Hits,
+    answer_hits,
+    as_shipped,
+    fresh_runs,
+    judge_hits,
+    turnarounds,
+    verdict_seconds,
+)
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
 
 RUN = StoredRun("desk", "2026-11-21T10:00:00.000+00:00", "", "pass", "full", "c", "r", asked=10, kept=0)
@@ -95,3 +105,10 @@ def test_the_last_of_main_that_passed_is_taken_before_later_runs_and_a_full_one_
     assert found(main, failed, stored("branch", 3)).reference == main
     assert found(stored("full", 1), stored("smoke", 2, set="smoke")).reference.set == "full"
     assert asyncio.run(fresh_runs(cast(StoredRuns, Held()), [stored("gone", 1)], "ok")) is None
+
+
+def test_of_a_run_that_was_confirmed_the_last_word_counts_and_it_counts_once() -> None:
+    tripped = stored("one", 1, against="c", verdict="fail", only="score")
+    runs = [tripped, replace(tripped, verdict="pass"), stored("two", 2, against="c", verdict="fail")]
+    assert as_shipped(runs) == Rate(1, 2)
+    assert as_shipped([*runs, stored("three", 3, against="other"), stored("four", 4)]) == Rate(1, 2)

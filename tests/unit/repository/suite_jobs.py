@@ -1,0 +1,93 @@
+"""The jobs of a workflow that runs a suite, by the bash of the action's own steps.
+
+GitHub and the judges' model are stand-ins on this machine. GitHub's cache is a folder that stays between jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.action_program import ACTIONS, action_beside_a_program
+from tests.root import ROOT
+from tests.unit.rampgate.ci_gate.gate_rig import Rig
+from tests.unit.rampgate.ci_gate.github_api import HEAD, FakeGitHub
+from tests.unit.repository.workflow_files import load
+
+FOLDER = ACTIONS / "suite"
+ACTION: Any = load(FOLDER / "action.yml")
+STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
+SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
+KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
+PART = re.compile(r"inputs\.part == '(\w+)'")
+EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
+
+
+class Jobs:
+    """`target` and `proposed` are checkouts, the program is this repository's."""
+
+    def __init__(self, folder: Path, host: FakeGitHub, model: str) -> None:
+        self.folder, self.host, self.model = folder, host, model
+        self.target, self.proposed = folder / "target", folder / "proposed"
+        self.action = action_beside_a_program(folder / "program", FOLDER)
+        self.environments: list[dict[str, str]] = []
+        self.outputs: dict[str, dict[str, str]] = {}
+        self.target.mkdir()
+        Rig(self.target, model)
+
+    def propose(self) -> Path:
+        """The suite's folder of a pull request without a change yet."""
+        shutil.rmtree(self.proposed, ignore_errors=True)
+        shutil.copytree(self.target, self.proposed, ignore=shutil.ignore_patterns(".rampgate"))
+        return self.proposed / "suite"
+
+    def job(self, part: str, name: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs a job with all that a workflow could hand to it, keys too, on a machine of its own but for artifacts and
+        the cache. `name`: the job's, where it is not the part's."""
+        temp = self.folder / (name or part)
+        temp.mkdir(exist_ok=True)
+        given = {
+            "part": part, "suite": "suite/suite.yaml", "number": "12", "github-token": TOKEN, "commit": HEAD,
+            "model-url": self.model, "model-key": SECRET, "seal-key": SEAL, "opik-key": SECRET,
+            "answers": str(self.folder / "generate" / "rampgate-answers"),
+            "documents": str(self.folder / "score" / "rampgate-suite"), **more,
+        }  # fmt: skip
+        known = {f"inputs.{one}": given.get(one, told.get("default", "")) for one, told in ACTION["inputs"].items()}
+        known |= {"github.action_path": str(self.action), "github.repository": "example/agents"}
+        known["github.graphql_url"] = self.host.url
+        (temp / "output").write_text("")
+        for step in STEPS:
+            asked = PART.findall(step.get("if", ""))
+            if asked and part not in asked:
+                continue
+            environment = {one: value for one, value in os.environ.items() if one in KEPT}
+            environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output")}
+            environment |= {"GITHUB_STEP_SUMMARY": str(temp / "summary.md"), "GITHUB_RUN_ID": "7"}
+            environment |= {"GITHUB_SHA": "f" * 40, "GITHUB_RUN_ATTEMPT": "1"}
+            for one, value in step["env"].items():
+                environment[one] = EXPRESSION.sub(lambda found: known[found[1]], value)
+            self.environments.append(environment)
+            done = subprocess.run(
+                [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
+                cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
+            )  # fmt: skip
+            if done.returncode:
+                break
+        told = (line.partition("=") for line in (temp / "output").read_text().splitlines())
+        self.outputs[name or part] = {one: value for one, _, value in told}
+        return done
+
+    def held(self, **more: str) -> subprocess.CompletedProcess[str]:
+        """The job that scores, after the one that has answers made."""
+        made = self.job("generate", **more)
+        assert made.returncode == 0, made.stderr
+        return self.job("score", **more, **{"answers-sha256": self.outputs["generate"]["sha256"]})
+
+    def document(self, job: str = "score") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / job / "rampgate-suite" / "suite.json").read_text())
+        return found

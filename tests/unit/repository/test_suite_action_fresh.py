@@ -1,0 +1,157 @@
+"""What trips in a pull request's run is answered anew in two jobs and decided in a third, by the bash of the action."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.rampgate.ci_gate.github_api import github
+from tests.unit.rampgate.registry.git_folders import git
+from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
+from tests.unit.rampgate.suite.suite_folders import written
+from tests.unit.repository.suite_jobs import SEAL, Jobs
+
+BY_CHANCE = "kind == 'old' or number > 2"
+WORSE = "kind == 'old'"
+SIDES = ("baseline", "candidate")
+
+
+class FreshJobs(Jobs):
+    """Jobs on main's history, with a pull request whose prompt is another one."""
+
+    def begin(self, rule: str) -> None:
+        """Runs the jobs of main, and those that first answer and score of the pull request, which trips."""
+        suite, state = self.target / "suite", self.folder / "state"
+        state.mkdir()
+        written(suite, two_slices(6), agent(state, rule), candidate=CANDIDATE)
+        (suite / "prompt.md").write_text("old")
+        (self.target / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
+        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "main")):
+            git(self.target, *words)
+        (self.propose() / "prompt.md").write_text("old")
+        done = self.held(label="main", set="full", commit=git(self.target, "rev-parse", "HEAD").strip())
+        assert done.returncode == 0, done.stderr
+        (self.proposed / "suite" / "prompt.md").write_text("new")
+        done = self.held()
+        assert done.returncode == 0, self.document()["comparison"]["confirmation"]["why_not"]
+        assert self.outputs["score"]["again"] == "true"
+
+    def again(self, side: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """The job in which that side answers anew; its artifact is brought where `confirm` looks for it."""
+        away = self.folder / "no-checkout-here"
+        if side == "baseline":
+            self.proposed.rename(away)
+        given = {
+            "side": side,
+            "again": str(self.folder / "score" / "rampgate-suite"),
+            "again-sha256": self.outputs["score"]["sha256"],
+        }
+        done = self.job("again", f"again-{side}", **{**given, **more})
+        if side == "baseline":
+            away.rename(self.proposed)
+        if done.returncode == 0:
+            shutil.copytree(self.folder / f"again-{side}" / "rampgate-answers", self.fresh(side).parent)
+        return done
+
+    def fresh(self, side: str) -> Path:
+        return self.folder / "fresh" / f"suite-fresh-{side}" / "answers.jsonl"
+
+    def confirm(self, **more: str) -> subprocess.CompletedProcess[str]:
+        """The job that decides, with the store that GitHub's cache brings it."""
+        store = self.folder / "confirm" / "rampgate-suite-store"
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(self.folder / "score" / "rampgate-suite-store", store)
+        hashes = {f"{side}-sha256": self.outputs.get(f"again-{side}", {}).get("sha256", "") for side in SIDES}
+        answers = {"answers-sha256": self.outputs["generate"]["sha256"]}
+        return self.job("confirm", **{"fresh": str(self.folder / "fresh"), **answers, **hashes, **more})
+
+    def why_not(self) -> str:
+        found = self.document("confirm")
+        assert (found["verdict"], codes(found)) == ("fail", ["slice_regressed"])
+        return str(found["comparison"]["confirmation"]["why_not"])
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[FreshJobs]:
+    with github() as host:
+        yield FreshJobs(tmp_path, host, "")
+
+
+def test_what_tripped_by_chance_passes_and_the_comment_is_of_the_last_word(jobs: FreshJobs) -> None:
+    jobs.begin(BY_CHANCE)
+    first = jobs.document()
+    assert (first["verdict"], codes(first)) == ("fail", ["slice_regressed"]), "and a gate that reads it fails"
+    summary = (jobs.folder / "score" / "summary.md").read_text()
+    assert "not yet confirmed" in summary
+    for side in SIDES:
+        done = jobs.again(side)
+        assert done.returncode == 0, done.stderr
+    before = {log.name: log.read_text() for log in (jobs.folder / "state").iterdir()}
+    done = jobs.confirm()
+    assert done.returncode == 0, done.stderr
+    assert {log.name: log.read_text() for log in (jobs.folder / "state").iterdir()} == before, "it runs neither side"
+    assert (jobs.document("confirm")["verdict"], jobs.outputs["confirm"]["document"]) == ("pass", "true")
+    assert "again" not in jobs.outputs["confirm"]
+    keyed = [one for one in jobs.environments if SEAL in one.values()]
+    assert {one.get("PART", "") for one in keyed} == {"score", "confirm"}, "no side that answers has a secret"
+    for document, title in (("score", "not yet confirmed"), ("confirm", "no regression")):
+        done = jobs.job("comment", documents=str(jobs.folder / document / "rampgate-suite"))
+        assert done.returncode == 0, done.stderr
+        (body,) = jobs.host.comments.bodies()
+        assert title in body.splitlines()[1]
+
+
+def test_what_is_worse_again_is_blocked(jobs: FreshJobs) -> None:
+    jobs.begin(WORSE)
+    for side in SIDES:
+        assert jobs.again(side).returncode == 0
+    done = jobs.confirm()
+    assert done.returncode == 1, done.stderr
+    found = jobs.document("confirm")
+    assert (found["verdict"], codes(found)) == ("fail", ["slice_regressed"])
+    assert found["comparison"]["confirmation"]["found"][0]["fresh"]["delta"] == -1.0
+    assert "::error" in done.stderr
+
+
+def test_fresh_answers_that_their_job_did_not_make_help_nobody(jobs: FreshJobs) -> None:
+    """Any job of a run can put an artifact in another one's place: the baseline would answer badly, by its own word."""
+    jobs.begin(WORSE)
+    for side in SIDES:
+        assert jobs.again(side).returncode == 0
+    file = jobs.fresh("baseline")
+    honest, answers = file.read_text(), jobs.folder / "generate" / "rampgate-answers" / "answers.jsonl"
+    file.write_text(honest.replace('"good"', '"bad"'))
+    assert jobs.confirm().returncode == 1
+    assert "the fresh answers of the baseline can't be used" in jobs.why_not()
+    file.write_text(honest)
+    jobs.fresh("candidate").unlink()
+    assert jobs.confirm().returncode == 1
+    assert "the fresh answers of the candidate can't be used" in jobs.why_not()
+    answers.write_text(answers.read_text().replace('"bad"', '"good"'))
+    done = jobs.confirm()
+    assert done.returncode == 2, "by now nothing would trip"
+    assert "answers.jsonl is not the file that generate wrote" in done.stdout
+
+
+def test_a_side_that_did_not_answer_leaves_the_plain_rule(jobs: FreshJobs) -> None:
+    jobs.begin(BY_CHANCE)
+    assert jobs.again("candidate").returncode == 0
+    done = jobs.confirm()
+    assert done.returncode == 1, done.stderr
+    assert "the fresh answers of the baseline can't be used" in jobs.why_not()
+
+
+def test_a_side_answers_only_what_the_scoring_job_wrote(jobs: FreshJobs) -> None:
+    """A file that names another commit would have the baseline's job run a stranger's code."""
+    jobs.begin(BY_CHANCE)
+    file = jobs.folder / "score" / "rampgate-suite" / "again.json"
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps({**told, "baseline": {**told["baseline"], "commit": "main"}}))
+    done = jobs.again("baseline")
+    assert done.returncode == 2
+    assert "again.json is not the file that score wrote" in done.stdout
