@@ -13,9 +13,8 @@ from typing import Any
 from evalcore.agreement.check import Agreement, Bound, Rated, check
 from evalcore.agreement.reference import BrokenChain, Entry, bounds, extended, verified, version
 from evalcore.registry import disk
-from evalcore.yaml.models import read_as
 from rampgate.checks.score_files import read_ratings
-from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.ci_gate.inputs import BadFile, file_as, lines
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.file_writer import replace_file
 from rampgate.report.checks import agreement_report
@@ -88,12 +87,9 @@ def check_agreement(options: Options) -> int:
 def read_thresholds(path: Path) -> AgreementFile:
     """What the categories of a vertical have to reach. Raises Failure."""
     try:
-        parsed, findings = read_as(AgreementFile, str(path), path.read_bytes())
-    except OSError as error:
-        raise Failure(f"{path}: can't be read: {error.strerror or error}") from error
-    if parsed is None or findings:
-        raise Failure("; ".join(str(finding) for finding in findings))
-    return parsed.model
+        return file_as(AgreementFile, path)
+    except BadFile as error:
+        raise Failure(str(error)) from error
 
 
 def read_reference(path: Path) -> list[Entry]:

@@ -15,6 +15,7 @@ import orjson
 from evalcore.gates.golden import CandidateAnswer, Failed, GoldenSet
 from evalcore.registry.registry import Registry
 from evalcore.scoring.items import identity
+from evalcore.yaml.models import AnyModel, read_as
 from rampgate.json_faults import NO_OBJECT, given_twice, refused
 from rampgate.registry.dataset_check import read_whole
 from rampgate.registry.verticals import load_verticals
@@ -98,6 +99,17 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if field := given_twice(line, one):
             raise BadFile(f"{path}:{number}: {field[:80]}: stands twice in this line; keep one")
         yield number, one
+
+
+def file_as(model: type[AnyModel], path: Path) -> AnyModel:
+    """The YAML file as its model. Raises BadFile with all that is wrong in it."""
+    try:
+        parsed, findings = read_as(model, str(path), path.read_bytes())
+    except OSError as error:
+        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
+    if parsed is None or findings:
+        raise BadFile("; ".join(str(finding) for finding in findings))
+    return parsed.model
 
 
 def _unwrapped(one: dict[str, Any]) -> dict[str, Any]:

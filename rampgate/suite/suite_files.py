@@ -14,8 +14,7 @@ from evalcore.registry.judge import digest
 from evalcore.scoring.items import identity
 from evalcore.suite.checks import Checker
 from evalcore.suite.draw import smoke_set
-from evalcore.yaml.models import read_as
-from rampgate.ci_gate.inputs import BadFile, lines
+from rampgate.ci_gate.inputs import BadFile, file_as, lines
 from rampgate.suite.generation import configuration_of
 from schemas.checks.suite import Check, Part, SuiteFile
 
@@ -82,7 +81,7 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     """Raises BadFile with all that is wrong in the suite's file, or with the first that is in what it names. `fetched`
     gives the items of a suite whose cases are a dataset. With `proposed`, a folder, the candidate is the one that the
     suite's file there declares, with its parts there; all that it is asked and judged by stays that of `path`."""
-    file, folder = _read(path), path.parent
+    file, folder = file_as(SuiteFile, path), path.parent
     theirs, home = path, folder
     if proposed is not None:
         theirs, home = proposed / path.name, proposed
@@ -90,7 +89,7 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
             raise BadFile(
                 f"{theirs}: is no file of that folder, but leads elsewhere; put the suite's file itself there"
             )
-        file = file.model_copy(update={"candidate": _read(theirs).candidate})
+        file = file.model_copy(update={"candidate": file_as(SuiteFile, theirs).candidate})
     cases = _cases(folder / file.cases.file) if file.cases.file is not None else _items(fetched(file))
     known = {tag for case in cases for tag in case.tags}
     for field, named in (("safety", file.safety), ("slices", file.slices)):
@@ -102,16 +101,6 @@ def read_suite(path: Path, fetched: Fetching = _not_fetched, proposed: Path | No
     values = {name: part.value for name, part in file.candidate.parts.items() if part.value is not None}
     checks = {name: _checker(folder, path, name, check) for name, check in file.checks.items()}
     return Suite(file, home, cases, checks, parts, values)
-
-
-def _read(path: Path) -> SuiteFile:
-    try:
-        parsed, findings = read_as(SuiteFile, str(path), path.read_bytes())
-    except OSError as error:
-        raise BadFile(f"{path}: can't be read: {error.strerror or error}") from error
-    if parsed is None or findings:
-        raise BadFile("; ".join(str(finding) for finding in findings))
-    return parsed.model
 
 
 def _cases(path: Path) -> list[SuiteCase]:

@@ -18,7 +18,7 @@ import structlog
 
 from agents.keys import FOREVER, REGRESSION_LEASE, REGRESSION_STATE
 from agents.live.scores import watched
-from agents.ports import Change, Clock, Unavailable
+from agents.ports import Change, Clock
 from evalcore.gates.regression import (
     EVALUATED_DAYS,
     Breach,
@@ -31,9 +31,8 @@ from evalcore.gates.regression import (
     look,
 )
 from evalcore.registry.registry import Registry
-from schemas.dead_letters import clean
+from streams.alerts.looking import look_again_and_again
 from streams.redis.lease import LeasingStore
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 300_000
@@ -153,16 +152,12 @@ class RegressionWatch:
 
     async def run(self) -> None:
         """Look at the scores until cancelled."""
-        while True:
-            heed_cancel()
-            await asyncio.sleep(self._every)
-            try:
-                if self._ready():
-                    await self.once()
-            except Unavailable as error:
-                log.warning("regression_watch_waits", reason=clean(str(error)))
-            except Exception:
-                log.exception("regression_watch_failed")
+        await asyncio.sleep(self._every)
+        await look_again_and_again(self._once_ready, self._every, "regression_watch_waits", "regression_watch_failed")
+
+    async def _once_ready(self) -> None:
+        if self._ready():
+            await self.once()
 
     async def once(self) -> list[Response]:
         """Look once; returns the responses to what is new. Nothing where another worker looks. Raises Unavailable."""

@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 import structlog
 
-from agents.ports import Clock, Unavailable
+from agents.ports import Clock
 from evalcore.gates.messages import message
 from evalcore.triage import overdue, reminded, reminder
 from schemas.checks.triage import TriageItem, TriageStep
 from schemas.dead_letters import clean
+from streams.alerts.looking import look_again_and_again
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 from streams.alerts.triage_log import TriageLog
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 
@@ -40,15 +39,7 @@ class TriageReminders:
 
     async def run(self) -> None:
         """Look at the items until cancelled."""
-        while True:
-            heed_cancel()
-            try:
-                await self.once()
-            except Unavailable as error:
-                log.warning("triage_reminders_wait", reason=clean(str(error)))
-            except Exception:
-                log.exception("triage_reminders_failed")
-            await asyncio.sleep(self._every)
+        await look_again_and_again(self.once, self._every, "triage_reminders_wait", "triage_reminders_failed")
 
     async def once(self) -> None:
         """Look once. Raises Unavailable."""

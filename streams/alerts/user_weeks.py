@@ -24,12 +24,12 @@ from evalcore.inversion.users import Picks, UserSignal, UserTurn, Week, latest_c
 from schemas.checks.user_week import UserWeek
 from schemas.dead_letters import clean
 from schemas.settings import KafkaAccess
+from streams.alerts.looking import look_again_and_again
 from streams.alerts.notifiers import Address, Notifier, Undelivered
 from streams.kafka.client import Producer
 from streams.kafka.reading import values_of
 from streams.kafka.topics import wait_for_topics
 from streams.redis.lease import Lease, Leasing, renewed
-from streams.stopping import heed_cancel
 
 log = structlog.get_logger(__name__)
 LEASE_MS = 120_000
@@ -113,16 +113,12 @@ class UserWeeks:
     async def run(self) -> None:
         """Look until cancelled."""
         await self._weeks.ready()
-        while True:
-            heed_cancel()
-            await asyncio.sleep(self._every)
-            try:
-                if self._ready():
-                    await self.once()
-            except Unavailable as error:
-                log.warning("user_weeks_wait", reason=clean(str(error)))
-            except Exception:
-                log.exception("user_weeks_failed")
+        await asyncio.sleep(self._every)
+        await look_again_and_again(self._once_ready, self._every, "user_weeks_wait", "user_weeks_failed")
+
+    async def _once_ready(self) -> None:
+        if self._ready():
+            await self.once()
 
     async def once(self) -> None:
         """Look once: read the topic only where something may be left to do. Raises Unavailable."""

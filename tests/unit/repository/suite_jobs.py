@@ -6,15 +6,13 @@ GitHub and the judges' model are stand-ins on this machine. GitHub's cache is a 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.action_program import ACTIONS, action_beside_a_program
-from tests.root import ROOT
+from tests.action_program import ACTIONS, action_beside_a_program, contexts, step_environment, step_run
 from tests.unit.rampgate.ci_gate.gate_rig import Rig
 from tests.unit.rampgate.ci_gate.github_api import HEAD, FakeGitHub
 from tests.unit.repository.workflow_files import load
@@ -23,9 +21,7 @@ FOLDER = ACTIONS / "suite"
 ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
 SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
-KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
 PART = re.compile(r"inputs\.part == '(\w+)'")
-EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 
 
 class Jobs:
@@ -57,25 +53,20 @@ class Jobs:
             "answers": str(self.folder / "generate" / "rampgate-answers"),
             "documents": str(self.folder / "score" / "rampgate-suite"), **more,
         }  # fmt: skip
-        known = {f"inputs.{one}": given.get(one, told.get("default", "")) for one, told in ACTION["inputs"].items()}
-        known |= {"github.action_path": str(self.action), "github.repository": "example/agents"}
-        known["github.graphql_url"] = self.host.url
+        known = contexts(ACTION, given, self.action, self.host.url)
         (temp / "output").write_text("")
         for step in STEPS:
             asked = PART.findall(step.get("if", ""))
             if asked and part not in asked:
                 continue
-            environment = {one: value for one, value in os.environ.items() if one in KEPT}
-            environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output")}
-            environment |= {"GITHUB_STEP_SUMMARY": str(temp / "summary.md"), "GITHUB_RUN_ID": "7"}
-            environment |= {"GITHUB_SHA": "f" * 40, "GITHUB_RUN_ATTEMPT": "1"}
-            for one, value in step["env"].items():
-                environment[one] = EXPRESSION.sub(lambda found: known[found[1]], value)
+            runner = {
+                "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output"),
+                "GITHUB_STEP_SUMMARY": str(temp / "summary.md"),
+                "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "1", "GITHUB_SHA": "f" * 40,
+            }  # fmt: skip
+            environment = step_environment(step, known, runner)
             self.environments.append(environment)
-            done = subprocess.run(
-                [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
-                cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
-            )  # fmt: skip
+            done = step_run(step, environment, self.folder)
             if done.returncode:
                 break
         told = (line.partition("=") for line in (temp / "output").read_text().splitlines())

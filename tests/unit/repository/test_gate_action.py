@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.action_program import ACTION as FOLDER
-from tests.action_program import action_beside_a_program
+from tests.action_program import action_beside_a_program, contexts, step_environment, step_run
 from tests.root import ROOT
 from tests.unit.evalcore.registry.registry_disk import rewritten
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl, local_model
@@ -31,9 +31,7 @@ ACTION: Any = load(FOLDER / "action.yml")
 STEPS = ACTION["runs"]["steps"]
 KEYS = ("MODEL_KEY", "CANDIDATE_KEY", "OPIK_API_KEY", "KAFKA_PASSWORD")
 SECRET, PASSWORD = "the-key-of-the-model", "the-password-of-ci"
-KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV"}
 CONDITION = re.compile(r"steps\.plan\.outputs\.(\w+) == '(\w+)'")
-EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 CENTRAL_LOG = {
     "kafka": "127.0.0.1:9", "kafka-password": PASSWORD, "agent-id": "shop-agent", "agent-version": "v2",
     "kafka-security": '{"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "user": "ci"}',
@@ -85,9 +83,7 @@ class Runner:
             "number": "12", "github-token": "t", "model-url": self.model, "model-key": SECRET,
             "dataset": "items.jsonl", "outputs": "outputs.jsonl", **more,
         }  # fmt: skip
-        known = {f"inputs.{name}": given.get(name, one.get("default", "")) for name, one in ACTION["inputs"].items()}
-        known |= {"github.action_path": str(self.action), "github.repository": "example/agents"}
-        known["github.graphql_url"] = self.host.url
+        known = contexts(ACTION, given, self.action, self.host.url)
         output = self.temp / "output"
         output.write_text("")
         self.environments.clear()
@@ -100,15 +96,10 @@ class Runner:
                 continue
             if "inputs.kafka != ''" in step.get("if", "") and not known["inputs.kafka"]:
                 continue
-            environment = {name: value for name, value in os.environ.items() if name in KEPT}
-            environment |= {"PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(output)}
-            for name, value in step["env"].items():
-                environment[name] = EXPRESSION.sub(lambda found: known[found[1]], value)
+            runner = {"RUNNER_TEMP": str(self.temp), "GITHUB_OUTPUT": str(output)}
+            environment = step_environment(step, known, runner)
             self.environments.append(environment)
-            done = subprocess.run(
-                [step["shell"], "-e", "-o", "pipefail", "-c", step["run"]],
-                cwd=self.folder, env=environment, capture_output=True, text=True, timeout=280, check=False,
-            )  # fmt: skip
+            done = step_run(step, environment, self.folder)
             self.done.append(done)
         return [*self.failed, self.done[-1]][0]
 

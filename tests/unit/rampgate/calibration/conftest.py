@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,9 @@ import pytest
 from rampgate.local.model.server import Running
 from tests.unit.rampgate.calibration.round_rig import vertical
 from tests.unit.rampgate.checks.score_commands import alone, ran
-from tests.unit.rampgate.ci_gate.gate_rig import environment, local_model
+from tests.unit.rampgate.ci_gate.gate_rig import environment
 
 Calibrate = Callable[..., tuple[int, dict[str, Any], str]]
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ NOBODY = "http://127.0.0.1:9/v1"
 
 @pytest.fixture
 def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Path:
-    model.model.tell(None)
     changes = {"evaluation_manifest.yaml": MANIFEST, "rules/helpfulness.yaml": f"prompt: {json.dumps(TURN)}"}
     root = written(tmp_path, changes)
     (root / "canaries.yaml").write_text(CANARIES)

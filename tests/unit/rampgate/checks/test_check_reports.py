@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,34 +38,39 @@ def ratings(category: str, apart: int) -> list[dict[str, Any]]:
     ]
 
 
+CHECKS = {
+    "inversion": (["human.jsonl"], ["1 inverted", "not inverted"]),
+    "drift": (["then.jsonl", "now.jsonl"], ["nobody can tell of 1", "no limit"]),
+    "agreement": (["rated.jsonl"], ["1 quarantined", "clears", "items to talk about", "codebook entries"]),
+}
+"""Each check's files, and what its report says."""
+Reported = Callable[[str, Path], tuple[int, dict[str, Any], str]]
+
+
 @pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[list[str], list[str]]]:
-    """Each check's words, and what its report says."""
+def reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Reported:
+    """Runs a check of its files with a report."""
     alone(tmp_path, monkeypatch)
-    human = jsonl(tmp_path / "human.jsonl", *pairs(HOSTILE, -1), *pairs("sound", 1))
-    then = jsonl(tmp_path / "then.jsonl", *scored(HOSTILE, [1, 2, 3, 4, 5] * 20))
-    now = jsonl(tmp_path / "now.jsonl", *scored(HOSTILE, [2, 3, 4, 5, 5] * 20))
-    rated = jsonl(tmp_path / "rated.jsonl", *ratings(HOSTILE, 1), *ratings("sound", 0))
-    return {
-        "inversion": ([str(human)], ["1 inverted", "not inverted"]),
-        "drift": ([str(then), str(now)], ["nobody can tell of 1", "no limit"]),
-        "agreement": ([str(rated)], ["1 quarantined", "clears", "items to talk about", "codebook entries"]),
-    }
+    jsonl(tmp_path / "human.jsonl", *pairs(HOSTILE, -1), *pairs("sound", 1))
+    jsonl(tmp_path / "then.jsonl", *scored(HOSTILE, [1, 2, 3, 4, 5] * 20))
+    jsonl(tmp_path / "now.jsonl", *scored(HOSTILE, [2, 3, 4, 5, 5] * 20))
+    jsonl(tmp_path / "rated.jsonl", *ratings(HOSTILE, 1), *ratings("sound", 0))
+
+    def run(check: str, report: Path) -> tuple[int, dict[str, Any], str]:
+        files = [str(tmp_path / name) for name in CHECKS[check][0]]
+        return ran(capsys, monkeypatch, "check", check, *files, "--report", str(report), "--json")
+
+    return run
 
 
-@pytest.mark.parametrize("check", ["inversion", "drift", "agreement"])
+@pytest.mark.parametrize("check", CHECKS)
 def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
-    check: str,
-    commands: dict[str, tuple[list[str], list[str]]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    check: str, reported: Reported, tmp_path: Path
 ) -> None:
-    words, says = commands[check]
     page, text = tmp_path / "report.html", tmp_path / "summary"
     text.write_text("before\n")
     for file in (page, text):
-        code, told, _ = ran(capsys, monkeypatch, "check", check, *words, "--report", str(file), "--json")
+        code, told, _ = reported(check, file)
         assert code == 1
         assert told, "the document stays what it is"
     whole = Page(page.read_text())
@@ -75,7 +81,7 @@ def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
     assert "<script" not in summary
     assert "@team" not in summary
     assert not re.search(r"^# ", summary, re.MULTILINE)
-    for said in says:
+    for said in CHECKS[check][1]:
         assert said in whole.words, whole.words
         assert said in summary
     for table in summary.split("\n\n"):
@@ -83,21 +89,16 @@ def test_a_report_says_what_was_found_and_runs_nothing_that_a_file_brings(
         assert len(set(rows)) <= 1, "no text ends a cell"
 
 
-@pytest.mark.parametrize("check", ["inversion", "drift", "agreement"])
+@pytest.mark.parametrize("check", CHECKS)
 def test_a_browser_shows_the_page_asks_for_nothing_and_nobody_scrolls_sideways(
-    check: str,
-    commands: dict[str, tuple[list[str], list[str]]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    check: str, reported: Reported, tmp_path: Path
 ) -> None:
-    words, says = commands[check]
     page = tmp_path / f"{check}.html"
-    ran(capsys, monkeypatch, "check", check, *words, "--report", str(page), "--json")
+    reported(check, page)
     shown = opened(page, tmp_path)
     assert (shown.said, shown.asked) == ("", [])
     seen = Page(shown.dom).words
-    for said in (*says, *FIGURES[check]):
+    for said in (*CHECKS[check][1], *FIGURES[check]):
         assert said in seen, seen
     for width in (1100, 500):
         assert overflow(page, tmp_path, width) <= 0, f"wider than {width} pixels"
@@ -109,16 +110,12 @@ def test_a_page_that_is_too_wide_is_noticed(tmp_path: Path) -> None:
     assert overflow(page, tmp_path, 1100) > 100
 
 
+@pytest.mark.parametrize("check", CHECKS)
 def test_a_report_goes_to_a_folder_that_exists_or_the_check_does_not_begin(
-    commands: dict[str, tuple[list[str], list[str]]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    check: str, reported: Reported, tmp_path: Path
 ) -> None:
-    for check, (words, _) in commands.items():
-        file = str(tmp_path / "nowhere" / "report.html")
-        code, _, told = ran(capsys, monkeypatch, "check", check, *words, "--report", file)
-        assert (code, "--report" in told) == (2, True), told
+    code, _, told = reported(check, tmp_path / "nowhere" / "report.html")
+    assert (code, "--report" in told) == (2, True), told
 
 
 def test_a_report_of_very_many_rows_says_how_many_it_leaves_out() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -26,6 +25,7 @@ from rampgate.console import Failure
 from tests.unit.evalcore.registry.registry_disk import built
 from tests.unit.evalcore.registry.registry_files import TODAY
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, answer, item
+from tests.unit.rampgate.junit_files import junit_suite
 
 HOSTILE = "<script>alert(1)</script> | [x](http://evil) @team \x1b[31m ::error::x"
 REGISTRY = built({"evaluation_manifest.yaml": f"{{dataset: {{items: {ITEMS}}}}}"})
@@ -70,16 +70,16 @@ async def test_scores_are_counted_in_the_bins_of_their_scale() -> None:
 
 
 async def test_junit_has_a_test_for_each_judge_and_a_failure_for_what_blocks() -> None:
-    suite = ET.fromstring(junit(await outcome()))[0]  # noqa: S314 - our own
+    suite = junit_suite(junit(await outcome()))
     assert {case.get("name") for case in suite} >= {"helpfulness", "brevity", "refusal", "honesty"}
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("5", "0", "0")
     assert "below_threshold" in (suite.findtext("testcase[@name='helpfulness']/system-out") or "")
     dishonest = await outcome(lambda kind, _: {"boolean": False, "integer": 5, "number": 1.0}[kind])
-    bad = ET.fromstring(junit(dishonest))[0]  # noqa: S314
+    bad = junit_suite(junit(dishonest))
     failure = bad.find("testcase[@name='honesty']/failure")
     assert failure is not None
     assert (failure.get("type"), bad.get("failures")) == ("floor_breach", "1")
-    unknown = ET.fromstring(junit(await outcome(failed=ITEMS)))[0]  # noqa: S314
+    unknown = junit_suite(junit(await outcome(failed=ITEMS)))
     assert unknown.get("errors") == "4"
 
 

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.unit.rampgate.ci_gate.gate_commands import codes, commanded, gate, on_outputs, ran, refused
 from tests.unit.rampgate.ci_gate.gate_rig import ITEMS, Rig, answer, jsonl
+from tests.unit.rampgate.junit_files import junit_suite
 from tests.unit.rampgate.suite.suite_commands import ran as suite_ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
@@ -129,7 +129,7 @@ def test_annotations_junit_and_markdown_tell_the_suite_beside_the_judges(rig: Ri
     assert done.exit_code == 1, done.output
     assert "::error title=gate pre_merge::suite_failed: suite desk, full set: safety_regressed" in done.stderr
     assert "::warning title=gate pre_merge::suite_warned: suite desk, full set: safety_suspect" in done.stderr
-    tests = {str(one.get("name")): one for one in ET.fromstring((rig.root / "gate.xml").read_bytes())[0]}  # noqa: S314
+    tests = {str(one.get("name")): one for one in junit_suite((rig.root / "gate.xml").read_bytes())}
     assert tests["the suite"].find("failure") is not None
     assert tests["the gate as a whole"].find("failure") is None
     text = (rig.root / "gate.md").read_text()

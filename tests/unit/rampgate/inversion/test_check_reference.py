@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,10 @@ from rampgate.checks.standing import suspended_by_file
 from rampgate.local.model.server import Running
 from schemas.checks.standing import StandingRecord
 from tests.unit.rampgate.checks.score_commands import alone, ran
-from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl, local_model
+from tests.unit.rampgate.ci_gate.gate_rig import environment, jsonl
 from tests.unit.rampgate.inversion.reference_rig import TURNS, Shop, output, quality, turned
 
 Check = Callable[..., tuple[int, dict[str, Any], str]]
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ stored outputs again."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +13,13 @@ from typer.testing import CliRunner
 from rampgate.cli import app
 from rampgate.console import Failure
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import Rig, local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
+from tests.unit.rampgate.ci_gate.gate_rig import Rig
+from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "samples": 1}
 CASES = [case(number) for number in range(12)]
 OTHERWISE: dict[str, str | None] = {"rules/helpfulness.yaml": "task_introduction: You judge otherwise."}
-
-
-@pytest.fixture
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def other_rubric(folder: Path, model: Running) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from typer.testing import CliRunner
 
 from rampgate.cli import app
-from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import ran, refused, suite_folder
+from tests.unit.rampgate.junit_files import junit_suite
+from tests.unit.rampgate.suite.suite_commands import ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(12)]
@@ -25,18 +22,6 @@ def answer(case):
 """
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
-
-
 def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], str]:
     """Page, Markdown, the tests of JUnit that found something, and the annotations of a run that ends with 1."""
     reports = [path.parent / f"r.{ending}" for ending in ("html", "md", "xml")]
@@ -46,13 +31,9 @@ def told(path: Path, *words: object) -> tuple[str, str, list[tuple[str, str]], s
     )
     assert done.exit_code == 1, done.output
     page, markdown, junit = (one.read_text() for one in reports)
-    problems = [(test.get("name"), one.get("type")) for test in cases_in(junit) for one in test]
+    problems = [(test.get("name"), one.get("type")) for test in junit_suite(junit).iter("testcase") for one in test]
     found = [(str(name), str(kind)) for name, kind in problems if kind]
     return page, markdown, found, done.stderr
-
-
-def cases_in(junit: str) -> list[ET.Element]:
-    return list(ET.fromstring(junit).iter("testcase"))  # noqa: S314  # of our own making
 
 
 @pytest.mark.parametrize("with_baseline", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,27 +11,18 @@ from pathlib import Path
 import pytest
 
 from rampgate.console import run
-from rampgate.local.model.server import Running
 from rampgate.store.place import Place
 from rampgate.suite.runs.stored import StoredRun, StoredRuns
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(30)]
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
 @pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        monkeypatch.setenv("GITHUB_SHA", "c0ffee")
-        yield made
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GITHUB_SHA", "c0ffee")
+    return folder
 
 
 def prompt(folder: Path, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ from typer.testing import CliRunner
 
 from rampgate.cli import app
 from rampgate.console import Failure
-from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.registry.git_folders import git
-from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 AGENT = """
@@ -31,12 +28,6 @@ def answer(case):
     model = case["configuration"]["model"]
     return {"output": "good" if RULE else "bad"}
 """
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
 
 
 class Branch:
@@ -75,12 +66,6 @@ class Branch:
         return found
 
 
-@pytest.fixture
-def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as folder:
-        yield folder
-
-
 @pytest.mark.parametrize(
     ("rule", "found", "guilty"),
     [
@@ -91,24 +76,24 @@ def root(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Ite
         ("prompt != 'new' and model != 'new'", "none_alone", []),
     ],
 )
-def test_the_guilty_part_is_named(rule: str, found: str, guilty: list[str], root: Path) -> None:
-    branch = Branch(root, rule)
+def test_the_guilty_part_is_named(rule: str, found: str, guilty: list[str], folder: Path) -> None:
+    branch = Branch(folder, rule)
     ran(branch.path, "--baseline", branch.main, code=1)
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and ".rampgate" not in path.parts}
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".rampgate" not in path.parts}
     told = branch.blame()
     assert (told["found"], sorted(told["guilty"])) == (found, guilty), told
     assert told["changed"] == ["model", "prompt", "tools"]
     assert len(told["cases"]) == 6
     assert told["message"].startswith((", ".join(guilty) or "no part alone", "only together"))
-    after = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and ".rampgate" not in path.parts}
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".rampgate" not in path.parts}
     assert before == after, "no file of the working tree is touched"
     assert branch.blame() == told, "what was asked is kept"
 
 
-def test_a_fall_that_does_not_come_again_blames_nobody(root: Path) -> None:
+def test_a_fall_that_does_not_come_again_blames_nobody(folder: Path) -> None:
     """All samples were bad once, for a reason of that hour; asked anew all are good, with and without the changes."""
-    outage = root.parent / "outage"
-    branch = Branch(root, f"not Path({str(outage)!r}).exists()")
+    outage = folder.parent / "outage"
+    branch = Branch(folder, f"not Path({str(outage)!r}).exists()")
     outage.touch()
     ran(branch.path, "--baseline", branch.main, code=1)
     outage.unlink()
@@ -117,21 +102,21 @@ def test_a_fall_that_does_not_come_again_blames_nobody(root: Path) -> None:
     assert "in none of the parts" in told["message"]
 
 
-def test_where_nothing_blocks_nobody_is_asked(root: Path) -> None:
-    branch = Branch(root, "True")
+def test_where_nothing_blocks_nobody_is_asked(folder: Path) -> None:
+    branch = Branch(folder, "True")
     ran(branch.path, "--baseline", branch.main)
     told = branch.blame()
     assert (told["found"], told["cases"]) == (None, [])
 
 
-def test_what_can_not_be_reverted_is_an_error_that_says_why(root: Path) -> None:
-    branch = Branch(root, "prompt != 'new'")
+def test_what_can_not_be_reverted_is_an_error_that_says_why(folder: Path) -> None:
+    branch = Branch(folder, "prompt != 'new'")
     with pytest.raises(Failure, match="suite run` first"):
         branch.blame()
     with pytest.raises(Failure, match="--base nowhere"):
         branch.blame("--base", "nowhere")
-    git(root, "add", "--all")
-    git(root, "commit", "-qm", "branch")
+    git(folder, "add", "--all")
+    git(folder, "commit", "-qm", "branch")
     with pytest.raises(Failure, match="no part differs from main"):
         branch.blame()
     changed = yaml.safe_load(branch.path.read_text())

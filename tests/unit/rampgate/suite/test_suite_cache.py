@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import lines, ran
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED = {"judges": ["helpfulness", "honesty"], "score": "helpfulness", "samples": 1}
@@ -25,18 +23,6 @@ def answer(case):
     return f"so {number} {PROMPT if number % 10 == 0 else ''} #quality:1"
 """
 """An agent of whose answers a tenth shows the prompt."""
-
-
-@pytest.fixture
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def test_a_change_of_a_tenth_of_the_outputs_costs_a_tenth_of_the_judge_calls(folder: Path, model: Running) -> None:

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from jsonschema import Draft202012Validator
 
-from rampgate.local.model.server import Running
 from schemas.publish.contracts import schema
 from schemas.ramp_steps import RampStep
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def test_the_plan_ramps_this_configuration_and_no_other_and_goes_with_a_failure(folder: Path) -> None:

@@ -3,7 +3,7 @@ alone decide."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,12 @@ import pytest
 
 from rampgate.local.model.behaviour import Behaviour
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.registry.git_folders import git
 from tests.unit.rampgate.suite.suite_branches import CANDIDATE, agent, codes, two_slices
-from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 Branch = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as folder:
-        yield folder
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,7 @@ from rampgate.suite.runs.pairs import OF_ANSWERS, StoredAnswer
 from rampgate.suite.suite_files import SuiteCase
 from schemas.judges import Variables
 from tests.unit.evalcore.registry.built_judges import judge
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 PAIRED: dict[str, Any] = {"judges": ["helpfulness"], "pairwise": ["helpfulness"], "score": "helpfulness", "samples": 1}
@@ -43,18 +41,6 @@ def answer(case):
 """
 """An agent of whose answers a tenth shows the prompt, or all of them."""
 ALL, TENTH = "all #quality:1", "better #quality:1"
-
-
-@pytest.fixture
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def main_and(folder: Path, model: Running, prompt: str, many: int = 20, **changes: Any) -> Path:

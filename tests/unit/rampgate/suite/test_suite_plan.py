@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +9,17 @@ import pytest
 
 from evalcore.scoring.calls import CallFailed, Failure, Spend
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import candidate, local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.ci_gate.gate_rig import candidate
+from tests.unit.rampgate.suite.suite_commands import lines, ran
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness", "samples": 1}
 
 
 @pytest.fixture
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "1")
-        yield made
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RAMPGATE_MODEL_CALLS_AT_ONCE", "1")
+    return folder
 
 
 def test_a_plan_asks_nobody_and_says_what_the_run_will(folder: Path, model: Running) -> None:

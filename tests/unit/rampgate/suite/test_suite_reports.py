@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -18,7 +16,8 @@ from tests.browser import opened
 from tests.unit.rampgate.checks.report_pages import HOSTILE, Page
 from tests.unit.rampgate.checks.score_commands import alone, ran
 from tests.unit.rampgate.ci_gate.gate_commands import commands
-from tests.unit.rampgate.ci_gate.gate_rig import Rig, jsonl, local_model
+from tests.unit.rampgate.ci_gate.gate_rig import Rig, jsonl
+from tests.unit.rampgate.junit_files import junit_suite
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 COMPARE = ("suite", "compare", "main.jsonl", "branch.jsonl")
@@ -93,7 +92,7 @@ def test_junit_has_a_test_for_each_slice_and_a_failed_one_names_its_slice_and_ca
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = reported(files, capsys, monkeypatch, *COMPARE)
-    suite = ET.fromstring((files / "r.xml").read_bytes())[0]  # noqa: S314 - our own
+    suite = junit_suite((files / "r.xml").read_bytes())
     tests = {str(one.get("name")): one.find("failure") for one in suite}
     assert len(tests) == len(found["slices"]) + 2
     failed = {name: failure.get("type") for name, failure in tests.items() if failure is not None}
@@ -113,7 +112,7 @@ def test_missing_scores_that_decide_are_an_error_and_no_failure_of_a_test(
     unscored = [one | {"scores": {"ok": None if one["case_id"] == "c31" else 1.0}} for one in lines(1.0)]
     jsonl(files / "branch.jsonl", *unscored)
     reported(files, capsys, monkeypatch, *COMPARE)
-    suite = ET.fromstring((files / "r.xml").read_bytes())[0]  # noqa: S314
+    suite = junit_suite((files / "r.xml").read_bytes())
     assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
 
 
@@ -182,12 +181,6 @@ def test_a_run_that_can_not_be_shown_is_named(
 ) -> None:
     code, _, told = ran(capsys, monkeypatch, "suite", "report", *words)
     assert (code, said in told) == (2, True), told
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
 
 
 def test_a_run_s_page_has_the_stored_trace_of_a_case_that_fell_and_links_to_it(

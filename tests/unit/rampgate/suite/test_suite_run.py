@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import candidate, local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
+from tests.unit.rampgate.ci_gate.gate_rig import candidate
+from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 CANDIDATE = {"entry": "agent:answer", "parts": {"prompt": {"files": ["prompt.md"]}}}
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def test_each_case_is_answered_and_scored_and_the_next_run_asks_nothing(folder: Path) -> None:

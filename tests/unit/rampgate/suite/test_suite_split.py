@@ -6,31 +6,18 @@ What the first says is the candidate's word: it can't pass for another configura
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rampgate.local.model.server import Running
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import lines, ran, refused
 from tests.unit.rampgate.suite.suite_folders import asked, case, written
 
 JUDGED: dict[str, Any] = {"judges": ["helpfulness"], "score": "helpfulness"}
 CASES = [case(number) for number in range(6)]
-
-
-@pytest.fixture
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def generated(path: Path) -> Path:

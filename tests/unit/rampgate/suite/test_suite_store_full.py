@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rampgate.local.model.server import Running
 from rampgate.store.sqlite_file import FileShelf
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import lines, ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import lines, ran
 from tests.unit.rampgate.suite.suite_folders import asked, written
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def test_a_full_store_loses_no_answer_of_this_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +12,12 @@ from typer.testing import CliRunner
 
 from rampgate.cli import app
 from rampgate.console import Failure
-from rampgate.local.model.server import Running
 from rampgate.suite.runs.base_folder import commit_here, suite_at
 from rampgate.suite.suite_files import read_suite
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import ran, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 CASES = [case(number) for number in range(30)]
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ change nothing are seldom blocked, and a planted drop is found as often as predi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,8 @@ from evalcore.suite.gates import judge
 from evalcore.suite.pairing import paired
 from evalcore.suite.power import Drawn, errors_of, slice_power
 from rampgate.cli import app
-from rampgate.local.model.server import Running
 from rampgate.suite.result_files import read_run
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.registry.git_folders import git
-from tests.unit.rampgate.suite.suite_commands import suite_folder
 from tests.unit.rampgate.suite.suite_folders import case, written
 
 EACH = 40
@@ -83,26 +79,17 @@ class Desk:
         return found
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
 @pytest.fixture
-def desk(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    with suite_folder(tmp_path, model, monkeypatch) as folder:
-        (tmp_path / "state").mkdir()
-        cases = [
-            case(number, input=f"{'ab'[number % 2]}{number}", tags=["ab"[number % 2]]) for number in range(2 * EACH)
-        ]
-        agent = AGENT.replace("STATE_FOLDER", str(tmp_path / "state"))
-        candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
-        path = written(folder, cases, agent, candidate=candidate, samples=3)
-        (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
-        for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "begun")):
-            git(folder, *words)
-        yield Desk(folder, path)
+def desk(tmp_path: Path, folder: Path) -> Desk:
+    (tmp_path / "state").mkdir()
+    cases = [case(number, input=f"{'ab'[number % 2]}{number}", tags=["ab"[number % 2]]) for number in range(2 * EACH)]
+    agent = AGENT.replace("STATE_FOLDER", str(tmp_path / "state"))
+    candidate = {"entry": "agent:answer", "at_once": 1, "parts": {"prompt": {"files": ["prompt.md"]}}}
+    path = written(folder, cases, agent, candidate=candidate, samples=3)
+    (folder / ".gitignore").write_text(".rampgate/\n__pycache__/\n")
+    for words in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "-qm", "begun")):
+        git(folder, *words)
+    return Desk(folder, path)
 
 
 @pytest.mark.slow

@@ -6,21 +6,19 @@ import asyncio
 import gzip
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from rampgate.local.model.server import Running
 from rampgate.store.sealed import SealedStore
 from rampgate.store.sqlite_file import FileShelf
 from rampgate.suite.tracing import receiver as module
 from rampgate.suite.tracing.receiver import SpanReceiver
 from schemas.checks.suite import Candidate
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
-from tests.unit.rampgate.suite.suite_commands import ran, refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import ran, refused
 from tests.unit.rampgate.suite.suite_folders import written
 
 AGENT = """
@@ -55,18 +53,6 @@ if __name__ == "__main__":
     provider.shutdown()
 """
 PARTS = {"prompt": {"files": ["prompt.md"]}}
-
-
-@pytest.fixture
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
-@pytest.fixture
-def folder(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with suite_folder(tmp_path, model, monkeypatch) as made:
-        yield made
 
 
 def traces(folder: Path, told: dict[str, Any]) -> list[dict[str, Any]]:
