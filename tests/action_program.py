@@ -37,7 +37,7 @@ def action_beside_a_program(folder: Path, given: Path = ACTION) -> Path:
 
 
 def contexts(action: Mapping[str, Any], given: Mapping[str, str], folder: Path, graphql: str) -> dict[str, str]:
-    """What the expressions of an action's steps stand for: its inputs as given or by default, its folder, and GitHub."""
+    """What an action's expressions stand for: its inputs as given or by default, its folder, and GitHub."""
     known = {f"inputs.{name}": given.get(name, one.get("default", "")) for name, one in action["inputs"].items()}
     return known | {
         "github.action_path": str(folder), "github.repository": "example/agents", "github.graphql_url": graphql
