@@ -28,12 +28,13 @@ async def read_turns(
     since_ms: int,
     until_ms: int,
     limiter: AsyncLimiter | None = None,
+    tells: bool = False,
 ) -> AsyncIterator[list[UserTurn]]:
-    """A vertical's turns of users with this signal, in pages, each trace read once. Raises Unavailable and
-    Unauthorized."""
+    """A vertical's turns of users with this signal, in pages, each trace read once. With `tells`, people learn on
+    stderr that it waits. Raises Unavailable and Unauthorized."""
     declared, _ = SCORES[signal]
     window = {"since_ms": since_ms, "until_ms": until_ms}
-    async with opened(settings, owner, retry_seconds=PATIENCE_SECONDS, limiter=limiter) as traces:
+    async with opened(settings, owner, retry_seconds=PATIENCE_SECONDS, limiter=limiter, tells=tells) as traces:
         async for page in signal_pages(traces, owner.project, declared, vertical=owner.name, **window):
             yield turns_of(page)
 

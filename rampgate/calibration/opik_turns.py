@@ -125,7 +125,7 @@ class OpikTurns:
 
     def _with_opik(self, job: Callable[[OpikTraces], Awaitable[T]]) -> T:
         async def work() -> T:
-            async with opened(self.settings, self.owner, retry_seconds=RETRY_SECONDS) as traces:
+            async with opened(self.settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
                 return await job(traces)
 
         try:

@@ -59,6 +59,8 @@ class _Export:
         self.owner, self.where = _owner(settings, options.vertical), _where(options)
         if options.as_json and options.output is None:
             raise Failure("--json: stdout has the summary then; say with --output FILE where the lines go")
+        if options.output is not None and options.output.is_dir():
+            raise Failure(f"--output {options.output}: is a folder; name a file in it")
         self.caller, self.clock = f"cli:{user()}", WallClock()
         if self.since(until := self.clock.now_ms()) >= until:
             raise Failure(f"--since: {options.since[:64]} is not in the past")
@@ -97,7 +99,7 @@ class _Export:
             producer = Producer(make_access(settings))
             audit = Audit(producer, Topics(settings.topic_prefix, settings.audit_topic).audit, self.clock)
             try:
-                async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS) as traces:
+                async with opened(settings, self.owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
                     work = self._pairs if self.options.pairs else self._turns
                     await work(traces, audit, written, shown)
             finally:

@@ -84,7 +84,7 @@ async def read_picks(settings: Settings, owners: Sequence[Vertical], weeks: Sequ
     for signal in UserSignal:
         picks = [Picks(week, signal) for week in weeks]
         for owner in owners:
-            async for turns in read_turns(settings, owner, signal, weeks[0].since_ms, weeks[-1].until_ms):
+            async for turns in read_turns(settings, owner, signal, weeks[0].since_ms, weeks[-1].until_ms, tells=True):
                 for one in picks:
                     one.add(turns)
         out[signal] = {week: one.by_vertical() for week, one in zip(weeks, picks, strict=True)}

@@ -71,7 +71,7 @@ def read_window(settings: Settings, registry: Registry, owner: Vertical, days: i
     found = Window(owner.project, since, until)
 
     async def read() -> None:
-        async with opened(settings, owner, retry_seconds=RETRY_SECONDS) as traces:
+        async with opened(settings, owner, retry_seconds=RETRY_SECONDS, tells=True) as traces:
             first, end = _moment(since), _moment(until)
             pages = turn_pages(traces, owner.project, vertical=owner.name, since_ms=first, until_ms=end)
             with progress(f"reading {owner.project}", unit="turns") as shown:

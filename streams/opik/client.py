@@ -190,6 +190,7 @@ async def persist(
     *,
     seconds: float,
     observe: Callable[[str], None] = lambda outcome: None,
+    waits: Callable[[str], None] = lambda why: None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     now: Callable[[], float] | None = None,
 ) -> T:
@@ -199,7 +200,7 @@ async def persist(
     growing pauses. A hint is waited out even where it ends later (by at most LONGEST_PAUSE): Opik resets its limits
     every minute, and giving up before would send whole batches to the dead letters. Raises OutOfTries when the time is
     over, Unauthorized at once for 401 and 403, ApiError at once for every other error. `observe` is told how each try
-    ended.
+    ended, `waits` why a first one was in vain, before the pause.
     """
 
     async def attempt() -> T:
@@ -223,6 +224,8 @@ async def persist(
 
     def noticed(error: BaseException, failures: int, pause: float) -> None:
         log.warning("opik_retry", after=str(error), attempt=failures, pause=pause)
+        if failures == 1:
+            waits(str(error))
 
     retry = Retry(first=0.2, longest=10.0, longest_hint=LONGEST_PAUSE, seconds=seconds)
     clock = now or asyncio.get_running_loop().time

@@ -86,8 +86,11 @@ class OpikTraces:
         observe: Callable[[str, str], None] = lambda operation, outcome: None,
         own_key: bytes = b"",
         limiter: AsyncLimiter | None = None,
+        waits: Callable[[str], None] = lambda why: None,
     ) -> None:
-        """`own_key` signs traces of our own judge calls. `limiter`: one that several readers share."""
+        """`own_key` signs traces of our own judge calls. `limiter`: one that several readers share. `waits` is told why
+        a search is asked for again."""
+        self._waits = waits
         self._client, self._seconds, self._observe, self._own_key = client, retry_seconds, observe, own_key
         self._limiter = limiter or limit_of(per_minute)
         self._single = AsyncLimiter(SINGLE_TRACES_PER_MINUTE, 60.0)
@@ -304,7 +307,8 @@ class OpikTraces:
 
     async def _call(self, call: Callable[[], Awaitable[T]], limiter: AsyncLimiter | None = None) -> T:
         async with limiter or self._limiter:
-            return await persist(call, seconds=self._seconds, observe=partial(self._observe, "search"))
+            observe = partial(self._observe, "search")
+            return await persist(call, seconds=self._seconds, observe=observe, waits=self._waits)
 
 
 def facts_of(trace: dict[str, Any], project: str) -> TraceFacts | None:

@@ -272,6 +272,32 @@ async def test_bad_input_ends_with_2_and_what_to_do(rig: Rig, sink: Sink, tmp_pa
         assert (ran.code, ran.out, told in ran.err) == (2, "", True), ran.err
 
 
+async def test_an_output_that_is_a_folder_is_refused_before_anything_is_read(rig: Rig, tmp_path: Path) -> None:
+    await add(rig, "r", 5)
+    before = await rig.opik.requests()
+    ran = await export(rig, "--output", str(tmp_path))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"--output {tmp_path}: is a folder; name a file in it" in ran.err
+    assert await rig.opik.requests() == before
+
+
+@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
+async def test_who_waits_for_opik_learns_at_once_for_what_and_how_long(rig: Rig, tmp_path: Path) -> None:
+    """Each page that is asked for again says so once, however often it is; what it comes to stays the same."""
+    await add(rig, "r", 5)
+    await rig.opik.fault(match=SEARCH, times=3, status=503)
+    file = tmp_path / "out.jsonl"
+    ran = await export(rig, "--output", str(file), RAMPGATE_OPIK_RETRY_SECONDS="50")
+    assert (ran.code, len(lines(file.read_text()))) == (0, 1), ran.err
+    told = [line for line in ran.err.splitlines() if line.startswith("waiting for Opik at ")]
+    assert len(told) == 1, ran.err
+    assert told[0].startswith(f"waiting for Opik at {rig.opik.url}, up to 50 s: 503")
+    nobody = await export(rig, RAMPGATE_OPIK="http://reader:secret@127.0.0.1:9", RAMPGATE_OPIK_RETRY_SECONDS="1")
+    assert nobody.code == 2
+    assert "waiting for Opik at http://reader:***@127.0.0.1:9, up to 1 s: ConnectError" in nobody.err
+    assert "secret" not in nobody.err
+
+
 async def test_a_full_disk_ends_the_command_with_what_to_do_and_it_goes_on(
     rig: Rig, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
