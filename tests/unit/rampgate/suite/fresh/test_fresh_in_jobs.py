@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rampgate.local.model.server import Running
 from rampgate.suite.runs.only import Side
 from schemas.checks.suite_again import SuiteAgain
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.suite.fresh.split_jobs import SplitJobs
 from tests.unit.rampgate.suite.suite_branches import codes
-from tests.unit.rampgate.suite.suite_commands import refused, suite_folder
+from tests.unit.rampgate.suite.suite_commands import refused
 from tests.unit.rampgate.suite.suite_folders import case
 
 BY_CHANCE = "kind == 'old' or number > 2"
@@ -26,16 +24,9 @@ WORSE = "kind == 'old'"
 Making = Callable[..., SplitJobs]
 
 
-@pytest.fixture(scope="module")
-def model() -> Iterator[Running]:
-    with local_model() as running:
-        yield running
-
-
 @pytest.fixture
-def making(tmp_path: Path, model: Running, monkeypatch: pytest.MonkeyPatch) -> Iterator[Making]:
-    with suite_folder(tmp_path, model, monkeypatch) as folder:
-        yield lambda rule, cases=None, **changes: SplitJobs(tmp_path, folder, rule, cases, **changes)
+def making(tmp_path: Path, folder: Path) -> Making:
+    return lambda rule, cases=None, **changes: SplitJobs(tmp_path, folder, rule, cases, **changes)
 
 
 def why_not(found: dict[str, Any]) -> str:

@@ -3,17 +3,15 @@ or what stands there beside what was asked leaves the plain rule, which blocks."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rampgate.suite.runs.only import Side
-from tests.unit.rampgate.ci_gate.gate_rig import local_model
 from tests.unit.rampgate.suite.fresh.split_jobs import Rows, SplitJobs
 from tests.unit.rampgate.suite.suite_branches import codes
-from tests.unit.rampgate.suite.suite_commands import suite_folder
 
 BY_CHANCE = "kind == 'old' or number > 2"
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
@@ -53,14 +51,13 @@ UNUSABLE: dict[str, tuple[Change, str]] = {
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SplitJobs]:
+def jobs(tmp_path: Path, folder: Path) -> SplitJobs:
     """A candidate that passes by the fresh answers as they are."""
-    with local_model() as model, suite_folder(tmp_path, model, monkeypatch) as folder:
-        jobs = SplitJobs(tmp_path, folder, BY_CHANCE)
-        jobs.tripped()
-        for side in Side:
-            jobs.anew(side)
-        yield jobs
+    jobs = SplitJobs(tmp_path, folder, BY_CHANCE)
+    jobs.tripped()
+    for side in Side:
+        jobs.anew(side)
+    return jobs
 
 
 def why_not(found: dict[str, Any]) -> str:
