@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rampgate.cli.options import ConfigsOption, FormatOption, JsonOption, MetricsOption, ReportsOption
+from rampgate.cli.options import ConfigsOption, DryRunOption, FormatOption, JsonOption, MetricsOption, ReportsOption
 from rampgate.console import Format
 from rampgate.suite.runs.only import Only, Side
 
@@ -306,3 +306,29 @@ def comment_command(
     from rampgate.suite.pull_request.command import Options, comment_on
 
     raise typer.Exit(comment_on(Options(document, repository, pull_request, run, attempt, as_json)))
+
+
+@group.command("prune")
+def prune_command(
+    suite_file: Annotated[Path, typer.Argument(metavar="SUITE", help="the suite's YAML file")],
+    older_than: Annotated[
+        int, typer.Option("--older-than", metavar="DAYS", min=1, max=36_500, help="what nobody used for so long goes")
+    ],
+    store: StoreOption = None,
+    unsealed: Annotated[
+        bool, typer.Option("--unsealed", help="runs that lack our seal go, too; without it they keep all from going")
+    ] = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take away what the suite's store in a file holds and nobody has used for days, and make the file smaller.
+
+    The suite's older runs go, but main's last ones that passed, each set's, stay with what they are made of. Answers,
+    scores and traces go that were not used for so long and that no run needs. Redis forgets by itself, a bucket by its
+    lifecycle rule.
+
+    Example: rampgate suite prune examples/suite/suite.yaml --older-than 30
+    """
+    from rampgate.suite.prune.command import Options, prune_suite
+
+    raise typer.Exit(prune_suite(Options(suite_file, older_than, store, dry_run, unsealed, as_json)))

@@ -1,4 +1,8 @@
-"""Keeps a store's values in one SQLite file, which several runs may use at once."""
+"""Keeps a store's values in one SQLite file, which several runs may use at once.
+
+The file notes the day on which each value was last used, so that those nobody uses can be taken away. Triggers note it
+in a table beside the values: a release that does not know the table writes there, too.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,6 +23,21 @@ T = TypeVar("T")
 FIND: Final = "SELECT key, CAST(value AS BLOB) FROM kept WHERE key IN (SELECT value FROM json_each(?))"
 BEGINNING: Final = "SELECT key, CAST(value AS BLOB) FROM kept WHERE key >= ? AND key < ? ORDER BY key"
 HELD: Final = "SELECT CAST(value AS BLOB) FROM kept WHERE key = ?"
+USED: Final = (
+    "CREATE TABLE IF NOT EXISTS used (key TEXT PRIMARY KEY, day INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TRIGGER IF NOT EXISTS kept_put AFTER INSERT ON kept BEGIN INSERT INTO used VALUES"
+    " (new.key, strftime('%s', 'now') / 86400) ON CONFLICT (key) DO UPDATE SET day = excluded.day; END",
+    "CREATE TRIGGER IF NOT EXISTS kept_taken AFTER DELETE ON kept BEGIN DELETE FROM used WHERE key = old.key; END",
+)
+"""By key the day on which a value was last used: of UTC, counted from 1970."""
+NOT_TODAY: Final = (
+    "SELECT key FROM kept LEFT JOIN used USING (key) WHERE key IN (SELECT value FROM json_each(?))"
+    " AND coalesce(day, 0) < strftime('%s', 'now') / 86400"
+)
+USE: Final = (
+    "INSERT INTO used SELECT key, strftime('%s', 'now') / 86400 FROM kept WHERE key IN"
+    " (SELECT value FROM json_each(?)) ON CONFLICT (key) DO UPDATE SET day = excluded.day"
+)
 BUSY_SECONDS: Final = 30.0
 """How long another run may hold the file."""
 STORE: Final = "store.db"
@@ -29,11 +48,11 @@ class FileShelf:
     """One SQLite file (see `Shelf`), read and written by a thread of its own.
 
     Raises Unavailable where it can't be opened. A value is there for good once `put` has returned, also if the process
-    is killed right after.
+    is killed right after. `looking`: who reads only looks, and uses nothing.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, *, looking: bool = False) -> None:
+        self.file, self._looking = file, looking
         self._thread = ThreadPoolExecutor(1, "store")
         with self._told():
             self._database = self._thread.submit(self._opened).result()
@@ -48,11 +67,20 @@ class FileShelf:
         for word in ("journal_mode = WAL", "synchronous = NORMAL"):
             database.execute(f"PRAGMA {word}")
         database.execute("CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
+        with suppress(sqlite3.OperationalError):  # a file of before on a full disk is read all the same
+            for word in USED:
+                database.execute(word)
         return database
 
     async def read(self, names: Sequence[str]) -> list[bytes | None]:
         asked = orjson.dumps(list(names)).decode()
-        held = await self._do(lambda database: dict(database.execute(FIND, (asked,)).fetchall()))
+
+        def find(database: sqlite3.Connection) -> dict[str, bytes]:
+            held = dict(database.execute(FIND, (asked,)).fetchall())
+            self._use(database, list(held))
+            return held
+
+        held = await self._do(find)
         return [held.get(name) for name in names]
 
     async def put(self, name: str, value: bytes, wrong: bytes | None, *, lasting: bool) -> bytes | None:
@@ -64,6 +92,7 @@ class FileShelf:
                 if row is None:
                     continue  # another run has taken it away meanwhile
                 if row[0] != wrong:
+                    self._use(database, [name])
                     return bytes(row[0])
                 database.execute("DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) = ?", (name, wrong))
             return None
@@ -76,6 +105,15 @@ class FileShelf:
     async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._told():
             return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._database)
+
+    def _use(self, database: sqlite3.Connection, names: Sequence[str]) -> None:
+        """Notes that these are used today. Writes once a day for each; a full disk keeps nobody from reading."""
+        if self._looking:
+            return
+        with suppress(sqlite3.OperationalError):
+            late = [key for (key,) in database.execute(NOT_TODAY, (orjson.dumps(list(names)).decode(),))]
+            if late:
+                database.execute(USE, (orjson.dumps(late).decode(),))
 
     def close(self) -> None:
         with self._told():

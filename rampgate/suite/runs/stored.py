@@ -82,8 +82,12 @@ class StoredRuns:
 
     async def of(self, suite: str) -> list[StoredRun]:
         """The suite's runs, the oldest first."""
-        found = map(orjson.loads, (await self._runs.under(f"{suite}:")).values())
-        return [StoredRun(**{name: one[name] for name in KNOWN if name in one}) for one in found]
+        return list((await self.by_key(f"{suite}:")).values())
+
+    async def by_key(self, start: str = "") -> dict[str, StoredRun]:
+        """The runs whose key begins so, by it: of all suites without one."""
+        found = {key: orjson.loads(value) for key, value in (await self._runs.under(start)).items()}
+        return {key: StoredRun(**{name: one[name] for name in KNOWN if name in one}) for key, one in found.items()}
 
     async def last_passed(self, suite: str, label: str, *, smoke: bool) -> tuple[StoredRun, bytes] | None:
         """The label's last run that passed, with its results; a full one can only be held against a full one."""

@@ -1,0 +1,1 @@
+"""Takes away what a suite's store holds and nobody needs any more."""
