@@ -22,6 +22,7 @@ ACTION: Any = load(FOLDER / "action.yml")
 STEPS = [step for step in ACTION["runs"]["steps"] if "run" in step]
 SECRET, SEAL, TOKEN = "the-key-of-the-model", "the-secret-of-trusted-jobs", "the-token-of-github"
 PART = re.compile(r"inputs\.part == '(\w+)'")
+MAIN = "inputs.label == 'main'"
 
 
 class Jobs:
@@ -32,6 +33,7 @@ class Jobs:
         self.target, self.proposed = folder / "target", folder / "proposed"
         self.action = action_beside_a_program(folder / "program", FOLDER)
         self.environments: list[dict[str, str]] = []
+        self.pruning: list[subprocess.CompletedProcess[str]] = []
         self.outputs: dict[str, dict[str, str]] = {}
         self.target.mkdir()
         Rig(self.target, model)
@@ -57,7 +59,7 @@ class Jobs:
         (temp / "output").write_text("")
         for step in STEPS:
             asked = PART.findall(step.get("if", ""))
-            if asked and part not in asked:
+            if (asked and part not in asked) or (MAIN in step.get("if", "") and known["inputs.label"] != "main"):
                 continue
             runner = {
                 "RUNNER_TEMP": str(temp), "GITHUB_OUTPUT": str(temp / "output"),
@@ -66,7 +68,11 @@ class Jobs:
             }  # fmt: skip
             environment = step_environment(step, known, runner)
             self.environments.append(environment)
-            done = step_run(step, environment, self.folder)
+            ended = step_run(step, environment, self.folder)
+            if step.get("continue-on-error"):
+                self.pruning.append(ended)
+                continue
+            done = ended
             if done.returncode:
                 break
         told = (line.partition("=") for line in (temp / "output").read_text().splitlines())

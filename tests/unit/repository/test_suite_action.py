@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,11 +99,32 @@ def test_the_candidate_is_the_proposals_with_its_values_and_parts_and_sees_no_ke
     assert not [key for key in (SECRET, SEAL, TOKEN) if key in seen], "neither its own environment nor its runner's"
 
 
+def test_mains_file_in_the_cache_loses_what_nobody_uses_and_a_pull_requests_is_left_alone(jobs: Jobs) -> None:
+    theirs = jobs.propose()
+    assert jobs.held(label="main", set="full").returncode == 0
+    store = jobs.folder / "score" / "rampgate-suite-store" / "store.db"
+    with sqlite3.connect(store) as database:
+        database.execute("INSERT INTO kept VALUES ('scores:of long ago', x'00')")
+        database.execute("UPDATE used SET day = day - 31")
+    database.close()
+    (theirs / "prompt.md").write_text("good and better\n")
+    many = len(jobs.pruning)
+    assert jobs.held().returncode == 0
+    assert len(jobs.pruning) == many
+    assert jobs.held(label="main", set="full").returncode == 0
+    assert jobs.pruning[-1].returncode == 0, jobs.pruning[-1].stderr
+    with sqlite3.connect(store) as database:
+        left = {key for (key,) in database.execute("SELECT key FROM kept")}
+    database.close()
+    assert "scores:of long ago" not in left
+    assert {key.partition(":")[0] for key in left} == {"answers", "results", "runs", "scores", "traces"} - {"answers"}
+
+
 def test_only_the_step_that_scores_has_keys_and_only_the_one_that_comments_the_token() -> None:
     held = {step["name"]: [name for name in step["env"] if name.endswith(KEYS)] for step in STEPS}
     assert held == {
         "Set up the program": [], "Have the candidate answer": [], "Have one side answer anew": [],
-        "Score the answers": ["SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"],
+        "Score the answers": ["SEAL_KEY", "MODEL_KEY", "OPIK_API_KEY"], "Prune the store": ["SEAL_KEY"],
         "Comment on the pull request": ["RAMPGATE_GITHUB_TOKEN"],
     }  # fmt: skip
 
