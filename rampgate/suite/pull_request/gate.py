@@ -5,6 +5,7 @@ What can't be read, is of another commit, or contradicts itself is no evidence, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from rampgate.suite.report.outcome import stopped
 from schemas.verdicts import Code, GateVerdict, Reason, VerdictLevel
 
 ORDER: Final = tuple(VerdictLevel)
+CONFIGURATION: Final = re.compile(r"[0-9a-f]{64}")
 MOST: Final = 20
 """Reasons of a suite that a gate's verdict repeats."""
 
@@ -30,8 +32,10 @@ class SuiteWord:
     about: dict[str, Any]
 
 
-def word_of(path: Path, commit: str) -> SuiteWord:
-    """The word of the run in that document, on this commit."""
+def word_of(path: Path, commit: str, version: str | None = None) -> SuiteWord:
+    """The word of the run in that document, on this commit. A `version` of the candidate that is written as a
+    configuration's hash, as in a canary plan, is its configuration, and the run's has to be that one; any other says
+    nothing of it."""
     try:
         run, _ = read_document(path)
     except Failure as error:
@@ -40,6 +44,9 @@ def word_of(path: Path, commit: str) -> SuiteWord:
     if run.commit != commit:
         judged = run.commit or "no commit that it names"
         return _unusable(f"{path}: the run of suite {run.suite} is of {judged}, and this gate is of {commit}", about)
+    if version is not None and CONFIGURATION.fullmatch(version) and version not in (commit, run.configuration):
+        of = f"is of configuration {run.configuration}, and this gate is of version {version}"
+        return _unusable(f"{path}: the run of suite {run.suite} {of}", about)
     level = max(_levels(run), key=ORDER.index)
     return SuiteWord(level, tuple(_reasons(run, level)), about)
 

@@ -143,7 +143,7 @@ def decide(options: Options) -> int:
 
     outcome = run(partial(_with_scorer, settings, judge))
     if options.suite is not None:
-        word = word_of(options.suite, options.commit)
+        word = word_of(options.suite, options.commit, options.agent_version)
         verdict = joined(outcome.verdict, word)
         outcome = replace(outcome, scored=replace(outcome.scored, verdict=verdict), suite=word.about)
     reports.write(outcome)

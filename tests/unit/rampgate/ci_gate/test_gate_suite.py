@@ -98,6 +98,26 @@ def test_a_run_that_is_stale_or_damaged_fails_closed(rig: Rig, change: dict[str,
     assert said in told["reasons"][0]["message"]
 
 
+def test_a_run_of_another_configuration_than_the_gates_version_is_stale(rig: Rig) -> None:
+    """As of a folder that was changed after its commit. A canary plan's version is the configuration's hash."""
+    path = document(rig, "pass", compared("pass"))
+    told = joined(rig, path, "--agent-version", "b" * 64, code=1)
+    assert (told["verdict"], codes(told)) == ("fail", {"suite_unusable"})
+    assert f"is of configuration {'a' * 64}, and this gate is of version {'b' * 64}" in told["reasons"][0]["message"]
+
+
+@pytest.mark.parametrize("version", ["a" * 64, COMMIT, "2026.3.1", "b" * 63])
+def test_a_version_that_is_the_runs_configuration_or_none_at_all_is_not_stale(rig: Rig, version: str) -> None:
+    path = document(rig, "pass", compared("pass"))
+    assert joined(rig, path, "--agent-version", version, code=0)["verdict"] == "pass"
+
+
+def test_a_long_commit_as_the_version_is_not_taken_for_a_configuration(rig: Rig) -> None:
+    path = document(rig, "pass", compared("pass"), commit="c" * 64)
+    words = ("--suite", path, "--commit", "c" * 64, "--agent-version", "c" * 64)
+    assert gate(rig, *words, code=0)["verdict"] == "pass"
+
+
 def test_a_run_that_is_missing_or_cut_short_fails_closed(rig: Rig) -> None:
     path = document(rig, "pass", compared("pass"))
     path.write_text(path.read_text()[:-9])
