@@ -137,7 +137,7 @@ def run_suite(options: Options) -> int:
             samples = run(doing)
         except BadFile as error:
             raise Failure(str(error)) from error
-        results = unpaired = _written(out, samples, rubric)
+        results = _written(out, samples, rubric)
         pairs: dict[str, JudgePairs] = {}
         if baseline is not None:
             baseline = by_same_judges(baseline, session, spend, out.parent)
@@ -161,7 +161,7 @@ def run_suite(options: Options) -> int:
         if baseline is not None and compared is not None and options.confirm:
             made = Confirming(
                 options.suite, session, commit, baseline, options.base, out, reading, partial(line_of, rubric=rubric),
-                unpaired, _source(options, incomplete=told["left"] is not None),
+                _source(options, incomplete=told["left"] is not None),
             )  # fmt: skip
             compared = confirm(made, compared, how, spend)
             told |= found_of(samples, spend, *left)

@@ -33,7 +33,7 @@ class SuiteAgain(FileModel):
     samples: Annotated[StrictInt, Field(ge=1, le=100)]
     """Fresh samples of each case on each side."""
     after: Annotated[StrictInt, Field(ge=1_000, lt=2**53)]
-    """The number after which fresh samples come. It is made of both sides' results, so that running again is no second
+    """The number after which fresh samples come. It is made of both sides' answers, so that running again is no second
     chance."""
     baseline: AgainSide
     """Answers as it is in its commit."""

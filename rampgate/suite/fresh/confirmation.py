@@ -1,7 +1,7 @@
 """Has both sides of a comparison answer anew what tripped by the plain rule, and decides by the fresh samples.
 
-Fresh samples bear numbers that come from both runs' results: the same results get the same fresh samples, so that
-running again is no second chance, and other results get others.
+Fresh samples bear numbers that come from both runs' answers: the same answers get the same fresh samples, so that
+running again is no second chance, and other answers get others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -20,7 +20,7 @@ from evalcore.scoring.calls import Spend
 from evalcore.suite.confirm import FRESH, confirmed, doubt, excused
 from evalcore.suite.pairing import paired
 from evalcore.suite.results import SAFETY, Run
-from rampgate.ci_gate.inputs import BadFile
+from rampgate.ci_gate.inputs import BadFile, lines
 from rampgate.console import Failure
 from rampgate.registry.file_writer import replace_file
 from rampgate.registry.rule_history import NoHistory, commit_of
@@ -37,6 +37,8 @@ from rampgate.suite.scoring import ScoredSample
 from rampgate.suite.suite_files import Suite
 from schemas.checks.suite_again import AgainSide, SuiteAgain
 
+JUDGES_SAY: Final = ("scores", "reasons", "versions", "pairwise")
+"""Fields of a line of results that judges and checks give."""
 Reading = Callable[[Path], Suite]
 Writing = Callable[[ScoredSample], Mapping[str, Any]]
 
@@ -44,8 +46,8 @@ Writing = Callable[[ScoredSample], Mapping[str, Any]]
 @dataclass(frozen=True)
 class Confirming:
     """`file` is the candidate's suite, `commit` its commit, `base` that of the baseline; without one it is the stored
-    run's. `line` makes a sample a line of results; `out` names the files of the fresh ones; `results` are the
-    candidate's, but for what judges say of pairs. `fresh` is where fresh samples come from."""
+    run's. `line` makes a sample a line of results; `out` has the candidate's, and names the files of the fresh ones.
+    `fresh` is where fresh samples come from."""
 
     file: Path
     session: Session
@@ -55,7 +57,6 @@ class Confirming:
     out: Path
     read: Reading
     line: Writing
-    results: bytes
     fresh: Fresh
 
 
@@ -107,17 +108,27 @@ def confirm(made: Confirming, compared: Compared, how: Comparison, spend: Spend)
 
 
 def _after(made: Confirming) -> int:
-    """The number after which fresh samples come, below 2^52 so that JSON keeps it."""
-    both = b"".join(hashlib.sha256(one).digest() for one in (made.baseline.file.read_bytes(), made.results))
+    """The number after which fresh samples come, below 2^52 so that JSON keeps it. It is of the answers alone: a judge
+    that was away yesterday and scores them today draws no others."""
+    both = b"".join(_answers(one) for one in (made.baseline.file, made.out))
     return int(hashlib.sha256(both).hexdigest()[:12], 16) + 1_000
+
+
+def _answers(results: Path) -> bytes:
+    """The hash of what a run's candidate answered, whatever judges say of it."""
+    hashed = hashlib.sha256()
+    for _, row in lines(results):
+        said = {name: value for name, value in row.items() if name not in JUDGES_SAY}
+        hashed.update(orjson.dumps(said, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    return hashed.digest()
 
 
 def _kept(made: Confirming, side: Side, samples: Sequence[ScoredSample], after: int) -> Run:
     """The samples as a file of results, numbered from 1, read again as any other."""
     file = made.out.with_name(f"{made.out.stem}-fresh-{side}.jsonl")
-    lines = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
+    told = [{**made.line(one), "sample": one.generated.sample - after} for one in samples]
     try:
-        replace_file(file, "".join(f"{orjson.dumps(line).decode()}\n" for line in lines))
+        replace_file(file, "".join(f"{orjson.dumps(line).decode()}\n" for line in told))
         return read_run(file)
     except (OSError, BadFile) as error:
         raise Failure(f"{file}: can't be written: {error}") from error

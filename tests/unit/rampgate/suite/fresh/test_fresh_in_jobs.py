@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from rampgate.local.model.behaviour import Behaviour
+from rampgate.local.model.server import Running
 from rampgate.suite.runs.only import Side
 from schemas.checks.suite_again import SuiteAgain
 from tests.unit.rampgate.suite.fresh.split_jobs import SplitJobs
@@ -164,12 +166,25 @@ def test_options_that_do_not_go_together_are_refused(making: Making) -> None:
         assert said in refused(jobs.path, *words)
 
 
+def test_a_judge_that_was_away_at_first_makes_no_fresh_answer_void(making: Making, model: Running) -> None:
+    """Of thousands of scores some are missing at first, and are there when the answers are scored again."""
+    jobs = making(BY_CHANCE, judges=["helpfulness"])
+    model.model.tell(Behaviour(wrong="prose"))
+    assert jobs.tripped()["unscored"]
+    model.model.tell(None)
+    for side in Side:
+        jobs.anew(side)
+    found = jobs.confirmed(code=0)
+    assert (found["verdict"], found["unscored"]) == ("pass", 0)
+
+
 def test_a_run_that_is_judged_twice_keeps_its_word(making: Making) -> None:
     """The job that confirms asks nobody anew what the first one found: the same results, the same fresh samples."""
-    jobs = making(BY_CHANCE)
+    jobs = making(BY_CHANCE, judges=["helpfulness"])
     first = jobs.tripped()
+    assert first["judge_calls"]
     again = jobs.again.read_bytes()
     results = (jobs.root / "branch.jsonl").read_bytes()
-    jobs.score("--again", jobs.again, code=1)
+    assert jobs.score("--again", jobs.again, code=1)["judge_calls"] == 0
     assert (jobs.again.read_bytes(), (jobs.root / "branch.jsonl").read_bytes()) == (again, results)
     assert first["verdict"] == "fail"

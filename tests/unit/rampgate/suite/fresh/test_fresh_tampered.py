@@ -92,8 +92,8 @@ def test_what_a_candidate_leaves_out_is_its_own_error(jobs: SplitJobs, left: int
     assert said["fresh"]["delta"] == pytest.approx(left / 36 - 1)
 
 
-def test_results_that_are_others_by_now_make_the_fresh_answers_of_before_void(jobs: SplitJobs) -> None:
-    """Else a candidate would choose which results its fresh answers confirm."""
+def test_answers_that_are_others_by_now_make_the_fresh_answers_of_before_void(jobs: SplitJobs) -> None:
+    """Else a candidate would choose which answers its fresh ones confirm."""
     answers = jobs.root / "answers.jsonl"
     answers.write_text(answers.read_text().replace('"latency_ms":', '"latency_ms":1'))
     assert "after: it is" in why_not(jobs.confirmed(code=1))
