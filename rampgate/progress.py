@@ -110,8 +110,11 @@ class Progress:
         self._safely(self._drawing.refresh)
 
     def _figures(self) -> str:
-        done = f"{self.done:,} of {self.total:,}" if self.total is not None else f"{self.done:,}"
-        return ", ".join(filter(None, (f"{done} {self._unit}".strip(), cost(self._spend))))
+        unanswered = self._spend.unanswered if self._spend is not None else 0
+        answered = self.done - unanswered
+        done = f"{answered:,} of {self.total:,}" if self.total is not None else f"{answered:,}"
+        missing = f"{unanswered:,} without an answer" if unanswered else ""
+        return ", ".join(filter(None, (f"{done} {self._unit}".strip(), missing, cost(self._spend))))
 
     def _write(self, ending: str) -> None:
         self.told += 1

@@ -81,9 +81,9 @@ class Spend:
     simultaneous calls can't overspend together.
 
     It also counts the gate's `questions`, of which more may be `expected`, and those `settled`, by a call, a kept
-    answer or a failure, and tells `listener` of each: progress is seen there. `dollars` is what the model's server said
-    of `priced` calls of those `answered`; for one under way the dearest so far is set aside. `spent` says which limit
-    was met.
+    answer or a failure, which leaves one `unanswered`, and tells `listener` of each: progress is seen there. `dollars`
+    is what the model's server said of `priced` calls of those `answered`; for one under way the dearest so far is set
+    aside. `spent` says which limit was met.
     """
 
     def __init__(self, calls: int | None = None, tokens: int | None = None, dollars: float | None = None) -> None:
@@ -91,7 +91,7 @@ class Spend:
         self._dearest, self._open = {CALL: 0.0, ANSWER: 0.0}, {CALL: 0, ANSWER: 0}
         self.spent = ""
         self.calls = self.tokens = self.answered = self.priced = 0
-        self.expected = self.questions = self.settled = 0
+        self.expected = self.questions = self.settled = self.unanswered = 0
         self.dollars = 0.0
         self.listener: Callable[[], None] = lambda: None
 
@@ -148,7 +148,8 @@ class Spend:
         self._ended(CALL, dollars)
         self.priced += dollars is not None
 
-    def settle(self) -> None:
+    def settle(self, *, answered: bool = True) -> None:
         """One question more has its answer, or never will."""
         self.settled += 1
+        self.unanswered += not answered
         self.listener()

@@ -347,7 +347,7 @@ class Scoring:
 
     def _settle(self, place: int, found: Judgement) -> None:
         self._found[place] = found
-        self._gate.spend.settle()
+        self._gate.spend.settle(answered=found.failure is None)
 
 
 def _known(task: Task) -> tuple[str, str, str]:

@@ -27,6 +27,7 @@ from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
 from rampgate.registry.verticals import load_verticals
+from rampgate.registry.view import no_vertical, require_vertical
 from rampgate.settings_sources import load_settings
 from schemas.calibration_cycle import LONGEST_SECONDS, Cycle, State, Step, StepDone, Window
 from schemas.judges import judge_id
@@ -75,8 +76,9 @@ def calibrate_vertical(options: Options, clock: Callable[[], float] = time.monot
     )
     configure_logs("error", "console")
     registry = registry_or_none(options.configs)
-    if registry is None or options.vertical not in registry.verticals:
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if registry is None:
+        raise no_vertical(options.vertical)
+    require_vertical(options.vertical, registry.verticals)
     folder = folder_of(settings.configs, options.vertical, options.round or f"{disk.today():%Y-%m}")
     cycle = _begun(options, folder, load_verticals(settings.configs)[options.vertical])
     beside = {

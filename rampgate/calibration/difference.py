@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rampgate.calibration.folder import Folder, folder_of
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.verticals import load_verticals
+from rampgate.registry.view import require_vertical
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.calibration_cycle import Cycle, State, Step
@@ -80,8 +81,7 @@ def difference(before: Cycle, after: Cycle) -> Difference:
 def show_difference(options: Options) -> int:
     """Show what changed, and return the exit code. Raises Failure for a round that is not there or has no report."""
     configs = load_settings({"configs": options.configs}).configs
-    if options.vertical not in load_verticals(configs):
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    require_vertical(options.vertical, load_verticals(configs))
     before, after = (_reported(folder_of(configs, options.vertical, name)) for name in (options.then, options.now))
     found = difference(before, after)
     if options.as_json:

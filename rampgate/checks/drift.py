@@ -18,6 +18,7 @@ from rampgate.checks.score_lines import ScoreColumn, read_scores
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.console import Failure, plain, print_json
 from rampgate.logs import configure_logs
+from rampgate.registry.view import require_vertical
 from rampgate.report.checks import drift_report
 from rampgate.report.page import check_paths, write_all
 from rampgate.settings_sources import load_settings
@@ -100,8 +101,8 @@ def check_drift(options: Options) -> int:
         )
     _refuse_what_asks(options)
     registry = registry_or_none(options.configs)
-    if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if options.vertical is not None:
+        require_vertical(options.vertical, registry.verticals if registry is not None else ())
     try:
         baseline, current = read_scores(options.baseline), read_scores(options.current)
         checked = compared(baseline, current, registry, options.vertical)

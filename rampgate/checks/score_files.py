@@ -77,6 +77,8 @@ class _PairsSoFar:
         self.judge, self.human, self.weights = array("d"), array("d"), array("d")
         self.slices = {field: _Coded() for field in SLICED_BY}
         self.version: str | None = None
+        self.weighted: bool | None = None
+        """Whether the lines have a weight; None before the first."""
 
     def made(self) -> Pairs:
         import numpy as np
@@ -109,7 +111,8 @@ def read_pairs(path: Path, *, sample: bool = False) -> dict[str, Pairs]:
             raise line.wrong("judge_version", f"{version[:80]!r} is not that of the lines before, {of.version[:80]!r}")
         of.judge.append(line.score("judge_score"))
         of.human.append(line.score("human_score"))
-        of.weights.append(weight_of(path, number, fields) if sample else 1.0)
+        of.weights.append(weight_of(path, number, fields, of.weighted) if sample else 1.0)
+        of.weighted = "weight" in fields
         for field, coded in of.slices.items():
             coded.add(line.word(field))
     if not found:

@@ -22,7 +22,7 @@ from rampgate.logs import configure_logs
 from rampgate.opik_reading import opened
 from rampgate.progress import Progress, progress, stderr
 from rampgate.registry.verticals import load_verticals, workspace_of
-from rampgate.registry.view import UnknownName
+from rampgate.registry.view import require_vertical
 from rampgate.settings import Settings
 from rampgate.wiring import make_access
 from schemas.settings import parse_moment
@@ -185,8 +185,7 @@ def export_turns(settings: Settings, options: Options) -> int:
 
 def _owner(settings: Settings, name: str) -> Vertical:
     verticals = load_verticals(settings.configs)
-    if name not in verticals:
-        raise Failure(str(UnknownName("vertical", name, verticals)))
+    require_vertical(name, verticals)
     return verticals[name]
 
 

@@ -41,6 +41,7 @@ from rampgate.console import Failure, plain, print_json
 from rampgate.inversion.reference_scores import Scores, draws, from_file, kept_of_rounds
 from rampgate.inversion.reference_scores import asked as asked_about
 from rampgate.logs import configure_logs
+from rampgate.registry.view import no_vertical, require_vertical
 from rampgate.report.checks import inversion_report
 from rampgate.report.page import check_paths, write_all
 from rampgate.settings import Settings
@@ -124,8 +125,9 @@ def check_reference(options: ReferenceAsked, now: datetime | None = None) -> int
     configure_logs("error", "console")
     settings = load_settings({"configs": options.configs, "kafka": options.kafka, "model_url": options.model})
     registry = registry_or_none(options.configs)
-    if registry is None or options.vertical not in registry.verticals:
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if registry is None:
+        raise no_vertical(options.vertical)
+    require_vertical(options.vertical, registry.verticals)
     if options.scores is not None and options.outputs is not None:
         raise Failure("give --scores of the judges, or --outputs to ask them about, not both")
     folder = evaluation_folder(settings.configs, options.vertical)

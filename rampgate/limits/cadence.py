@@ -16,6 +16,7 @@ from evalcore.yaml.findings import Severity
 from rampgate.ci_gate.metrics import leave
 from rampgate.console import Failure, plain, print_json
 from rampgate.registry.metrics import overdue_judges
+from rampgate.registry.view import require_vertical
 from rampgate.report.checks import cadence_report
 from rampgate.report.page import check_paths, write_all
 from rampgate.settings_sources import load_settings
@@ -56,8 +57,8 @@ def check_cadence(options: Options) -> int:
         raise Failure(f"{wrong[0] if wrong else error}; `rampgate rules validate` shows all findings") from error
     if files.unread:
         raise Failure(f"{wrong[0]}; `rampgate rules validate` shows all findings")
-    if options.vertical is not None and options.vertical not in registry.verticals:
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if options.vertical is not None:
+        require_vertical(options.vertical, registry.verticals)
     found = [
         one
         for one in due(files, options.within_days)

@@ -27,6 +27,7 @@ from rampgate.limits.scores import WINDOW_DAYS, Asked, Scored, of_columns, score
 from rampgate.limits.window import read_window
 from rampgate.logs import configure_logs
 from rampgate.registry.verticals import load_verticals
+from rampgate.registry.view import require_vertical
 from rampgate.settings_sources import load_settings
 from rampgate.tables import make_table
 from schemas.checks.agreement import Level
@@ -113,8 +114,8 @@ def calibrate(options: Options) -> int:
     Failure, and has written nothing then."""
     _require_sense(options)
     registry = registry_or_none(options.configs)
-    if options.vertical is not None and (registry is None or options.vertical not in registry.verticals):
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if options.vertical is not None:
+        require_vertical(options.vertical, registry.verticals if registry is not None else ())
     found, at_gate, taken = proposals(options, registry)
     changes: list[FileChange] = []
     if options.vertical is not None:

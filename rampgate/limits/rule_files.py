@@ -22,6 +22,7 @@ from evalcore.yaml.editing import NotEditable, edited
 from evalcore.yaml.findings import Finding, Severity
 from rampgate.console import Failure, plain
 from rampgate.registry.file_writer import replace_file
+from rampgate.registry.view import require_vertical
 from schemas.judges import BaselineSource, Milestone, Score, Thresholds, judge_id
 
 DAYS = ("seeded_on", "calibrated_on")
@@ -109,8 +110,7 @@ def write_limits(configs: Path, vertical: str, limits: Sequence[NewLimits], *, w
     except OSError as error:
         raise Failure(f"{error.filename or configs}: {error.strerror or error}") from error
     files, findings = checked(tree, disk.today())
-    if vertical not in files.verticals:
-        raise Failure(f"--vertical: no vertical {plain(vertical)!r} is registered")
+    require_vertical(vertical, files.verticals)
     found: list[FileChange] = []
     after = tree
     for one in limits:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from evalcore.gates.golden import CandidateAnswer, Failed, category_of
+from evalcore.judges.score_parsing import NOT_APPLICABLE
 from evalcore.optimisation.definition import AgentDefinition, BadDefinition, read_definition
 from evalcore.registry.registry import Judge, Registry, UnknownJudge
 from evalcore.scoring.answers import Answer, NotApplicable, Scored, Unscored
 from evalcore.scoring.items import identity
-from rampgate.checks.score_lines import NOT_APPLICABLE
 from rampgate.ci_gate.inputs import BadFile, lines
 from schemas.judges import ScoreType
 
@@ -110,7 +110,7 @@ def _answer(place: str, one: Mapping[str, Any], judge: Judge) -> Answer:
     score = one.get("score")
     if one.get("unscored"):
         return UNSCORED
-    if one.get("na") or (isinstance(score, str) and score.strip().lower() in NOT_APPLICABLE):
+    if one.get("na") or score == NOT_APPLICABLE:
         return NotApplicable()
     if score is None:
         if "score" not in one:

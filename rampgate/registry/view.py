@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from evalcore.registry.registry import Judge, Registry, UnknownCategory
 from evalcore.yaml.findings import Finding
-from rampgate.console import BadQuery
+from rampgate.console import BadQuery, Failure
 from schemas.answers import EvalConfig, ServedJudge
 from schemas.answers import Finding as FindingAnswer
 from schemas.dead_letters import clean
@@ -24,7 +24,19 @@ class UnknownName(LookupError):
         self.kind = kind
         self.near = get_close_matches(name[:200].lower().replace("-", "_"), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(self.near)}?" if self.near else f"there are {listed(names)}"
-        super().__init__(f"{kind}: no such {kind} as {clean(name, 100)!r}; {hint}")
+        super().__init__(f"{kind}: no {kind} {clean(name, 100)!r}; {hint}")
+
+
+def require_vertical(name: str, known: Iterable[str]) -> None:
+    """Raises Failure where `--vertical` names none of those that are known."""
+    known = [*known]
+    if name not in known:
+        raise no_vertical(name, known)
+
+
+def no_vertical(name: str, known: Iterable[str] = ()) -> Failure:
+    """What is wrong with a `--vertical` that is none of those that are known."""
+    return Failure(f"--{UnknownName('vertical', name, known)}")
 
 
 def eval_config(registry: Registry, vertical: str | None, category: str) -> EvalConfig:

@@ -12,7 +12,7 @@ NOT_APPLICABLE = "N/A"
 
 def _score(value: Any) -> Any:
     """True and false are 1 and 0."""
-    if isinstance(value, str) and value.strip().lower() in ("n/a", "na"):
+    if value == NOT_APPLICABLE:
         return NOT_APPLICABLE
     if value is None:
         return None

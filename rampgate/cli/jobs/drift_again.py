@@ -25,9 +25,10 @@ from rampgate.checks.stored_outputs import (
 )
 from rampgate.ci_gate.inputs import BadFile
 from rampgate.cli.jobs.registry.registries import read_registry, tree_of
-from rampgate.console import Failure, plain, print_json, run
+from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_history import tree_at
+from rampgate.registry.view import require_vertical
 from rampgate.report.page import check_paths
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
@@ -46,8 +47,8 @@ def ask_again(options: Options) -> int:
     registry, found = read_registry(tree)
     if registry is None:
         raise Failure(f"{settings.configs}: {len(found.errors)} errors; `rampgate rules validate` shows them")
-    if options.vertical is not None and options.vertical not in registry.verticals:
-        raise Failure(f"--vertical: no vertical {plain(options.vertical)!r} is registered")
+    if options.vertical is not None:
+        require_vertical(options.vertical, registry.verticals)
     judges = _wanted(options, registry)
     before = None
     if options.base is not None:

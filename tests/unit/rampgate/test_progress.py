@@ -52,6 +52,15 @@ def test_a_log_has_a_line_at_most_every_ten_seconds_with_done_cost_and_time_left
     assert EVERY == 10.0
 
 
+def test_a_question_without_an_answer_is_none_of_those_that_were_answered(clock: Clock, log: Console) -> None:
+    spend = Spend()
+    with progress("drift", 120, unit="questions", spend=spend, now=clock, console=log):
+        for number in range(120):
+            clock.at += 0.1
+            spend.settle(answered=number < 20)
+    assert said(log).splitlines()[-1] == "drift: 20 of 120 questions, 100 without an answer, in 12 s"
+
+
 def test_the_time_left_is_unknown_at_first_and_where_nobody_knows_how_much_there_is(clock: Clock, log: Console) -> None:
     with progress("reading", 100, now=clock, console=log) as shown:
         assert shown.left() == "time left unknown"
@@ -131,6 +140,7 @@ async def test_a_question_is_settled_by_a_call_a_kept_answer_or_a_failure() -> N
     spend.listener = lambda: settled.append(spend.settled)
     await ours.score("drift", many(10), spend=spend)
     assert (spend.questions, settled) == (10, list(range(1, 11)))
+    assert spend.unanswered == 5
     assert spend.answered == spend.calls, "answers that are no score cost, too"
 
 

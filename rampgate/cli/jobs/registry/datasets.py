@@ -17,7 +17,7 @@ from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.dataset_check import DatasetCheck, look
 from rampgate.registry.verticals import load_verticals
-from rampgate.registry.view import UnknownName
+from rampgate.registry.view import UnknownName, require_vertical
 from rampgate.settings import Settings
 from rampgate.tables import make_table
 from schemas.manifests import ManifestFile
@@ -30,8 +30,8 @@ MOST_CATEGORIES = 100
 def list_datasets(settings: Settings, vertical: str | None, as_json: bool) -> int:
     """Show them, and return the exit code. Raises Failure where there is no manifest, or no such vertical."""
     manifest, verticals = _read(settings)
-    if vertical is not None and vertical not in verticals:
-        raise Failure(str(UnknownName("vertical", vertical, verticals)))
+    if vertical is not None:
+        require_vertical(vertical, verticals)
     found = _looked(settings, manifest, verticals, _owners(manifest, verticals) if vertical is None else [vertical])
     if as_json:
         print_json({"datasets": _documents(found)})

@@ -28,7 +28,7 @@ from rampgate.console import Failure, Format, plain, print_json, run
 from rampgate.registry.dataset_check import DatasetCheck, look
 from rampgate.registry.file_writer import replace_file
 from rampgate.registry.verticals import load_verticals
-from rampgate.registry.view import UnknownName, eval_config, served
+from rampgate.registry.view import UnknownName, eval_config, require_vertical, served
 from rampgate.settings import Settings
 from rampgate.tables import make_table
 from schemas.answers import ServedJudge
@@ -188,8 +188,8 @@ def show(vertical: str | None, category: str | None, configs: Path | None, as_js
     """Show the manifest as the registry serves it, or the judges of one category. Raises Failure."""
     root = root_of(configs)
     registry = _registry(root)
-    if vertical is not None and vertical not in registry.verticals:
-        raise Failure(str(UnknownName("vertical", vertical, registry.verticals)))
+    if vertical is not None:
+        require_vertical(vertical, registry.verticals)
     if category is not None:
         try:
             answer = eval_config(registry, vertical, category)

@@ -20,7 +20,7 @@ from rampgate.console import Failure, Format, print_json
 from rampgate.limits.rounds import with_rounds
 from rampgate.registry.metrics import count_findings, every_view
 from rampgate.registry.rule_history import commit_of, tree_at
-from rampgate.registry.view import UnknownName, eval_config, served
+from rampgate.registry.view import UnknownName, eval_config, require_vertical, served
 from streams.metrics import Metrics
 
 YAML = (".yaml", ".yml")
@@ -80,8 +80,8 @@ def list_judges(vertical: str | None, category: str | None, configs: Path | None
     registry, result = read_registry(tree_of(root))
     if registry is None:
         raise Failure(f"{root}: {len(result.errors)} errors; `rampgate rules validate` shows them: {result.errors[0]}")
-    if vertical is not None and vertical not in registry.verticals:
-        raise Failure(str(UnknownName("vertical", vertical, registry.verticals)))
+    if vertical is not None:
+        require_vertical(vertical, registry.verticals)
     try:
         judges = eval_config(registry, vertical, category).judges if category else None
     except UnknownName as error:

@@ -24,7 +24,7 @@ from rampgate.console import Failure, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.registry.rule_sync import RuleSync
 from rampgate.registry.verticals import load_verticals
-from rampgate.registry.view import UnknownName
+from rampgate.registry.view import UnknownName, require_vertical
 from rampgate.settings import Settings
 from rampgate.settings_sources import load_settings
 from schemas.judges import judge_id
@@ -136,8 +136,7 @@ def chosen(settings: Settings, name: str | None) -> list[Vertical]:
                 f"{settings.configs}/verticals: no vertical is registered; a file there names its Opik project"
             )
         return list(verticals.values())
-    if name not in verticals:
-        raise Failure(f"{UnknownName('vertical', name, verticals)} (registered in {settings.configs}/verticals)")
+    require_vertical(name, verticals)
     return [verticals[name]]
 
 

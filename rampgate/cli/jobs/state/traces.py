@@ -19,7 +19,7 @@ from rampgate.console import Failure, plain, print_json, run
 from rampgate.logs import configure_logs
 from rampgate.opik_reading import opened
 from rampgate.registry.verticals import load_verticals, workspace_of
-from rampgate.registry.view import UnknownName
+from rampgate.registry.view import require_vertical
 from rampgate.settings import Settings
 from rampgate.tables import make_table
 from schemas.dead_letters import clean
@@ -160,8 +160,7 @@ def _bounded(scores: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def _registered(verticals: Mapping[str, Vertical], name: str) -> Vertical:
-    if name not in verticals:
-        raise Failure(str(UnknownName("vertical", name, verticals)))
+    require_vertical(name, verticals)
     return verticals[name]
 
 

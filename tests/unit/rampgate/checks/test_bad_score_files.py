@@ -101,10 +101,11 @@ ID = "an id is needed, a text or a whole number"
 TWICE = "stands twice in this line; keep one"
 IN_A_FIELD: list[tuple[str, str, str | tuple[str, ...]]] = [
     *(("score", raw, NO_NUMBER) for raw in ("NaN", "-Infinity", "1e400")),
-    *(("score", raw, TEXT) for raw in ('"4"', '"good"', '""')),
+    *(("score", raw, TEXT) for raw in ('"4"', '"good"', '""', '"NA"', '"n/a"', '"N/A "')),
     *(("score", raw, KIND) for raw in ("[4]",)),
     *((kind, '"\\ud800"', ANEW) for kind in ("score", "id")),
     *(("id", raw, ID) for raw in ('""', '" "', "null", "1.5", "true", "1" * 30)),
+    *(("id", raw, "has a blank at an end; write the id without it") for raw in ('"p "', '" p"', '"p\\t"')),
     *(("score", raw, TWICE) for raw in ('4, "FIELD": 4', '4, "FIELD" : 5', '4, "SPELT": 5')),
 ]  # fmt: skip
 
@@ -121,6 +122,22 @@ def test_a_field_that_cannot_be_right_is_named_with_its_line_and_what_to_do(
     assert err.startswith(f"rampgate: scores.jsonl:6: {field_of(command, kind)}: "), err
     assert any(said in err for said in ((says,) if isinstance(says, str) else says)), err
     assert everything(tmp_path) == before, "nothing is written"
+
+
+def test_an_annotators_name_with_a_blank_at_an_end_is_no_second_annotator(run: Run, tmp_path: Path) -> None:
+    some = good("agreement")
+    some[1]["annotator"] += " "
+    jsonl(tmp_path / "scores.jsonl", *some)
+    code, _, err = run("agreement", False)
+    assert (code, "scores.jsonl:2: annotator: 'p1 ' has a blank at an end" in err) == (2, True), err
+
+
+def test_what_is_not_applicable_is_spelt_in_one_way_and_counted(run: Run, tmp_path: Path) -> None:
+    jsonl(
+        tmp_path / "scores.jsonl", *(one | ({"score": "N/A"} if n == 0 else {}) for n, one in enumerate(good("drift")))
+    )
+    code, told, err = run("drift", False)
+    assert (code, told["judges"][0]["na_share"]) == (1, 1 / 24), err
 
 
 UTF8 = "scores.jsonl:1: not UTF-8; save the file as UTF-8"

@@ -12,6 +12,7 @@ import pytest
 
 from evalcore.calibration.floors import derived, of_days
 from evalcore.drift.scale import Scale
+from evalcore.registry import disk
 from schemas.judges import BaselineSource
 from tests.root import ROOT
 from tests.unit.rampgate.checks.score_commands import alone, ran, scored
@@ -169,6 +170,30 @@ def test_a_day_that_is_none_is_told_with_its_line(calibrate: Calibrate, field: s
     lines = [{**one, field: value} for one in scored("mine", [0.8])]
     code, _, err = calibrate("production", lines)
     assert (code, f"scores.jsonl:1: {field}: " in err) == (2, True)
+
+
+@pytest.mark.parametrize("source", ["jade", "production"])
+@pytest.mark.parametrize("weighted", [0, 1], ids=["the first line", "a later line"])
+def test_a_judges_lines_all_have_a_weight_or_none_has(calibrate: Calibrate, source: str, weighted: int) -> None:
+    """A line without one among others would count as one turn, whatever it was drawn from."""
+    lines = scored("mine", [0.8, 0.9, 0.7])
+    if source == "jade":
+        lines = [{**one, "judge_score": one["score"], "human_score": 0.5} for one in lines]
+    lines[weighted]["weight"] = 4
+    words = ("--acceptable", "0.5") if source == "jade" else ()
+    code, _, err = calibrate(source, lines, *words)
+    before = "none" if weighted else "one"
+    told = f"scores.jsonl:2: weight: the lines of a judge all have a weight, or none has; those before have {before}"
+    assert (code, told in err) == (2, True), err
+
+
+@pytest.mark.parametrize("field", ["day", "timestamp"])
+def test_a_day_that_has_not_come_is_told_with_its_line(calibrate: Calibrate, field: str) -> None:
+    tomorrow = disk.today() + timedelta(days=1)
+    moment = f"{tomorrow}" if field == "day" else f"{tomorrow}T00:00:00Z"
+    lines = [{**one, field: moment} for one in scored("mine", [0.8])]
+    code, _, err = calibrate("production", lines)
+    assert (code, f"scores.jsonl:1: {field}: {moment!r} has not come: it is {disk.today()} in UTC" in err) == (2, True)
 
 
 def test_a_day_is_one_of_utc_and_all_lines_of_a_judge_have_one(calibrate: Calibrate) -> None:
