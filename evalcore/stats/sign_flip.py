@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 FLIPS = 10_000
 _CELLS = 4_000_000
+"""Signs that are drawn together: a byte each, and of a seed's digits a part."""
+_AT_ONCE = 125_000
+"""Signs that are numbers at once, few enough for the cache."""
 _ROUNDING = 1e-9
 
 
@@ -37,7 +40,10 @@ def sign_flip_p(differences: Numbers, seed: int, flips: int = FLIPS) -> Numbers:
             heads = np.arange(start, start + size)[:, None] >> np.arange(units) & 1
         else:
             heads = rng.integers(0, 2, size=(size, units), dtype=np.int8)
-        signs = heads.astype(np.float64) * 2 - 1
-        as_far += np.count_nonzero(np.abs(signs @ scaled.T) >= seen, axis=0)
+        for some in np.array_split(heads, max(heads.size // _AT_ONCE, 1)):
+            signs = some.astype(np.float64)
+            signs *= 2
+            signs -= 1
+            as_far += np.count_nonzero(np.abs(signs @ scaled.T) >= seen, axis=0)
     out: Numbers = as_far / count if whole else (as_far + 1) / (count + 1)
     return out

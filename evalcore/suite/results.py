@@ -23,7 +23,7 @@ class Gone(StrEnum):
     """The agent itself failed: the worst value."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One answer of the agent to a case. Of `scores` None could not be scored, and one that is absent, or not
     applicable, is no part of the score. `pairwise`: 1, 0.5 or 0 where a judge preferred this answer to the baseline's,

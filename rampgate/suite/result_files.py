@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ def read_run(path: Path) -> dict[str, Case]:
     """Returns the cases by id. Raises BadFile, for a sample that comes twice, too."""
     cases: dict[str, Case] = {}
     places: dict[tuple[str, int], int] = {}
+    told: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for number, fields in lines(path):
         line = _parsed(path, number, fields)
         before = places.setdefault((line.case_id, line.sample), number)
@@ -32,7 +34,9 @@ def read_run(path: Path) -> dict[str, Case]:
             raise BadFile(f"{path}:{number}: question_hash: {line.case_id[:80]!r} has another on a line before")
         case.cluster, case.question = line.cluster or case.cluster, line.question_hash or ""
         case.slices.update(line.slices)
-        case.samples.append(_sample(path, number, line))
+        versions = line.versions or {}
+        # A run has few sets of versions, and thousands of samples.
+        case.samples.append(_sample(path, number, line, told.setdefault(tuple(versions.items()), versions)))
     if not cases:
         raise BadFile(f"{path}: has no lines; one is {{case_id, slices, sample, scores}}")
     return cases
@@ -52,7 +56,7 @@ def _parsed(path: Path, number: int, fields: dict[str, Any]) -> ResultLine:
 _KINDS = ("function-before", "float", "literal['N/A']")
 
 
-def _sample(path: Path, number: int, line: ResultLine) -> Sample:
+def _sample(path: Path, number: int, line: ResultLine, versions: Mapping[str, str]) -> Sample:
     if not line.scores and line.error is None:
         raise BadFile(f"{path}:{number}: scores: a line has some, or an error that says why the agent gave no output")
     scores: dict[str, float | Gone] = {}
@@ -64,7 +68,7 @@ def _sample(path: Path, number: int, line: ResultLine) -> Sample:
     return Sample(
         line.sample, scores, line.error or ("no reason given" if line.error is not None else ""),
         _text(line.output), line.reasons or {}, (line.trace.url or line.trace.hash or "") if line.trace else "",
-        line.pairwise or {}, line.cost_usd, line.latency_ms, line.versions or {},
+        line.pairwise or {}, line.cost_usd, line.latency_ms, versions,
     )  # fmt: skip
 
 

@@ -46,9 +46,19 @@ async def judged_again(
     """Returns the baseline's lines, those of other versions scored anew. A line of a case that is not in the suite, or
     asks something else by now, stays as it is: it is not compared. Raises BadFile, also for a line without the output
     that would have to be judged."""
-    read_run(path)
-    found, known = list(lines(path)), {case.id: case for case in cases}
-    old = [number for number, (_, row) in enumerate(found) if _is_old(row, known, rubric.versions)]
+    known = {case.id: case for case in cases}
+    questions = {case.id: case.question for case in cases}
+    there = read_run(path).values()
+    if not any(
+        _is_old(case.case_id, case.question, one.versions, questions, rubric) for case in there for one in case.samples
+    ):
+        return JudgedAgain(())
+    found = list(lines(path))
+    old = [
+        number
+        for number, (_, row) in enumerate(found)
+        if _is_old(str(row["case_id"]), row.get("question_hash") or "", row.get("versions") or {}, questions, rubric)
+    ]
     for number in old:
         line, row = found[number]
         if row.get("output") is None and row.get("error") is None:
@@ -79,11 +89,11 @@ async def judged_again(
     return JudgedAgain(rows, len(answered), left)
 
 
-def _is_old(row: Mapping[str, Any], cases: Mapping[str, SuiteCase], versions: Mapping[str, str]) -> bool:
-    case = cases.get(str(row["case_id"]))
-    if case is None or row.get("question_hash") not in (None, case.question):
-        return False
-    return row.get("versions") != versions
+def _is_old(
+    case_id: str, question: str, versions: Mapping[str, str], questions: Mapping[str, str], rubric: Rubric
+) -> bool:
+    now = questions.get(case_id)
+    return now is not None and question in ("", now) and versions != rubric.versions
 
 
 async def _given(one: Generated) -> Generated:
