@@ -26,7 +26,10 @@ DATE: Final = (
 )
 NAMES: Final = "SELECT key FROM kept WHERE key >= ? AND key < ? ORDER BY key"
 PAGES: Final = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-SIZE: Final = "SELECT coalesce(sum(length(value)), 0) FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+SIZE: Final = (
+    "SELECT coalesce(sum(length(key) + length(value)), 0) FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+)
+WHOLE: Final = "SELECT coalesce(sum(length(key) + length(value)), 0) FROM kept"
 TAKE: Final = "DELETE FROM kept WHERE key IN (SELECT value FROM json_each(?))"
 TAKE_UNUSED: Final = (
     "DELETE FROM kept WHERE key IN (SELECT value FROM json_each(?))"
@@ -60,13 +63,15 @@ class FilePruning(FileShelf):
         found = await self._do(lambda database: database.execute(UNUSED, (before,)).fetchall())
         return [name for (name,) in found]
 
-    async def size_of(self, names: Sequence[str]) -> int:
-        """The bytes of these values."""
+    async def share_of(self, names: Sequence[str]) -> float:
+        """How much of all that is held these values are, by their bytes."""
 
         def summed(database: sqlite3.Connection, some: Sequence[str]) -> int:
             return int(database.execute(SIZE, (orjson.dumps(some).decode(),)).fetchone()[0])
 
-        return sum([await self._do(partial(summed, some=some)) for some in _steps(names)])
+        found = sum([await self._do(partial(summed, some=some)) for some in _steps(names)])
+        whole = await self._do(lambda database: int(database.execute(WHOLE).fetchone()[0]))
+        return found / whole if whole else 0.0
 
     async def take(self, names: Sequence[str], before: int | None = None) -> int:
         """Takes these away, but those that were used on that day or since. Returns how many went."""

@@ -90,7 +90,7 @@ async def _prune(options: Options, suite: str, shelf: FilePruning, store: Sealed
             "--unsealed; nothing was taken away"
         )
     undated = await shelf.date(note=not options.dry_run)
-    removed, freed = await _removed(options, before, stays, shelf, store)
+    removed, share = await _removed(options, before, stays, shelf, store)
     not_shrunk = None if options.dry_run else await shelf.shrink()
     left = {kind: len(await shelf.names(kind)) for kind in KINDS}
     return {
@@ -105,7 +105,7 @@ async def _prune(options: Options, suite: str, shelf: FilePruning, store: Sealed
             for one in stays.baselines
         ],
         "undated": undated,
-        "bytes": {"before": size, "after": size - freed if options.dry_run else await shelf.size()},
+        "bytes": {"before": size, "after": round(size * (1 - share)) if options.dry_run else await shelf.size()},
         "not_shrunk": not_shrunk,
     }
 
@@ -116,10 +116,10 @@ def _today() -> int:
 
 async def _removed(
     options: Options, before: int, stays: Needed, shelf: FilePruning, store: SealedStore
-) -> tuple[dict[str, int], int]:
-    """How many values of each kind go, and, where nothing is done, their bytes. A run goes before its results, an
-    answer before its trace: whenever this is killed, what is there is whole."""
-    known, removed, freed = {*stays.names, *stays.going}, dict[str, int](), 0
+) -> tuple[dict[str, int], float]:
+    """How many values of each kind go, and, where nothing is done, their share of the file. A run goes before its
+    results, an answer before its trace: whenever this is killed, what is there is whole."""
+    known, removed, share = {*stays.names, *stays.going}, dict[str, int](), 0.0
     unused = [name for name in await shelf.unused(before) if name not in known]
     for kind in KINDS:
         names = [name for name in unused if name.startswith(f"{kind}:")]
@@ -129,10 +129,10 @@ async def _removed(
         going = stays.going if kind == "runs" else ()
         if options.dry_run:
             removed[kind] = len(names) + len(going)
-            freed += await shelf.size_of([*going, *names])
+            share += await shelf.share_of([*going, *names])
         else:
             removed[kind] = await shelf.take(going) + await shelf.take(names, before)
-    return removed, freed
+    return removed, share
 
 
 def _show(told: Mapping[str, Any]) -> None:
